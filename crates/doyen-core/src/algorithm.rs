@@ -1,0 +1,5 @@
+//! The election algorithms of the seeds.
+
+pub mod allegiance;
+pub mod bully;
+

@@ -1,0 +1,430 @@
+//! Whom a member follows: the part that all algorithms share.
+//!
+//! In textbook mode this is 004's variable `elected` and the members held for dead, nothing more. A claim to lead is
+//! followed if it comes from above, and contested if it comes from below.
+//!
+//! The seeds' algorithms cannot tell an old announcement from a new one (F3) and never make two leaders meet after a
+//! partition (F2). **Hardened mode** therefore numbers elections with a durable *epoch* and follows a [`Reign`], the
+//! pair (epoch, leader's key), only upwards:
+//!
+//! - H1: a member that comes up listens for a leader before it starts an election;
+//! - H2: a claim at least as large as the last accepted one is followed. Equality counts, or a re-announcement would
+//!   be refused and re-elect;
+//! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner runs again with a higher one, or
+//!   a member that comes back with an old epoch would announce itself in vain;
+//! - H4: a claim by a lower member is borne for the preempt delay, then contested, so that a member that comes and
+//!   goes does not move the leadership each time (F9);
+//! - H5: a leader says ALIVE to everybody at every heartbeat, and to a member that was away at once. A leader that
+//!   hears a larger claim steps down. So two leaders meet as soon as they can talk;
+//! - H6: a member that does not lead may say ALIVE about its leader; whoever asked for an election then defers (F8).
+//!
+//! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
+//! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
+//!
+//! What hardened mode needs lies behind one pointer, so that a million textbook members stay small.
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::members::{Epoch, Key, NodeId, PeerSet};
+use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
+
+/// A claim to lead: `leader` won the election numbered `epoch`. Ordered by epoch, then by key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+pub struct Reign {
+    /// The election's number; zero in textbook mode.
+    pub epoch: Epoch,
+    /// Its winner.
+    pub leader: Key,
+}
+
+/// What hardened members say to each other outside elections.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Upkeep {
+    /// "This one leads": the leader's heartbeat, or a follower's word about its leader.
+    Alive {
+        /// Who leads, since which election.
+        reign: Reign,
+    },
+    /// "There has been a later election than the one you won."
+    Nack {
+        /// Its number.
+        epoch: Epoch,
+    },
+}
+
+/// What a hardened member waits for outside elections.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum UpkeepTimer {
+    /// A leader's voice, after coming up.
+    Listen,
+    /// The end of its patience with a lower leader.
+    Preempt,
+    /// Its next heartbeat as a leader.
+    Heartbeat,
+}
+
+impl UpkeepTimer {
+    /// Whether it is armed again for ever.
+    pub(crate) fn is_upkeep(self) -> bool {
+        self == Self::Heartbeat
+    }
+}
+
+/// What the algorithm is to do about what its allegiance was told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Nothing.
+    Nothing,
+    /// Any election it took part in is over: it follows, or is, the leader.
+    Settled,
+    /// Call an election.
+    Contest,
+    /// Somebody else follows this leader; whoever asks for an election should defer to it.
+    Defer(Reign),
+}
+
+/// Whom a member follows, and what it must remember to choose well.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Allegiance {
+    id: NodeId,
+    leader: Option<NodeId>,
+    down: PeerSet,
+    hardened: Option<Box<Hardened>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Hardened {
+    /// The highest epoch seen; durable.
+    epoch: Epoch,
+    /// The claim accepted last. It outlives its leader, so that an older one is never accepted after it.
+    reign: Option<Reign>,
+    /// How often an election has failed since a leader was last known.
+    attempts: u8,
+    /// A lower leader is being borne.
+    bearing: bool,
+}
+
+/// What an algorithm must be for its members to have an allegiance.
+pub(crate) trait Elective:
+    Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+{
+}
+
+impl<P> Elective for P where
+    P: Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+{
+}
+
+impl Allegiance {
+    /// The allegiance of a process that has just started. A joining textbook process is to call an election at once
+    /// (000, 002): the verdict says so. A hardened one listens first (H1).
+    pub(crate) fn start<P: Elective>(
+        id: NodeId,
+        config: &Config,
+        boot: &Boot<Epoch>,
+        out: &mut Effects<P>,
+    ) -> (Self, Verdict) {
+        let mut me = Self { id, leader: None, down: PeerSet::new(), hardened: None };
+        if config.hardened() {
+            let epoch = boot.durable.unwrap_or_default();
+            me.hardened = Some(Box::new(Hardened { epoch, ..Hardened::default() }));
+        }
+        match boot.origin {
+            Origin::Founding { leader: None } => (me, Verdict::Nothing),
+            Origin::Founding { leader: Some(leader) } => {
+                let epoch = if config.hardened() { Epoch(1) } else { Epoch::default() };
+                me.accept(config, Reign { epoch, leader: config.members.key(leader) }, out);
+                (me, Verdict::Settled)
+            }
+            Origin::Joining if config.hardened() => {
+                out.rule("H1");
+                out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
+                (me, Verdict::Nothing)
+            }
+            Origin::Joining => (me, Verdict::Contest),
+        }
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(crate) fn leader(&self) -> Option<NodeId> {
+        self.leader
+    }
+
+    /// Whether this member leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.leader == Some(self.id)
+    }
+
+    /// Whether `peer` is held for dead.
+    pub(crate) fn is_down(&self, peer: NodeId) -> bool {
+        self.down.contains(peer)
+    }
+
+    /// A message came from `peer`: it lives.
+    pub(crate) fn heard(&mut self, peer: NodeId) {
+        self.down.remove(peer);
+    }
+
+    /// The highest epoch seen; zero in textbook mode.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.hardened.as_ref().map_or(Epoch::default(), |hardened| hardened.epoch)
+    }
+
+    /// The claim accepted last, in hardened mode.
+    pub(crate) fn reign(&self) -> Option<Reign> {
+        self.hardened.as_ref().and_then(|hardened| hardened.reign)
+    }
+
+    /// The claim this member lives under, if its leader is another one and not held for dead.
+    pub(crate) fn live_reign(&self) -> Option<Reign> {
+        let leader = self.leader.filter(|&leader| leader != self.id && !self.is_down(leader))?;
+        self.reign().filter(|reign| reign.leader.id == leader)
+    }
+
+    /// How often an election has failed since a leader was last known; zero in textbook mode.
+    pub(crate) fn attempts(&self) -> u8 {
+        self.hardened.as_ref().map_or(0, |hardened| hardened.attempts)
+    }
+
+    /// Counts one more election that failed.
+    pub(crate) fn election_failed(&mut self) {
+        self.leader = None;
+        if let Some(hardened) = &mut self.hardened {
+            hardened.attempts = hardened.attempts.saturating_add(1);
+        }
+    }
+
+    /// Adopts `epoch` if it is larger, durably.
+    pub(crate) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
+        if let Some(hardened) = &mut self.hardened
+            && epoch > hardened.epoch
+        {
+            hardened.epoch = epoch;
+            out.persist(epoch);
+        }
+    }
+
+    /// Opens a new epoch for an election of this member's own, durably. Zero in textbook mode.
+    pub(crate) fn open_epoch<P: Elective>(&mut self, out: &mut Effects<P>) -> Epoch {
+        self.see_epoch(self.epoch().next(), out);
+        self.epoch()
+    }
+
+    /// This member has won the election of the highest epoch it knows.
+    pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
+        let reign = Reign { epoch: self.epoch(), leader: config.members.key(self.id) };
+        self.accept(config, reign, out);
+    }
+
+    /// Takes note of a leader that only others can hear (H6).
+    pub(crate) fn defer_to(&mut self, leader: NodeId) {
+        self.election_failed();
+        self.leader = Some(leader);
+    }
+
+    /// Somebody claims to lead, or is said to. `electing`: this member takes part in an election.
+    pub(crate) fn on_claim<P: Elective>(
+        &mut self,
+        config: &Config,
+        offered: Reign,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Verdict {
+        let lower = offered.leader < config.members.key(self.id);
+        let Some(hardened) = &self.hardened else {
+            if lower {
+                return Verdict::Contest;
+            }
+            self.accept(config, offered, out);
+            return Verdict::Settled;
+        };
+        if hardened.reign.is_some_and(|reign| offered < reign) {
+            out.rule("H3");
+            self.refuse(offered.leader.id, out);
+            return Verdict::Nothing;
+        }
+        if !lower {
+            out.rule("H2");
+            self.accept(config, offered, out);
+            return Verdict::Settled;
+        }
+        let unchanged = hardened.reign == Some(offered) && self.leader == Some(offered.leader.id);
+        self.see_epoch(offered.epoch, out);
+        if self.leads() {
+            Verdict::Contest
+        } else if electing || unchanged {
+            // Its election will end with a claim in the epoch just adopted; its patience is running already.
+            Verdict::Nothing
+        } else {
+            out.rule("H4");
+            self.accept(config, offered, out);
+            Verdict::Settled
+        }
+    }
+
+    /// H3: a claim too small is answered with what makes it so.
+    fn refuse<P: Elective>(&self, claimant: NodeId, out: &mut Effects<P>) {
+        let Some(hardened) = &self.hardened else { return };
+        match hardened.reign {
+            _ if claimant == self.id => {}
+            Some(reign) if self.leads() => out.send(claimant, Upkeep::Alive { reign }.into()),
+            _ => out.send(claimant, Upkeep::Nack { epoch: hardened.epoch }.into()),
+        }
+    }
+
+    fn accept<P: Elective>(&mut self, config: &Config, reign: Reign, out: &mut Effects<P>) {
+        let led = self.leads();
+        self.see_epoch(reign.epoch, out);
+        self.leader = Some(reign.leader.id);
+        let leads = self.leads();
+        let lower = reign.leader < config.members.key(self.id);
+        let Some(hardened) = &mut self.hardened else { return };
+        assert!(hardened.reign.is_none_or(|last| reign >= last), "reigns only go upwards");
+        out.cancel_timer(UpkeepTimer::Listen.into());
+        hardened.reign = Some(reign);
+        hardened.attempts = 0;
+        if hardened.bearing && !lower {
+            out.cancel_timer(UpkeepTimer::Preempt.into());
+        }
+        if lower {
+            out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt);
+        }
+        hardened.bearing = lower;
+        if leads && !led {
+            out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+        } else if led && !leads {
+            out.cancel_timer(UpkeepTimer::Heartbeat.into());
+        }
+    }
+
+    /// Another member speaks outside elections.
+    pub(crate) fn on_upkeep<P: Elective>(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Upkeep,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Verdict {
+        match message {
+            Upkeep::Alive { reign } if reign.leader.id == from => {
+                self.on_claim(config, reign, electing, out)
+            }
+            Upkeep::Alive { reign } => {
+                out.rule("H6");
+                Verdict::Defer(reign)
+            }
+            Upkeep::Nack { epoch } => {
+                let outdone = self.leads() && self.reign().is_some_and(|r| epoch >= r.epoch);
+                if !outdone {
+                    return Verdict::Nothing;
+                }
+                out.rule("H3");
+                self.see_epoch(epoch, out);
+                Verdict::Contest
+            }
+        }
+    }
+
+    /// A timer of its own fired.
+    pub(crate) fn on_timer<P: Elective>(
+        &mut self,
+        config: &Config,
+        timer: UpkeepTimer,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Verdict {
+        match timer {
+            UpkeepTimer::Listen => {
+                if self.leader.is_none() && !electing {
+                    return Verdict::Contest;
+                }
+            }
+            UpkeepTimer::Preempt => {
+                if let Some(hardened) = &mut self.hardened {
+                    hardened.bearing = false;
+                }
+                if !electing {
+                    return Verdict::Contest;
+                }
+            }
+            UpkeepTimer::Heartbeat => {
+                if let Some(reign) = self.reign()
+                    && self.leads()
+                {
+                    out.rule("H5");
+                    for peer in config.members.others(self.id) {
+                        out.send(peer, Upkeep::Alive { reign }.into());
+                    }
+                    out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+                }
+            }
+        }
+        Verdict::Nothing
+    }
+
+    /// The failure detector gives `peer` up.
+    pub(crate) fn on_peer_down(&mut self, peer: NodeId, electing: bool) -> Verdict {
+        self.down.insert(peer);
+        if self.leader == Some(peer) && !electing {
+            self.leader = None;
+            return Verdict::Contest;
+        }
+        Verdict::Nothing
+    }
+
+    /// The failure detector hears `peer` again.
+    pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
+        self.down.remove(peer);
+        if let Some(reign) = self.reign()
+            && self.leads()
+        {
+            out.rule("H5");
+            out.send(peer, Upkeep::Alive { reign }.into());
+        }
+    }
+
+    /// What this member believes. `electing`: it takes part in an election of which it does not know the end.
+    pub(crate) fn view(&self, electing: bool) -> View {
+        View {
+            leader: self.leader,
+            epoch: self.reign().map_or(Epoch::default(), |reign| reign.epoch),
+            role: match electing {
+                true => Role::Candidate,
+                false if self.leads() => Role::Leader,
+                false => Role::Follower,
+            },
+        }
+    }
+}
+
+impl Upkeep {
+    /// Its size on the wire.
+    pub(crate) fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Alive { reign } => varint_len(reign.epoch.0) + key_len(reign.leader),
+            Self::Nack { epoch } => varint_len(epoch.0),
+        }
+    }
+}
+
+impl std::fmt::Display for Upkeep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Alive { reign } => {
+                write!(f, "ALIVE leader={} epoch={}", reign.leader, reign.epoch)
+            }
+            Self::Nack { epoch } => write!(f, "NACK epoch={epoch}"),
+        }
+    }
+}
+
+/// The size of a key on the wire: signed numbers are zigzag-encoded.
+pub(crate) fn key_len(key: Key) -> usize {
+    let zigzag = ((key.attr << 1) ^ (key.attr >> 63)) as u64;
+    varint_len(zigzag) + varint_len(u64::from(key.id.0))
+}

@@ -1,0 +1,393 @@
+//! Bully (Garcia-Molina 1982; seeds 000, 001, 002 section 2, 003, 004).
+//!
+//! The member with the highest key bullies all others into following it. A member that misses the coordinator asks
+//! everybody above it with ELECTION. Whoever is alive up there answers OK, "I take over", and holds an election of its
+//! own. A member that nobody answers is the highest one alive: it wins and announces itself with COORDINATOR.
+//!
+//! | rule | state | event | what it does |
+//! |---|---|---|---|
+//! | R1 | any | start | asks all higher members with ELECTION, waits T1 for an OK |
+//! | R2 | any | ELECTION from a lower one | answers OK; holds an election unless it holds one or leads |
+//! | R3 | electing | T1 | nobody higher is alive: leads, announces COORDINATOR |
+//! | R4 | electing | OK | somebody higher is alive: waits T2 for its COORDINATOR |
+//! | R5 | any | COORDINATOR | from a higher one: follows; from a lower one: R1, the rule the name comes from |
+//! | R6 | leading | ELECTION | hardened: OK, and COORDINATOR again |
+//! | R7 | waiting | T2 | the one that answered has died: R1 again |
+//!
+//! **Textbook mode** is the seeds' algorithm with what it needs to be itself. The guard in R2 is 002's and 004's
+//! ("unless it is already holding one"); without it, 000 is exponential. T1 and T2 are two timers although 001 has one
+//! interval T, or a fast OK makes it restart in vain. A member that knows nobody higher still waits T1; 004 lets it
+//! announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION from
+//! above (R2'). Who is told: those below (000, 001, 003, 004) or all (002), by configuration. The broken readings are
+//! the variants `000-no-guard`, `000-no-t2`, `001-one-timer`, `eager`, `serial` and `naive-ok`.
+//!
+//! Costs without further failures, n live members, the r-th lowest of them detects: (n−r+1)(n−r) + n−1 messages, at
+//! most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
+//!
+//! **Hardened mode** adds what [`allegiance`](super::allegiance) says, and here:
+//!
+//! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
+//!   asker defers: one that cannot reach the leader must not disturb those who can (F8);
+//! - R3: COORDINATOR goes to everybody, also to those held for dead: that heals a false suspicion;
+//! - R6: a leader that is asked announces itself again, or the asker waits, asks and waits for ever (F6);
+//! - R7: backs off exponentially, with jitter.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use crate::config::{Announce, Config, Timing, Variant};
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+
+/// A member that runs Bully.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Bully {
+    allegiance: Allegiance,
+    state: State,
+    /// The number of the election it holds: an OK to an older one does not count.
+    election: Epoch,
+    /// Hardened: its last COORDINATOR may still be on its way.
+    announcing: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum State {
+    /// Follows, leads, or knows nobody and does nothing about it.
+    Normal,
+    /// Serial variant: has answered OK and holds its own election one stage later.
+    Called,
+    /// Has asked, and heard no OK yet.
+    Electing,
+    /// Has heard an OK, and waits for a COORDINATOR.
+    Waiting,
+}
+
+/// What bullies say to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// "The coordinator is gone. Are you alive, you above me?"
+    Election {
+        /// The election's number.
+        epoch: Epoch,
+    },
+    /// "I am alive and take over."
+    Ok {
+        /// The number of the election it answers.
+        epoch: Epoch,
+    },
+    /// "I won."
+    Coordinator {
+        /// The number of the election it won.
+        epoch: Epoch,
+    },
+    /// Hardened mode's upkeep.
+    Upkeep(Upkeep),
+}
+
+/// What a bully waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// T1: an OK.
+    Reply,
+    /// T2: a COORDINATOR.
+    Announcement,
+    /// Serial variant: the next stage.
+    Stage,
+    /// Hardened: the time in which its last COORDINATOR may still be on its way.
+    Announced,
+    /// Hardened mode's upkeep.
+    Upkeep(UpkeepTimer),
+}
+
+impl Protocol for Bully {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Epoch;
+
+    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let mut bully =
+            Self { allegiance, state: State::Normal, election: Epoch::default(), announcing: false };
+        bully.obey(config, verdict, out);
+        bully
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Campaign => self.call_election(config, out),
+            Event::PeerDown(peer) => {
+                let verdict = self.allegiance.on_peer_down(peer, self.electing());
+                self.obey(config, verdict, out);
+            }
+            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::Timer(timer) => self.on_timer(config, timer, out),
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.allegiance.view(self.electing())
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    }
+}
+
+impl Bully {
+    fn electing(&self) -> bool {
+        self.state != State::Normal
+    }
+
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        self.allegiance.heard(from);
+        match message {
+            Message::Election { epoch } => self.on_election(config, from, epoch, out),
+            Message::Ok { epoch } => self.on_ok(config, epoch, out),
+            Message::Coordinator { epoch } => {
+                out.rule("R5");
+                let offered = Reign { epoch, leader: config.members.key(from) };
+                let verdict = self.allegiance.on_claim(config, offered, self.electing(), out);
+                self.obey(config, verdict, out);
+            }
+            Message::Upkeep(upkeep) => {
+                let electing = self.electing();
+                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+        match timer {
+            Timer::Reply => self.win(config, out),
+            Timer::Announcement => {
+                out.rule("R7");
+                self.allegiance.election_failed();
+                self.call_election(config, out);
+            }
+            Timer::Stage => self.hold_election(config, out),
+            Timer::Announced => self.announcing = false,
+            Timer::Upkeep(timer) => {
+                let verdict = self.allegiance.on_timer(config, timer, self.electing(), out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Settled => self.end_election(out),
+            Verdict::Contest if self.electing() => {}
+            Verdict::Contest => self.call_election(config, out),
+            Verdict::Defer(reign) => self.defer(config, reign, out),
+        }
+    }
+
+    /// R1 under a new number: this member wants it.
+    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.allegiance.open_epoch(out);
+        self.hold_election(config, out);
+    }
+
+    /// R1: asks everybody above.
+    fn hold_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        out.rule("R1");
+        out.election_started();
+        self.end_election(out);
+        self.state = State::Electing;
+        self.election = self.allegiance.epoch();
+        let mut asked = false;
+        for peer in config.members.higher(self.allegiance.id()) {
+            if !self.allegiance.is_down(peer) {
+                asked = true;
+                out.send(peer, Message::Election { epoch: self.election });
+            }
+        }
+        let eager = config.reads(Variant::Eager) || config.reads(Variant::NoGuard);
+        if eager && !asked {
+            self.win(config, out);
+        } else {
+            out.set_timer(Timer::Reply, config.timing.reply());
+        }
+    }
+
+    /// R2: somebody lower asks.
+    fn on_election(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        epoch: Epoch,
+        out: &mut Effects<Self>,
+    ) {
+        let asker = config.members.key(from);
+        if asker > config.members.key(self.allegiance.id()) {
+            return out.rule("R2'");
+        }
+        if config.hardened() && !self.electing() {
+            if self.allegiance.leads() {
+                return self.reassure(config, from, epoch, out);
+            }
+            if let Some(reign) = self.allegiance.live_reign().filter(|r| r.leader > asker) {
+                out.rule("R2a");
+                return out.send(from, Upkeep::Alive { reign }.into());
+            }
+        }
+        out.rule("R2");
+        self.allegiance.see_epoch(epoch, out);
+        out.send(from, Message::Ok { epoch });
+        if (self.electing() || self.allegiance.leads()) && !config.reads(Variant::NoGuard) {
+            return;
+        }
+        if config.reads(Variant::Serial) {
+            self.state = State::Called;
+            return out.set_timer(Timer::Stage, config.timing.transmission);
+        }
+        self.hold_election(config, out);
+    }
+
+    /// R6: the leader answers, and announces itself again unless its announcement may still be on its way. It takes
+    /// over the asker's epoch, so that the announcement is not older than the question.
+    fn reassure(&mut self, config: &Config, from: NodeId, epoch: Epoch, out: &mut Effects<Self>) {
+        out.rule("R6");
+        out.send(from, Message::Ok { epoch });
+        let news = epoch > self.allegiance.epoch();
+        self.allegiance.see_epoch(epoch, out);
+        self.allegiance.lead(config, out);
+        if news || !self.announcing {
+            out.send(from, Message::Coordinator { epoch: self.allegiance.epoch() });
+        }
+    }
+
+    /// R4: somebody higher is alive.
+    fn on_ok(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
+        let expected = self.state == State::Electing && epoch == self.election;
+        let naive = config.reads(Variant::NaiveOk) && self.state == State::Normal;
+        if !expected && !naive {
+            return out.rule("R4'");
+        }
+        out.rule("R4");
+        self.await_announcement(config, out);
+    }
+
+    fn await_announcement(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.end_election(out);
+        self.state = State::Waiting;
+        if config.reads(Variant::NoT2) || config.reads(Variant::NoGuard) {
+            return; // 000 waits for ever
+        }
+        let wait = match config.reads(Variant::OneTimer) {
+            true => config.timing.reply(),
+            false => config.timing.announcement(),
+        };
+        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.allegiance.attempts()));
+    }
+
+    /// H6: another member follows a leader that this one cannot hear. It defers, and asks again later, less and less
+    /// often.
+    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        if self.electing() && reign.leader > config.members.key(self.allegiance.id()) {
+            self.allegiance.defer_to(reign.leader.id);
+            self.await_announcement(config, out);
+        }
+    }
+
+    /// R3: nobody higher is alive.
+    fn win(&mut self, config: &Config, out: &mut Effects<Self>) {
+        out.rule("R3");
+        self.end_election(out);
+        self.allegiance.lead(config, out);
+        let me = self.allegiance.id();
+        let epoch = self.allegiance.epoch();
+        let to_all = config.hardened() || config.announce == Announce::All;
+        let above = config.members.higher(me).filter(|_| to_all);
+        for peer in config.members.lower(me).chain(above) {
+            if config.hardened() || !self.allegiance.is_down(peer) {
+                out.send(peer, Message::Coordinator { epoch });
+            }
+        }
+        if config.hardened() {
+            self.announcing = true;
+            out.set_timer(Timer::Announced, config.timing.transmission * 2);
+        }
+    }
+
+    /// Whatever it waited for, it waits no longer.
+    fn end_election(&mut self, out: &mut Effects<Self>) {
+        match self.state {
+            State::Normal => {}
+            State::Called => out.cancel_timer(Timer::Stage),
+            State::Electing => out.cancel_timer(Timer::Reply),
+            State::Waiting => out.cancel_timer(Timer::Announcement),
+        }
+        self.state = State::Normal;
+    }
+}
+
+impl From<Upkeep> for Message {
+    fn from(upkeep: Upkeep) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+impl From<UpkeepTimer> for Timer {
+    fn from(timer: UpkeepTimer) -> Self {
+        Self::Upkeep(timer)
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECTION"),
+        Kind::election("OK"),
+        Kind::election("COORDINATOR"),
+        Kind::detector("ALIVE"),
+        Kind::election("NACK"),
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Election { .. } => 0,
+            Self::Ok { .. } => 1,
+            Self::Coordinator { .. } => 2,
+            Self::Upkeep(Upkeep::Alive { .. }) => 3,
+            Self::Upkeep(Upkeep::Nack { .. }) => 4,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Election { epoch } | Self::Ok { epoch } | Self::Coordinator { epoch } => {
+                varint_len(epoch.0)
+            }
+            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Election { epoch } | Self::Ok { epoch } | Self::Coordinator { epoch } => {
+                f.write_str(protocol::name_of(self))?;
+                protocol::write_epoch(f, *epoch)
+            }
+            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}

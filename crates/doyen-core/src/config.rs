@@ -1,0 +1,234 @@
+//! What the members of a group agree on before they start: who they are, how long things take, which reading of the
+//! algorithm they follow.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::Members;
+use crate::time::{Delay, Span};
+
+/// The configuration of the seed algorithms. One type for all of them: they differ in their rules, not in what they
+/// need to know.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Who takes part.
+    pub members: Members,
+    /// How long things take.
+    pub timing: Timing,
+    /// Which reading of the algorithm.
+    pub mode: Mode,
+    /// To whom a winning bully announces itself in textbook mode.
+    pub announce: Announce,
+}
+
+impl Config {
+    /// `members` in `mode`, with the given timing, announcing to the lower members.
+    pub fn new(members: Members, timing: Timing, mode: Mode) -> Self {
+        Self { members, timing, mode, announce: Announce::Lower }
+    }
+
+    /// Whether the hardened rules apply.
+    pub fn hardened(&self) -> bool {
+        self.mode == Mode::Hardened
+    }
+
+    /// Whether `variant` is the reading in force.
+    pub fn reads(&self, variant: Variant) -> bool {
+        self.mode == Mode::Literal(variant)
+    }
+}
+
+/// To whom a new coordinator announces itself: the seeds disagree.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Announce {
+    /// To those below it (000, 001, 003, 004).
+    #[default]
+    Lower,
+    /// To everybody (002 step 2.4).
+    All,
+}
+
+/// The bounds of the synchronous model, and the periods of hardened mode.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Timing {
+    /// `D`, 004's `T_trans`: no message takes longer (retransmissions included).
+    pub transmission: Span,
+    /// `p`, 004's `T_process`: no reply is dispatched later than this after the receipt.
+    pub processing: Span,
+    /// `W`: how long a modified bully collects ELECTIONs before it answers the lowest (002 section 3.1 step 2).
+    pub window: Span,
+    /// `h`: how often a hardened leader says that it leads.
+    pub heartbeat: Span,
+    /// How long a hardened member bears a lower leader before it takes over.
+    pub preempt: Span,
+}
+
+impl Timing {
+    /// The timing for messages that take at most `transmission`, with instant replies and a heartbeat every five `D`.
+    pub fn for_transmission(transmission: Span) -> Self {
+        Self {
+            transmission,
+            processing: Span::ZERO,
+            window: Span::ZERO,
+            heartbeat: transmission * 5,
+            preempt: transmission * 20,
+        }
+    }
+
+    /// `2D + p`: after this a reply will not come any more (003's T1, 004's "2T_trans + T_process", a hop's
+    /// acknowledgement, the COORDINATOR after a GRANT).
+    pub fn reply(&self) -> Span {
+        self.transmission * 2 + self.processing
+    }
+
+    /// `4D + 2p`: after this an announcement will not come any more. The highest member hears of the election within
+    /// `D`, replies and starts its own within `p`, gives up waiting for answers after `2D + p`, and its announcement
+    /// takes `D`.
+    pub fn announcement(&self) -> Span {
+        self.reply() * 2
+    }
+
+    /// `h + 2D + p`: after this a member that has just come up has heard the leader, if there is one.
+    pub fn listen(&self) -> Span {
+        self.heartbeat + self.reply()
+    }
+
+    /// The wait before attempt number `attempts` of something that takes `base`: doubled each time, at most 64-fold,
+    /// with up to half as much again at random from the second attempt on. The first wait is exact, so that runs
+    /// without failures keep their textbook schedule.
+    pub fn back_off(base: Span, attempts: u8) -> Delay {
+        if attempts == 0 {
+            return Delay::exactly(base);
+        }
+        let wait = base * (1 << attempts.min(6));
+        let half = Span::from_nanos(wait.as_nanos() / 2);
+        Delay::between(wait, wait + half)
+    }
+}
+
+/// Which reading of an algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    /// What the seed says, with what it needs to be itself: exact to the message, for study.
+    Textbook,
+    /// With epochs, re-announcement, hop limits and back-off: what a node runs.
+    Hardened,
+    /// A reading that a seed's text allows and that is broken: for study.
+    Literal(Variant),
+}
+
+/// The literal readings.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Variant {
+    /// 000, Bully: every ELECTION received starts an election, even if one is held already.
+    NoGuard,
+    /// 000, Bully: waits for "I won" without a time-out.
+    NoT2,
+    /// 001, Bully: one interval T for the reply and for the announcement.
+    OneTimer,
+    /// 002, Modified Bully: figure 4 empties the set of initiators only at the winner.
+    Figure4,
+    /// 002, Modified Bully: D after the GRANT and 3D at the answerers.
+    LiteralTimers,
+    /// 003, all-ids ring: the initiator takes the others' messages off the ring.
+    Absorb,
+    /// 003, refined ring: a higher process starts a new election for every lower message.
+    NoSwallow,
+    /// 004, both bullies: a process that knows nobody higher announces itself at once.
+    Eager,
+    /// 002 figure 1 and 004, Bully: a process answers in one stage and holds its election in the next.
+    Serial,
+    /// Bully: an OK counts even when no election is held.
+    NaiveOk,
+}
+
+impl Variant {
+    /// Every variant.
+    pub const ALL: [Self; 10] = [
+        Self::NoGuard,
+        Self::NoT2,
+        Self::OneTimer,
+        Self::Figure4,
+        Self::LiteralTimers,
+        Self::Absorb,
+        Self::NoSwallow,
+        Self::Eager,
+        Self::Serial,
+        Self::NaiveOk,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoGuard => "000-no-guard",
+            Self::NoT2 => "000-no-t2",
+            Self::OneTimer => "001-one-timer",
+            Self::Figure4 => "002-figure4",
+            Self::LiteralTimers => "002-literal-timers",
+            Self::Absorb => "003-absorb",
+            Self::NoSwallow => "003-no-swallow",
+            Self::Eager => "eager",
+            Self::Serial => "serial",
+            Self::NaiveOk => "naive-ok",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Textbook => "textbook",
+            Self::Hardened => "hardened",
+            Self::Literal(variant) => variant.name(),
+        })
+    }
+}
+
+impl FromStr for Mode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "textbook" => Ok(Self::Textbook),
+            "hardened" => Ok(Self::Hardened),
+            _ => Variant::ALL
+                .into_iter()
+                .find(|variant| variant.name() == text)
+                .map(Self::Literal)
+                .ok_or_else(|| {
+                    let names: Vec<&str> = Variant::ALL.iter().map(|v| v.name()).collect();
+                    format!(
+                        "unknown mode `{text}`; use textbook, hardened or a literal variant: {}",
+                        names.join(", ")
+                    )
+                }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mode_is_parsed_from_its_name() {
+        let literal = Variant::ALL.into_iter().map(Mode::Literal);
+        for mode in [Mode::Textbook, Mode::Hardened].into_iter().chain(literal) {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        assert!("texbook".parse::<Mode>().unwrap_err().contains("use textbook, hardened"));
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_a_limit() {
+        let base = Span::from_millis(1);
+        assert_eq!(Timing::back_off(base, 0), Delay::exactly(base));
+        assert_eq!(Timing::back_off(base, 1).min, base * 2);
+        assert_eq!(Timing::back_off(base, 1).max, base * 3);
+        assert_eq!(Timing::back_off(base, 200).min, base * 64);
+    }
+}

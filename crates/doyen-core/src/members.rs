@@ -1,0 +1,442 @@
+//! Who takes part: ids, election keys, the ring, and small sets of peers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A member's number, as its users know it: unique, and the tie-breaker of every election.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct NodeId(pub u32);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How often a member has started, raised and stored by its host before every start.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Incarnation(pub u32);
+
+/// The number of an election; hardened mode stores the highest it has seen.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The epoch after this one. Epochs never wrap: at a million elections a second, 2⁶⁴ last half a million years.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self(self.0.checked_add(1).expect("epochs do not run out"))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What decides an election: the attribute first, the id where attributes are equal.
+///
+/// 004 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is right only if attributes differ;
+/// with the id in the key any attribute will do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Key {
+    /// The election attribute: the larger, the better.
+    pub attr: i64,
+    /// The tie-breaker.
+    pub id: NodeId,
+}
+
+impl fmt::Display for Key {
+    /// The id alone where it is its own attribute, else `id:attr`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.attr == i64::from(self.id.0) {
+            self.id.fmt(f)
+        } else {
+            write!(f, "{}:{}", self.id, self.attr)
+        }
+    }
+}
+
+/// The configured members, the same at every one of them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Members {
+    ids: Ids,
+    /// Attributes by position; without them the id is the attribute.
+    attrs: Option<Vec<i64>>,
+    /// Positions by rank (lowest key first) and ranks by position; without attributes both are the identity.
+    ranks: Option<Ranks>,
+    /// The ring, clockwise; without one it runs by ascending id.
+    ring: Option<Ring>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Ids {
+    /// `first..first + count`: a million members cost nothing.
+    Range { first: u32, count: u32 },
+    /// Any ids, ascending.
+    Listed(Vec<NodeId>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Ranks {
+    by_rank: Vec<u32>,
+    of: Vec<u32>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Ring {
+    /// Positions in clockwise order.
+    order: Vec<u32>,
+    /// Where in `order` each position stands.
+    place: Vec<u32>,
+}
+
+/// Why a set of members is refused. Nothing has been built then.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MembersError {
+    /// There must be at least one.
+    Empty,
+    /// Two members have this id.
+    Duplicate(NodeId),
+    /// An attribute or a place in the ring is given to somebody who is not a member.
+    Unknown(NodeId),
+    /// The ring leaves this member out.
+    NotInRing(NodeId),
+}
+
+impl fmt::Display for MembersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("there are no members; give at least one"),
+            Self::Duplicate(id) => write!(f, "member {id} is named twice; ids must be unique"),
+            Self::Unknown(id) => write!(f, "{id} is not a member"),
+            Self::NotInRing(id) => {
+                write!(f, "member {id} is not in the ring; name every member once, clockwise")
+            }
+        }
+    }
+}
+
+impl std::error::Error for MembersError {}
+
+impl Members {
+    /// `count` members with ids `first..first + count`.
+    pub fn range(first: u32, count: u32) -> Result<Self, MembersError> {
+        if count == 0 {
+            return Err(MembersError::Empty);
+        }
+        Ok(Self { ids: Ids::Range { first, count }, attrs: None, ranks: None, ring: None })
+    }
+
+    /// Members with any ids, in any order.
+    pub fn listed(mut ids: Vec<NodeId>) -> Result<Self, MembersError> {
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(MembersError::Duplicate(pair[0]));
+        }
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+            return Err(MembersError::Empty);
+        };
+        if (last.0 - first.0) as usize + 1 == ids.len() {
+            return Self::range(first.0, ids.len() as u32);
+        }
+        Ok(Self { ids: Ids::Listed(ids), attrs: None, ranks: None, ring: None })
+    }
+
+    /// The same members, with an attribute for some of them; the others keep their id as attribute.
+    pub fn with_attrs(
+        mut self,
+        attrs: impl IntoIterator<Item = (NodeId, i64)>,
+    ) -> Result<Self, MembersError> {
+        let mut by_position: Vec<i64> = self.iter().map(|id| i64::from(id.0)).collect();
+        for (id, attr) in attrs {
+            let position = self.position(id).ok_or(MembersError::Unknown(id))?;
+            by_position[position] = attr;
+        }
+        // Positions ascend with ids, so a stable sort by attribute alone breaks ties by id.
+        let mut by_rank: Vec<u32> = (0..self.len() as u32).collect();
+        by_rank.sort_by_key(|&position| by_position[position as usize]);
+        let of = inverse(&by_rank);
+        self.attrs = Some(by_position);
+        self.ranks = Some(Ranks { by_rank, of });
+        Ok(self)
+    }
+
+    /// The same members, with the ring in this clockwise order.
+    pub fn with_ring(
+        mut self,
+        clockwise: impl IntoIterator<Item = NodeId>,
+    ) -> Result<Self, MembersError> {
+        let mut order = Vec::with_capacity(self.len());
+        let mut seen = vec![false; self.len()];
+        for id in clockwise {
+            let position = self.position(id).ok_or(MembersError::Unknown(id))?;
+            if std::mem::replace(&mut seen[position], true) {
+                return Err(MembersError::Duplicate(id));
+            }
+            order.push(position as u32);
+        }
+        if let Some(missing) = seen.iter().position(|&seen| !seen) {
+            return Err(MembersError::NotInRing(self.at(missing)));
+        }
+        let place = inverse(&order);
+        self.ring = Some(Ring { order, place });
+        Ok(self)
+    }
+
+    /// How many members there are.
+    pub fn len(&self) -> usize {
+        match &self.ids {
+            Ids::Range { count, .. } => *count as usize,
+            Ids::Listed(ids) => ids.len(),
+        }
+    }
+
+    /// Never: a group without members cannot be built.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where `id` stands among the members in ascending order of their ids.
+    pub fn position(&self, id: NodeId) -> Option<usize> {
+        match &self.ids {
+            Ids::Range { first, count } => {
+                let position = id.0.wrapping_sub(*first);
+                (position < *count).then_some(position as usize)
+            }
+            Ids::Listed(ids) => ids.binary_search(&id).ok(),
+        }
+    }
+
+    /// The member at `position`.
+    pub fn at(&self, position: usize) -> NodeId {
+        match &self.ids {
+            Ids::Range { first, count } => {
+                assert!(position < *count as usize, "no member stands at {position}");
+                NodeId(first + position as u32)
+            }
+            Ids::Listed(ids) => ids[position],
+        }
+    }
+
+    /// Whether `id` is a member.
+    pub fn contains(&self, id: NodeId) -> bool {
+        self.position(id).is_some()
+    }
+
+    /// All members in ascending order of their ids.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = NodeId> + ExactSizeIterator + '_ {
+        (0..self.len()).map(|position| self.at(position))
+    }
+
+    /// All members but `me`.
+    pub fn others(&self, me: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        self.iter().filter(move |&id| id != me)
+    }
+
+    /// The election key of a member.
+    pub fn key(&self, id: NodeId) -> Key {
+        let attr = match &self.attrs {
+            None => i64::from(id.0),
+            Some(attrs) => attrs[self.place_of(id)],
+        };
+        Key { attr, id }
+    }
+
+    /// How many members have a lower key.
+    pub fn rank(&self, id: NodeId) -> usize {
+        let position = self.place_of(id);
+        self.ranks.as_ref().map_or(position, |ranks| ranks.of[position] as usize)
+    }
+
+    /// The member with the highest key.
+    pub fn highest(&self) -> NodeId {
+        self.by_rank(self.len() - 1)
+    }
+
+    /// The member that `rank` others are below.
+    pub fn by_rank(&self, rank: usize) -> NodeId {
+        let position = self.ranks.as_ref().map_or(rank, |ranks| ranks.by_rank[rank] as usize);
+        self.at(position)
+    }
+
+    /// The members with a higher key than `id`, lowest first.
+    pub fn higher(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+        (self.rank(id) + 1..self.len()).map(|rank| self.by_rank(rank))
+    }
+
+    /// The members with a lower key than `id`, lowest first.
+    pub fn lower(&self, id: NodeId) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
+        (0..self.rank(id)).map(|rank| self.by_rank(rank))
+    }
+
+    /// The members from `id`'s clockwise neighbour round to `id` itself.
+    pub fn clockwise(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+        let start = self.ring_place(id);
+        (1..=self.len()).map(move |step| self.at_ring_place((start + step) % self.len()))
+    }
+
+    /// How many clockwise hops it is from `from` to `to`.
+    pub fn ring_distance(&self, from: NodeId, to: NodeId) -> usize {
+        (self.ring_place(to) + self.len() - self.ring_place(from)) % self.len()
+    }
+
+    fn ring_place(&self, id: NodeId) -> usize {
+        let position = self.place_of(id);
+        self.ring.as_ref().map_or(position, |ring| ring.place[position] as usize)
+    }
+
+    fn at_ring_place(&self, place: usize) -> NodeId {
+        self.at(self.ring.as_ref().map_or(place, |ring| ring.order[place] as usize))
+    }
+
+    fn place_of(&self, id: NodeId) -> usize {
+        self.position(id).unwrap_or_else(|| panic!("{id} is not a member"))
+    }
+}
+
+fn inverse(order: &[u32]) -> Vec<u32> {
+    let mut inverse = vec![0; order.len()];
+    for (place, &position) in order.iter().enumerate() {
+        inverse[position as usize] = place as u32;
+    }
+    inverse
+}
+
+/// A small set of members. Empty, which it nearly always is, it takes one word: a million members keep one each.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[allow(clippy::box_collection, reason = "one word instead of three, a million times")]
+pub struct PeerSet(Option<Box<Vec<NodeId>>>);
+
+impl PeerSet {
+    /// The empty set.
+    pub const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Whether `id` is in the set.
+    pub fn contains(&self, id: NodeId) -> bool {
+        self.0.as_ref().is_some_and(|ids| ids.binary_search(&id).is_ok())
+    }
+
+    /// Adds `id`; says whether it was new.
+    pub fn insert(&mut self, id: NodeId) -> bool {
+        let ids = self.0.get_or_insert_default();
+        match ids.binary_search(&id) {
+            Ok(_) => false,
+            Err(place) => {
+                ids.insert(place, id);
+                true
+            }
+        }
+    }
+
+    /// Takes `id` out; says whether it was in. An emptied set equals a new one.
+    pub fn remove(&mut self, id: NodeId) -> bool {
+        let Some(ids) = &mut self.0 else { return false };
+        let Ok(place) = ids.binary_search(&id) else { return false };
+        ids.remove(place);
+        if ids.is_empty() {
+            self.0 = None;
+        }
+        true
+    }
+
+    /// The members of the set, ascending by id.
+    pub fn iter(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.0.iter().flat_map(|ids| ids.iter().copied())
+    }
+
+    /// Whether nobody is in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How many are in it.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |ids| ids.len())
+    }
+
+    /// Takes everybody out.
+    pub fn clear(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl fmt::Debug for PeerSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter().map(|id| id.0)).finish()
+    }
+}
+
+impl FromIterator<NodeId> for PeerSet {
+    fn from_iter<I: IntoIterator<Item = NodeId>>(ids: I) -> Self {
+        let mut set = Self::new();
+        for id in ids {
+            set.insert(id);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(ids: &[u32]) -> Vec<NodeId> {
+        ids.iter().copied().map(NodeId).collect()
+    }
+
+    #[test]
+    fn the_attribute_decides_and_the_id_breaks_ties() {
+        let members = Members::range(1, 4).unwrap();
+        let members = members.with_attrs([(NodeId(1), 9), (NodeId(2), 9), (NodeId(4), -1)]).unwrap();
+        let ranked: Vec<NodeId> = (0..4).map(|rank| members.by_rank(rank)).collect();
+        assert_eq!(ranked, ids(&[4, 3, 1, 2]));
+        assert_eq!(members.highest(), NodeId(2));
+        assert_eq!(members.higher(NodeId(3)).collect::<Vec<_>>(), ids(&[1, 2]));
+        assert_eq!(members.lower(NodeId(1)).collect::<Vec<_>>(), ids(&[4, 3]));
+    }
+
+    #[test]
+    fn the_ring_runs_clockwise_and_ends_where_it_began() {
+        let members = Members::listed(ids(&[33, 17, 24, 3])).unwrap();
+        let members = members.with_ring(ids(&[17, 24, 33, 3])).unwrap();
+        assert_eq!(members.clockwise(NodeId(24)).collect::<Vec<_>>(), ids(&[33, 3, 17, 24]));
+        assert_eq!(members.ring_distance(NodeId(17), NodeId(33)), 2);
+        assert_eq!(members.ring_distance(NodeId(33), NodeId(17)), 2);
+        assert_eq!(members.ring_distance(NodeId(3), NodeId(3)), 0);
+    }
+
+    #[test]
+    fn impossible_groups_are_refused() {
+        assert_eq!(Members::range(1, 0), Err(MembersError::Empty));
+        assert_eq!(Members::listed(vec![]), Err(MembersError::Empty));
+        assert_eq!(Members::listed(ids(&[2, 5, 2])), Err(MembersError::Duplicate(NodeId(2))));
+        let members = || Members::range(1, 3).unwrap();
+        assert_eq!(members().with_attrs([(NodeId(4), 1)]), Err(MembersError::Unknown(NodeId(4))));
+        assert_eq!(members().with_ring(ids(&[1, 2])), Err(MembersError::NotInRing(NodeId(3))));
+        assert_eq!(members().with_ring(ids(&[1, 2, 2])), Err(MembersError::Duplicate(NodeId(2))));
+    }
+
+    #[test]
+    fn an_emptied_set_equals_a_new_one() {
+        let mut set = PeerSet::new();
+        assert!(set.insert(NodeId(3)) && set.insert(NodeId(1)) && !set.insert(NodeId(3)));
+        assert_eq!(set.iter().collect::<Vec<_>>(), ids(&[1, 3]));
+        assert!(set.remove(NodeId(1)) && set.remove(NodeId(3)) && !set.remove(NodeId(3)));
+        assert_eq!(set, PeerSet::new());
+        assert_eq!(size_of::<PeerSet>(), size_of::<usize>());
+    }
+}

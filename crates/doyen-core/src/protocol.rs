@@ -1,0 +1,320 @@
+//! The contract between an election algorithm and whatever runs it.
+//!
+//! One algorithm is one state machine that is told of [`Event`]s and answers with [`Effect`]s. It has no clock, no
+//! randomness and no I/O, so the simulator, the checker and a real node run the very same code. The host's side of
+//! the contract is the numbered list at the head of this crate.
+
+use std::fmt::{self, Debug};
+use std::hash::Hash;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::{Epoch, Incarnation, NodeId};
+use crate::time::Delay;
+
+/// An election algorithm: events in, effects out.
+pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
+    /// What every member is configured with. Shared, never part of the state.
+    type Config;
+    /// What members send each other.
+    type Message: Message;
+    /// The name of a timer: a tag, never a time. At most one timer of a tag is armed at once.
+    type Timer: Copy + Eq + Ord + Hash + Debug;
+    /// What must survive a crash.
+    type Durable: Clone + Eq + Hash + Debug;
+
+    /// Builds the state of member `id` and begins.
+    fn start(
+        id: NodeId,
+        config: &Self::Config,
+        boot: Boot<Self::Durable>,
+        out: &mut Effects<Self>,
+    ) -> Self;
+
+    /// Handles one event.
+    fn handle(
+        &mut self,
+        config: &Self::Config,
+        event: Event<Self::Message, Self::Timer>,
+        out: &mut Effects<Self>,
+    );
+
+    /// What this member believes now.
+    fn view(&self) -> View;
+
+    /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
+    /// timers are left.
+    fn is_upkeep(timer: Self::Timer) -> bool;
+}
+
+/// How a process came up.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Boot<D> {
+    /// Raised and stored by the host before every start.
+    pub incarnation: Incarnation,
+    /// What the disk holds; `None` on the first start and after the disk was lost.
+    pub durable: Option<D>,
+    /// Into what it comes.
+    pub origin: Origin,
+}
+
+/// Into what a process comes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Origin {
+    /// All members start together, and `leader` leads: the scene with which every seed begins.
+    Founding {
+        /// Who leads at the beginning, if anybody does.
+        leader: Option<NodeId>,
+    },
+    /// The group may be running already: the process has just been started or has recovered.
+    Joining,
+}
+
+/// What happens to a member.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Event<M, T> {
+    /// A message arrived.
+    Message {
+        /// Who sent it.
+        from: NodeId,
+        /// What it says.
+        message: M,
+    },
+    /// An armed timer fired.
+    Timer(T),
+    /// The failure detector gives a member up.
+    PeerDown(NodeId),
+    /// The failure detector hears a member again, and is heard by it.
+    PeerUp(NodeId),
+    /// Somebody on this member wants an election: it noticed that the coordinator does not answer.
+    Campaign,
+}
+
+/// What a member wants done.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Effect<M, T, D> {
+    /// Store this, and go on only when it is stored.
+    Persist(D),
+    /// Send a message.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// What.
+        message: M,
+    },
+    /// Arm a timer; a timer of the same tag that is armed already is replaced.
+    SetTimer {
+        /// Its tag.
+        timer: T,
+        /// How long it waits.
+        after: Delay,
+    },
+    /// Disarm a timer, if it is armed.
+    CancelTimer(T),
+    /// What this member believes has changed.
+    Announce(View),
+    /// Nothing to do, something to record.
+    Inform(Notice),
+}
+
+/// What the failure detector tells the host for its records; the algorithm has been told already.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Notice {
+    /// The failure detector gave this member up.
+    Down(NodeId),
+    /// The failure detector hears this member again.
+    Up(NodeId),
+}
+
+/// The effect type of a protocol.
+pub type EffectOf<P> =
+    Effect<<P as Protocol>::Message, <P as Protocol>::Timer, <P as Protocol>::Durable>;
+
+/// What a member believes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct View {
+    /// Whom it follows (itself, if it leads).
+    pub leader: Option<NodeId>,
+    /// In which epoch that leader was elected; zero in textbook mode, which has no epochs.
+    pub epoch: Epoch,
+    /// What it is doing.
+    pub role: Role,
+}
+
+/// What a member is doing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Nothing: it follows a leader, or knows of none and does not seek one.
+    Follower,
+    /// Taking part in an election of which it does not know the end.
+    Candidate,
+    /// Leading.
+    Leader,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Follower => "follower",
+            Self::Candidate => "candidate",
+            Self::Leader => "leader",
+        })
+    }
+}
+
+/// What members say to each other.
+///
+/// `Display` writes the seed's upper-case word and the fields that matter, for traces and golden scripts.
+pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+    /// Every kind of message, in the order in which kinds that arrive at the same instant are handled.
+    const KINDS: &'static [Kind];
+
+    /// Which of [`KINDS`](Self::KINDS) this is.
+    fn kind(&self) -> usize;
+
+    /// How many bytes it takes on the wire. Computed, not encoded: the simulator counts every message.
+    fn encoded_len(&self) -> usize;
+}
+
+/// A kind of message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The word the seeds use, in upper case.
+    pub name: &'static str,
+    /// On whose account it goes.
+    pub class: Class,
+}
+
+impl Kind {
+    /// A message of the election itself.
+    pub const fn election(name: &'static str) -> Self {
+        Self { name, class: Class::Election }
+    }
+
+    /// An acknowledgement or retransmission.
+    pub const fn link(name: &'static str) -> Self {
+        Self { name, class: Class::Link }
+    }
+
+    /// A heartbeat.
+    pub const fn detector(name: &'static str) -> Self {
+        Self { name, class: Class::Detector }
+    }
+}
+
+/// On whose account a message goes. The literature's counts are of [`Class::Election`] alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// The algorithm's own messages.
+    Election,
+    /// Acknowledgements and retransmissions.
+    Link,
+    /// Heartbeats.
+    Detector,
+}
+
+/// Collects what a handler wants done, in order. A host keeps one and drains it after every event.
+#[derive(Clone, Debug)]
+pub struct Effects<P: Protocol> {
+    list: Vec<EffectOf<P>>,
+    rules: Vec<&'static str>,
+    elections: u32,
+}
+
+impl<P: Protocol> Effects<P> {
+    /// An empty collection.
+    pub const fn new() -> Self {
+        Self { list: Vec::new(), rules: Vec::new(), elections: 0 }
+    }
+
+    /// Wants `message` sent to `to`.
+    pub fn send(&mut self, to: NodeId, message: P::Message) {
+        self.list.push(Effect::Send { to, message });
+    }
+
+    /// Wants `timer` armed.
+    pub fn set_timer(&mut self, timer: P::Timer, after: impl Into<Delay>) {
+        self.list.push(Effect::SetTimer { timer, after: after.into() });
+    }
+
+    /// Wants `timer` disarmed.
+    pub fn cancel_timer(&mut self, timer: P::Timer) {
+        self.list.push(Effect::CancelTimer(timer));
+    }
+
+    /// Wants `durable` stored before anything that follows.
+    pub fn persist(&mut self, durable: P::Durable) {
+        self.list.push(Effect::Persist(durable));
+    }
+
+    /// Wants the host to know the new view.
+    pub fn announce(&mut self, view: View) {
+        self.list.push(Effect::Announce(view));
+    }
+
+    /// Wants the host to record something.
+    pub fn inform(&mut self, notice: Notice) {
+        self.list.push(Effect::Inform(notice));
+    }
+
+    /// Notes which rule of the specification fired, for explanations.
+    pub fn rule(&mut self, rule: &'static str) {
+        self.rules.push(rule);
+    }
+
+    /// Notes that this member began an election of its own.
+    pub fn election_started(&mut self) {
+        self.elections += 1;
+    }
+
+    /// Takes the effects, in order, and leaves the collection ready for the next event.
+    pub fn drain(&mut self) -> std::vec::Drain<'_, EffectOf<P>> {
+        self.list.drain(..)
+    }
+
+    /// The effects, in order.
+    pub fn list(&self) -> &[EffectOf<P>] {
+        &self.list
+    }
+
+    /// Which rules fired, in order.
+    pub fn rules(&self) -> &[&'static str] {
+        &self.rules
+    }
+
+    /// How many elections this member began.
+    pub fn elections(&self) -> u32 {
+        self.elections
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.rules.clear();
+        self.elections = 0;
+    }
+}
+
+impl<P: Protocol> Default for Effects<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// How many bytes a number takes in the wire's variable-length form: seven bits a byte.
+pub const fn varint_len(value: u64) -> usize {
+    let bits = 64 - value.leading_zeros() as usize;
+    if bits == 0 { 1 } else { bits.div_ceil(7) }
+}
+
+/// The name of a message's kind.
+pub fn name_of<M: Message>(message: &M) -> &'static str {
+    M::KINDS[message.kind()].name
+}
+
+/// Writes ` epoch=3`, and nothing in textbook mode, where epochs are zero.
+pub(crate) fn write_epoch(f: &mut fmt::Formatter<'_>, epoch: Epoch) -> fmt::Result {
+    if epoch == Epoch::default() { Ok(()) } else { write!(f, " epoch={epoch}") }
+}

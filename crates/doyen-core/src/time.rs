@@ -1,0 +1,127 @@
+//! Lengths of time. The core never knows *what time it is*; it only asks its host to wait *this long*.
+
+use std::fmt;
+use std::ops::{Add, Mul};
+
+use serde::{Deserialize, Serialize};
+
+/// A length of time in nanoseconds. Arithmetic saturates: an absurd setting waits for ever, it never wraps to zero.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
+pub struct Span(u64);
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// `nanos` nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// `micros` microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(micros.saturating_mul(1_000))
+    }
+
+    /// `millis` milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// The length in nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+}
+
+impl Add for Span {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Mul<u64> for Span {
+    type Output = Self;
+
+    fn mul(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+}
+
+impl fmt::Display for Span {
+    /// The shortest exact form: `1500us` is written `1.5ms`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, name) = match self.0 {
+            0 => return f.write_str("0"),
+            1..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "us"),
+            1_000_000..1_000_000_000 => (1_000_000, "ms"),
+            _ => (1_000_000_000, "s"),
+        };
+        let (whole, rest) = (self.0 / unit, self.0 % unit);
+        if rest == 0 {
+            return write!(f, "{whole}{name}");
+        }
+        let digits = unit.ilog10() as usize;
+        let fraction = format!("{rest:0digits$}");
+        write!(f, "{whole}.{}{name}", fraction.trim_end_matches('0'))
+    }
+}
+
+/// How long a timer waits: the host draws a length from `min..=max`, the checker lets the timer fire whenever it likes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Delay {
+    /// The shortest wait.
+    pub min: Span,
+    /// The longest wait.
+    pub max: Span,
+}
+
+impl Delay {
+    /// A wait of exactly `span`.
+    pub const fn exactly(span: Span) -> Self {
+        Self { min: span, max: span }
+    }
+
+    /// A wait drawn from `min..=max`.
+    pub fn between(min: Span, max: Span) -> Self {
+        assert!(min <= max, "a delay's bounds are the wrong way round: {min} > {max}");
+        Self { min, max }
+    }
+}
+
+impl From<Span> for Delay {
+    fn from(span: Span) -> Self {
+        Self::exactly(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_written_in_its_largest_unit() {
+        for (nanos, text) in [
+            (0, "0"),
+            (999, "999ns"),
+            (1_500, "1.5us"),
+            (1_000_000, "1ms"),
+            (1_000_001, "1.000001ms"),
+            (90_000_000_000, "90s"),
+        ] {
+            assert_eq!(Span::from_nanos(nanos).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        let ever = Span::from_nanos(u64::MAX);
+        assert_eq!(ever + Span::from_nanos(1), ever);
+        assert_eq!(ever * 2, ever);
+    }
+}
