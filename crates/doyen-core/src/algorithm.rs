@@ -2,4 +2,7 @@
 
 pub mod allegiance;
 pub mod bully;
+mod catalogue;
+pub mod ring;
 
+pub use catalogue::{Algorithm, PROMISES, Promise};

@@ -276,7 +276,9 @@ impl Allegiance {
         }
     }
 
-    fn accept<P: Elective>(&mut self, config: &Config, reign: Reign, out: &mut Effects<P>) {
+    /// Follows this claim, whosever it is: the textbook rings ask no more. A hardened claim must not be smaller than the
+    /// last, which [`on_claim`](Self::on_claim) sees to.
+    pub(crate) fn accept<P: Elective>(&mut self, config: &Config, reign: Reign, out: &mut Effects<P>) {
         let led = self.leads();
         self.see_epoch(reign.epoch, out);
         self.leader = Some(reign.leader.id);

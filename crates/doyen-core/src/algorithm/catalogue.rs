@@ -1,0 +1,254 @@
+//! Every algorithm by name, with what it promises and what it costs: one table, shown by the help, the documentation
+//! and the lab alike.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::{Mode, Variant};
+
+/// The algorithms.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// [`bully`](super::bully).
+    Bully,
+    /// [`modified_bully`](super::modified_bully).
+    ModifiedBully,
+    /// [`ring_list`](super::ring_list).
+    RingList,
+    /// [`ring_active_list`](super::ring_active_list).
+    RingActiveList,
+    /// [`ring_all_ids`](super::ring_all_ids).
+    RingAllIds,
+    /// [`chang_roberts`](super::chang_roberts).
+    ChangRoberts,
+    /// [`ring_resilient`](super::ring_resilient).
+    RingResilient,
+}
+
+impl Algorithm {
+    /// Every algorithm, in the order of the specification.
+    pub const ALL: [Self; 7] = [
+        Self::Bully,
+        Self::ModifiedBully,
+        Self::RingList,
+        Self::RingActiveList,
+        Self::RingAllIds,
+        Self::ChangRoberts,
+        Self::RingResilient,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bully => "bully",
+            Self::ModifiedBully => "modified-bully",
+            Self::RingList => "ring-list",
+            Self::RingActiveList => "ring-active-list",
+            Self::RingAllIds => "ring-all-ids",
+            Self::ChangRoberts => "chang-roberts",
+            Self::RingResilient => "ring-resilient",
+        }
+    }
+
+    /// One line about it.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Self::Bully => "asks everybody above; whoever nobody answers wins (Garcia-Molina 1982)",
+            Self::ModifiedBully => {
+                "asks everybody above; the asker grants the best answer (Kordafshari et al.)"
+            }
+            Self::RingList => "a list of the living goes round, then the result (000, 001's example)",
+            Self::RingActiveList => "every member's number goes round; each decides for itself (001)",
+            Self::RingAllIds => "every member says \"elect me\" all the way round (003)",
+            Self::ChangRoberts => "only the best \"elect me\" gets round (003 refined, 004)",
+            Self::RingResilient => "a list goes round past the dead, and the winner is confirmed (004)",
+        }
+    }
+
+    /// Where it comes from: the seeds, and the section of the specification.
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Bully => "000, 001, 002, 003, 004",
+            Self::ModifiedBully => "002",
+            Self::RingList => "000, 001",
+            Self::RingActiveList => "001",
+            Self::RingAllIds => "003",
+            Self::ChangRoberts => "003, 004",
+            Self::RingResilient => "004",
+        }
+    }
+
+    /// Whether messages go round a ring.
+    pub fn is_ring(self) -> bool {
+        !matches!(self, Self::Bully | Self::ModifiedBully)
+    }
+
+    /// Whether it is only right if a link keeps the order of its messages.
+    pub fn needs_fifo(self) -> bool {
+        matches!(self, Self::RingActiveList | Self::RingAllIds)
+    }
+
+    /// The literal readings that apply to it.
+    pub fn variants(self) -> &'static [Variant] {
+        match self {
+            Self::Bully => &[
+                Variant::NoGuard,
+                Variant::NoT2,
+                Variant::OneTimer,
+                Variant::Eager,
+                Variant::Serial,
+                Variant::NaiveOk,
+            ],
+            Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
+            Self::RingAllIds => &[Variant::Absorb],
+            Self::ChangRoberts => &[Variant::NoSwallow],
+            Self::RingList | Self::RingActiveList | Self::RingResilient => &[],
+        }
+    }
+
+    /// Whether `mode` is a reading of it.
+    pub fn reads(self, mode: Mode) -> bool {
+        match mode {
+            Mode::Textbook | Mode::Hardened => true,
+            Mode::Literal(variant) => self.variants().contains(&variant),
+        }
+    }
+
+    /// What it promises in textbook or hardened mode.
+    pub fn promise(self, hardened: bool) -> &'static Promise {
+        let row = |promise: &&Promise| promise.algorithm == self && promise.hardened == hardened;
+        PROMISES.iter().find(row).expect("every algorithm has a row for each mode")
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|algorithm| algorithm.name() == text).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|algorithm| algorithm.name()).collect();
+            format!("unknown algorithm `{text}`; use one of {}", names.join(", "))
+        })
+    }
+}
+
+/// What an algorithm promises in a mode, and what for. This is the table that help, documentation and lab show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Promise {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Hardened, or textbook.
+    pub hardened: bool,
+    /// What "all follow the best live member" needs.
+    pub safety: &'static str,
+    /// What "every election ends" needs.
+    pub liveness: &'static str,
+    /// What happens in a partition.
+    pub partition: &'static str,
+    /// What it costs without failures: n live members, the r-th lowest or any one of them detects.
+    pub cost: &'static str,
+}
+
+impl Promise {
+    const fn new(
+        algorithm: Algorithm,
+        hardened: bool,
+        [safety, liveness, partition, cost]: [&'static str; 4],
+    ) -> Self {
+        Self { algorithm, hardened, safety, liveness, partition, cost }
+    }
+}
+
+const SYNCHRONOUS: &str = "no message later than D, no false suspicion, nobody returns meanwhile";
+const NO_FAILURE: &str = "nobody fails during the election";
+const CALM: &str = "from the moment the network is calm";
+const RETRIES: &str = "D holds from some moment on";
+const TWO_LEADERS: &str = "a leader on each side, also after it heals";
+const STOPS: &str = "the message is lost; nobody is elected";
+const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
+
+/// The table of promises. None of these algorithms has "at most one leader at any instant" outside the synchronous
+/// model: that needs a majority.
+pub const PROMISES: &[Promise] = &[
+    Promise::new(
+        Algorithm::Bully,
+        false,
+        [SYNCHRONOUS, "D holds", TWO_LEADERS, "(n−r+1)(n−r)+n−1; at most n²−1"],
+    ),
+    Promise::new(Algorithm::Bully, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::ModifiedBully,
+        false,
+        [
+            "as bully, and nobody fails or returns during the election",
+            NO_FAILURE,
+            TWO_LEADERS,
+            "2(n−r)+n; at most 3n−2 for one detector",
+        ],
+    ),
+    Promise::new(Algorithm::ModifiedBully, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::RingList,
+        false,
+        [NO_FAILURE, "no initiator fails", TWO_LEADERS, "2n for each initiator"],
+    ),
+    Promise::new(Algorithm::RingList, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::RingActiveList,
+        false,
+        ["FIFO links, nobody fails", NO_FAILURE, STOPS, "n², however many initiators"],
+    ),
+    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n²+n"]),
+    Promise::new(
+        Algorithm::RingAllIds,
+        false,
+        ["FIFO links; the failed still forward", NO_FAILURE, STOPS, "n²+n for one initiator"],
+    ),
+    Promise::new(Algorithm::RingAllIds, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::ChangRoberts,
+        false,
+        [NO_FAILURE, "nobody fails, nothing is lost", STOPS, "at most 3n−1 for one initiator"],
+    ),
+    Promise::new(Algorithm::ChangRoberts, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::RingResilient,
+        false,
+        [
+            "the winner lives on after it is confirmed",
+            "somebody lives on who saw the election",
+            TWO_LEADERS,
+            "2n for each initiator; about 2n more for each winner that dies",
+        ],
+    ),
+    Promise::new(Algorithm::RingResilient, true, [CALM, RETRIES, MEETS, "the same"]),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_algorithm_is_parsed_from_its_name_and_has_its_promises() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.name().parse(), Ok(algorithm));
+            assert!(algorithm.promise(true).hardened && !algorithm.promise(false).hardened);
+        }
+        assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
+    }
+
+    #[test]
+    fn every_variant_belongs_to_an_algorithm() {
+        for variant in Variant::ALL {
+            let owned = |algorithm: &Algorithm| algorithm.variants().contains(&variant);
+            assert!(Algorithm::ALL.iter().any(owned), "{variant:?}");
+        }
+    }
+}

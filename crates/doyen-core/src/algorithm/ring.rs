@@ -1,0 +1,255 @@
+//! What the ring algorithms share: how a token gets from a member to the next one alive, and how hardened rings number
+//! their rounds.
+//!
+//! **Hops.** 000: send "to closest downstream node that is alive; sequentially poll each successor until a live node
+//! is found". A member hands its token to its clockwise neighbour and waits `T_hop` = 2D + p for HOP-ACK; if none comes
+//! it tries the neighbour after that, and so on round the ring.
+//!
+//! - Members that the failure detector gave up are not tried. Nothing else is remembered about the dead: the next token
+//!   tries them again, which is why f dead members cost 2f fruitless probes in a list ring's two circuits. A memory of
+//!   its own would keep out a member that was slow once, for the ring hears nothing of it afterwards.
+//! - When the search comes round to the searcher, nobody else is alive and the token is its own again: [`Hops::pass`]
+//!   and [`Hops::on_timer`] return it, and no message is sent. So a single member elects itself.
+//! - A hop is named by the lowest number that none of the sender's other hops bears, so that numbers, timers and states
+//!   stay few. A HOP-ACK that is later than `T_hop` can therefore be taken for that of a later hop to the same member. If
+//!   that member has died meanwhile the token is lost, as any token can be: rounds are for that.
+//! - A HOP-ACK that is late or lost makes two copies of a token, one for each of two successors. Textbook rings live in
+//!   a world where that cannot happen. Hardened rings must pass on only one of them.
+//! - The two circuits of every live member are at most 2N tokens; a member waits for no more hops than that and gives
+//!   up the oldest.
+//!
+//! **Rounds.** A token whose initiator has died meets nobody who takes it off the ring (F15, F16), and one that is lost
+//! is missed by nobody (F14). So a token carries its [`Round`] and its hops. It is dropped after [`hop_limit`] hops, or
+//! by a member that has seen a later round. And a member that has passed it on starts a round of its own when
+//! [`re_initiation`] has gone by without an end: 004's "have the initiator's successor wait a while, then reinitiate a
+//! new election. Do the same for this successor's successor, and so on".
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Elective};
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{self, Effects, Protocol, varint_len};
+use crate::time::Span;
+
+/// What goes over one edge of the ring: a token, or the word that it has arrived.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Hop<T> {
+    /// The token, clockwise.
+    Pass {
+        /// The hop's number, for its HOP-ACK; none if nobody waits for one.
+        number: Option<HopNumber>,
+        /// What is passed on.
+        token: T,
+    },
+    /// "Your token is here", anticlockwise.
+    Ack {
+        /// The number of the hop.
+        number: HopNumber,
+    },
+}
+
+/// What tells apart the hops whose HOP-ACK a member waits for; also the tag of the timer that ends the wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(transparent)]
+pub struct HopNumber(pub u32);
+
+impl<T> Hop<T> {
+    /// A token that nobody waits to see acknowledged: the ring of 003, where nobody is ever passed over.
+    pub(crate) const fn unacknowledged(token: T) -> Self {
+        Self::Pass { number: None, token }
+    }
+
+    /// Its size on the wire; `token_len` says how much of it is the token.
+    pub(crate) fn encoded_len(&self, token_len: impl FnOnce(&T) -> usize) -> usize {
+        1 + match self {
+            Self::Pass { number: None, token } => 1 + token_len(token),
+            Self::Pass { number: Some(number), token } => {
+                1 + number.encoded_len() + token_len(token)
+            }
+            Self::Ack { number } => number.encoded_len(),
+        }
+    }
+}
+
+impl HopNumber {
+    fn encoded_len(self) -> usize {
+        varint_len(u64::from(self.0))
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Hop<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass { token, .. } => token.fmt(f),
+            Self::Ack { .. } => f.write_str("HOP-ACK"),
+        }
+    }
+}
+
+/// An algorithm whose members pass a token of type `T` round the ring.
+pub(crate) trait Circular<T>:
+    Elective + Protocol<Message: From<Hop<T>>, Timer: From<HopNumber>>
+{
+}
+
+impl<P, T> Circular<T> for P where
+    P: Elective + Protocol<Message: From<Hop<T>>, Timer: From<HopNumber>>
+{
+}
+
+/// The tokens that a member has sent and whose HOP-ACK it waits for. One word when there are none.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(clippy::box_collection, reason = "one word instead of three, a million times")]
+pub(crate) struct Hops<T>(Option<Box<Vec<Pending<T>>>>);
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Pending<T> {
+    number: HopNumber,
+    /// Whose HOP-ACK is awaited.
+    to: NodeId,
+    token: T,
+}
+
+impl<T: Clone> Hops<T> {
+    /// No hops.
+    pub(crate) const fn new() -> Self {
+        Self(None)
+    }
+
+    /// Hands `token` to the next live successor; gives it back if there is none.
+    #[must_use = "a token that is given back is this member's to handle"]
+    pub(crate) fn pass<P: Circular<T>>(
+        &mut self,
+        config: &Config,
+        allegiance: &Allegiance,
+        token: T,
+        out: &mut Effects<P>,
+    ) -> Option<T> {
+        let to = successor(config, allegiance, allegiance.id());
+        if to == allegiance.id() {
+            return Some(token);
+        }
+        let pending = self.0.get_or_insert_default();
+        if pending.len() >= 2 * config.members.len() {
+            out.cancel_timer(pending.remove(0).number.into());
+        }
+        let taken = |number| pending.iter().any(|hop| hop.number == number);
+        let number = (0..).map(HopNumber).find(|&number| !taken(number));
+        let number = number.expect("some number is free: fewer hops than numbers are pending");
+        pending.push(Pending { number, to, token: token.clone() });
+        send(config, number, to, token, out);
+        None
+    }
+
+    /// Takes what came over an edge of the ring. A token is acknowledged and returned; a HOP-ACK ends a wait.
+    pub(crate) fn receive<P: Circular<T>>(
+        &mut self,
+        from: NodeId,
+        hop: Hop<T>,
+        out: &mut Effects<P>,
+    ) -> Option<T> {
+        match hop {
+            Hop::Pass { number, token } => {
+                if let Some(number) = number {
+                    out.send(from, Hop::Ack { number }.into());
+                }
+                Some(token)
+            }
+            Hop::Ack { number } => {
+                if self.take(|hop| hop.number == number && hop.to == from).is_some() {
+                    out.cancel_timer(number.into());
+                }
+                None
+            }
+        }
+    }
+
+    /// `T_hop` has gone by without HOP-ACK: polls the next successor. Returns the token if the search has come round.
+    #[must_use = "a token that is given back is this member's to handle"]
+    pub(crate) fn on_timer<P: Circular<T>>(
+        &mut self,
+        config: &Config,
+        allegiance: &Allegiance,
+        number: HopNumber,
+        out: &mut Effects<P>,
+    ) -> Option<T> {
+        let hop = self.0.as_mut()?.iter_mut().find(|hop| hop.number == number)?;
+        hop.to = successor(config, allegiance, hop.to);
+        if hop.to == allegiance.id() {
+            return self.take(|hop| hop.number == number).map(|hop| hop.token);
+        }
+        send(config, number, hop.to, hop.token.clone(), out);
+        None
+    }
+
+    fn take(&mut self, is_it: impl Fn(&Pending<T>) -> bool) -> Option<Pending<T>> {
+        let pending = self.0.as_mut()?;
+        let place = pending.iter().position(is_it)?;
+        let hop = pending.remove(place);
+        if pending.is_empty() {
+            self.0 = None;
+        }
+        Some(hop)
+    }
+}
+
+fn send<T, P: Circular<T>>(
+    config: &Config,
+    number: HopNumber,
+    to: NodeId,
+    token: T,
+    out: &mut Effects<P>,
+) {
+    out.send(to, Hop::Pass { number: Some(number), token }.into());
+    out.set_timer(number.into(), config.timing.reply());
+}
+
+/// The first member clockwise of `after` that is not held for dead; the asking member itself if the search reaches it.
+pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId) -> NodeId {
+    let me = allegiance.id();
+    let mut clockwise = config.members.clockwise(after);
+    clockwise.find(|&peer| peer == me || !allegiance.is_down(peer)).unwrap_or(me)
+}
+
+/// One election on a ring, told apart from all others: by its number, and by who began it where two began at once.
+/// Ordered by number first. The spec's third part, the initiator's incarnation, is not needed: its epochs are durable.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+pub struct Round {
+    /// The election's number; zero where rounds are not numbered.
+    pub epoch: Epoch,
+    /// Who began it.
+    pub initiator: NodeId,
+}
+
+impl Round {
+    /// Its size on the wire.
+    pub(crate) fn encoded_len(self) -> usize {
+        varint_len(self.epoch.0) + varint_len(u64::from(self.initiator.0))
+    }
+}
+
+impl fmt::Display for Round {
+    /// `init=2`, and ` epoch=3` where rounds are numbered.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "init={}", self.initiator)?;
+        protocol::write_epoch(f, self.epoch)
+    }
+}
+
+/// 2N: a token that has gone further than two circuits has lost whoever was to take it off the ring.
+pub(crate) fn hop_limit(config: &Config) -> u32 {
+    u32::try_from(2 * config.members.len()).unwrap_or(u32::MAX)
+}
+
+/// `T_re(k) = 2N(D+p) + N·T_hop + k·N(D+p)`: how long `member` waits for the end of a round before it begins one of
+/// its own. Two circuits among the living and the fruitless hops to the dead take no longer than the first two terms. The
+/// third lets the members come one after the other, the initiator (k = 0) first, then its successor (k = 1), …
+pub(crate) fn re_initiation(config: &Config, round: Round, member: NodeId) -> Span {
+    let n = config.members.len() as u64;
+    let k = config.members.ring_distance(round.initiator, member) as u64;
+    let circuit = (config.timing.transmission + config.timing.processing) * n;
+    circuit * 2 + config.timing.reply() * n + circuit * k
+}

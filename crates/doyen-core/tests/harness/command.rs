@@ -1,0 +1,294 @@
+//! What a script can say.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::str::FromStr;
+
+use doyen_core::config::{Announce, Config, Mode, Timing};
+use doyen_core::members::{Members, NodeId};
+use doyen_core::protocol::Event;
+
+use super::Playable;
+use super::group::{Group, Link};
+use super::time::{D, Time};
+
+/// The commands; the head of `scripts.rs` explains them.
+#[derive(Debug, goldenscript::Command)]
+pub(super) enum Command {
+    Group {
+        #[arg(key)]
+        members: Roll,
+        #[arg(key)]
+        mode: Option<Mode>,
+        #[arg(key)]
+        leader: Option<u32>,
+        #[arg(key)]
+        dead: Option<Ids>,
+        #[arg(key)]
+        attr: Option<Attrs>,
+        #[arg(key)]
+        ring: Option<Ids>,
+        #[arg(key)]
+        announce: Option<Audience>,
+        #[arg(key)]
+        window: Option<Time>,
+    },
+    Campaign(Vec<Ids>),
+    Run {
+        #[arg(key)]
+        until: Option<Time>,
+    },
+    Step(Option<usize>),
+    Crash(Vec<Ids>),
+    Restart(u32, Option<Fresh>),
+    Down(Ids, u32),
+    Up(Ids, u32),
+    Drop(u32, u32, Option<String>),
+    Delay(u32, u32, String, Time),
+    Link {
+        from: u32,
+        to: u32,
+        state: Option<LinkState>,
+        #[arg(key)]
+        delay: Option<Time>,
+    },
+    Partition(Ids),
+    Heal,
+    Views,
+    Count,
+}
+
+/// Plays one script.
+#[derive(Debug)]
+pub(super) struct Runner<P: Playable> {
+    group: Option<Group<P>>,
+}
+
+impl<P: Playable> Default for Runner<P> {
+    fn default() -> Self {
+        Self { group: None }
+    }
+}
+
+impl<P: Playable> goldenscript::Runner for Runner<P> {
+    type Command = Command;
+
+    fn run(
+        &mut self,
+        command: &Command,
+        _: &goldenscript::Context,
+    ) -> Result<String, Box<dyn Error>> {
+        if let Command::Group { leader, dead, .. } = command {
+            let config = config(command)?;
+            let dead = match dead {
+                Some(ids) => ids.members(&config)?,
+                None => vec![],
+            };
+            let leader = leader.map(|leader| member(&config, leader)).transpose()?;
+            let group =
+                self.group.insert(Group::found(config, &dead.into_iter().collect(), leader));
+            return Ok(group.take_story());
+        }
+        let group = self.group.as_mut().ok_or("a script begins with `group`")?;
+        let told = obey(group, command)?;
+        Ok(group.take_story() + &told)
+    }
+}
+
+/// Carries out everything but `group`; what it returns follows the story.
+fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, Box<dyn Error>> {
+    let config = group.config().clone();
+    let member = |id: u32| member(&config, id);
+    match command {
+        Command::Group { .. } => unreachable!("the runner founds groups itself"),
+        Command::Campaign(ids) => {
+            for id in everybody(&config, ids)? {
+                group.happen(id, "campaigns".to_owned(), Event::Campaign)?;
+            }
+        }
+        Command::Run { until } => return Ok(group.run(*until)),
+        Command::Step(count) => group.step(count.unwrap_or(1))?,
+        Command::Crash(ids) => {
+            for id in everybody(&config, ids)? {
+                group.crash(id)?;
+            }
+        }
+        Command::Restart(id, fresh) => group.restart(member(*id)?, fresh.is_some())?,
+        Command::Down(ids, peer) => {
+            let peer = member(*peer)?;
+            for id in ids.members(&config)? {
+                group.happen(id, format!("is told: {peer} is down"), Event::PeerDown(peer))?;
+            }
+        }
+        Command::Up(ids, peer) => {
+            let peer = member(*peer)?;
+            for id in ids.members(&config)? {
+                group.happen(id, format!("is told: {peer} is up"), Event::PeerUp(peer))?;
+            }
+        }
+        Command::Drop(from, to, kind) => {
+            group.drop(member(*from)?, member(*to)?, kind.as_deref())?;
+        }
+        Command::Delay(from, to, kind, arrives) => {
+            group.delay(member(*from)?, member(*to)?, kind, *arrives)?;
+        }
+        Command::Link { from, to, state, delay } => {
+            let link = match (state, delay) {
+                (Some(LinkState::Cut), None) => Some(Link::Cut),
+                (Some(LinkState::Ok), None) => None,
+                (None, Some(delay)) => Some(Link::Delay(delay.0)),
+                _ => return Err("a link is `cut`, `ok` or has a `delay=`".into()),
+            };
+            group.set_link(member(*from)?, member(*to)?, link);
+        }
+        Command::Partition(side) => {
+            group.partition(&BTreeSet::from_iter(side.members(&config)?));
+        }
+        Command::Heal => group.heal(),
+        Command::Views => return Ok(group.views()),
+        Command::Count => return Ok(group.count()),
+    }
+    Ok(String::new())
+}
+
+/// The configuration that a `group` command describes.
+fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
+    let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
+        unreachable!("only `group` describes a configuration");
+    };
+    let mut roll = Members::listed(members.0.clone())?;
+    if let Some(Attrs(attrs)) = attr {
+        roll = roll.with_attrs(attrs.iter().copied())?;
+    }
+    if let Some(Ids(ring)) = ring {
+        roll = roll.with_ring(ring.iter().copied())?;
+    }
+    let mut timing = Timing::for_transmission(D);
+    timing.window = window.unwrap_or_default().0;
+    let mut config = Config::new(roll, timing, mode.unwrap_or(Mode::Textbook));
+    if let Some(Audience(announce)) = announce {
+        config.announce = *announce;
+    }
+    Ok(config)
+}
+
+fn member(config: &Config, id: u32) -> Result<NodeId, String> {
+    Some(NodeId(id))
+        .filter(|&id| config.members.contains(id))
+        .ok_or_else(|| format!("{id} is not a member"))
+}
+
+fn everybody(config: &Config, lists: &[Ids]) -> Result<Vec<NodeId>, String> {
+    lists
+        .iter()
+        .map(|ids| ids.members(config))
+        .collect::<Result<Vec<_>, _>>()
+        .map(|ids| ids.concat())
+}
+
+/// `3`, `"3,1,2"` or `0..7`, which are eight.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ids(Vec<NodeId>);
+
+impl Ids {
+    fn members(&self, config: &Config) -> Result<Vec<NodeId>, String> {
+        self.0.iter().map(|id| member(config, id.0)).collect()
+    }
+}
+
+impl FromStr for Ids {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut ids = Vec::new();
+        for item in text.split(',') {
+            match item.split_once("..") {
+                Some((first, last)) => ids.extend((number(first)?..=number(last)?).map(NodeId)),
+                None => ids.push(NodeId(number(item)?)),
+            }
+        }
+        Ok(Self(ids))
+    }
+}
+
+/// Who takes part: as [`Ids`], but a bare number says how many, from 1.
+#[derive(Clone, Debug)]
+pub(super) struct Roll(Vec<NodeId>);
+
+impl FromStr for Roll {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(count) => Ok(Self((1..=count).map(NodeId).collect())),
+            Err(_) => text.parse().map(|Ids(ids)| Self(ids)),
+        }
+    }
+}
+
+/// `"3:90,1:7"`: member 3 has the attribute 90, member 1 the attribute 7.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Attrs(Vec<(NodeId, i64)>);
+
+impl FromStr for Attrs {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = |item: &str| {
+            let (id, attr) = item.split_once(':').ok_or(format!("`{item}` is not id:attribute"))?;
+            Ok((NodeId(number(id)?), number(attr)?))
+        };
+        text.split(',').map(pair).collect::<Result<_, String>>().map(Self)
+    }
+}
+
+/// `all` or `lower`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Audience(Announce);
+
+impl FromStr for Audience {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self(Announce::All)),
+            "lower" => Ok(Self(Announce::Lower)),
+            _ => Err(format!("winners tell `all` or `lower`, not `{text}`")),
+        }
+    }
+}
+
+/// `fresh`: the disk is lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Fresh;
+
+impl FromStr for Fresh {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "fresh" { Ok(Self) } else { Err(format!("`fresh` or nothing, not `{text}`")) }
+    }
+}
+
+/// `cut` or `ok`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LinkState {
+    Cut,
+    Ok,
+}
+
+impl FromStr for LinkState {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "cut" => Ok(Self::Cut),
+            "ok" => Ok(Self::Ok),
+            _ => Err(format!("a link is `cut` or `ok`, not `{text}`")),
+        }
+    }
+}
+
+fn number<T: FromStr>(text: &str) -> Result<T, String> {
+    text.trim().parse().map_err(|_| format!("`{text}` is not a number"))
+}

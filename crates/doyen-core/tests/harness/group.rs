@@ -1,0 +1,478 @@
+//! A host for a whole group: virtual clock, perfect network, disks that a command can lose.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doyen_core::config::Config;
+use doyen_core::members::{Epoch, Incarnation, NodeId};
+use doyen_core::protocol::{
+    Boot, Class, Effect, EffectOf, Effects, Event, Kind, Message, Notice, Origin, name_of,
+};
+use doyen_core::time::Span;
+
+use super::Playable;
+use super::story::{Line, Scene, Story, noun, verb};
+use super::time::{D, Time};
+
+/// A run that has not become quiet after so many events is given up.
+const PATIENCE: usize = 2_000;
+
+/// The members, what is between them, and what has been told of them.
+#[derive(Debug)]
+pub(super) struct Group<P: Playable> {
+    config: Config,
+    now: Time,
+    hosts: BTreeMap<NodeId, Host<P>>,
+    in_flight: Vec<Flight<P::Message>>,
+    links: BTreeMap<(NodeId, NodeId), Link>,
+    effects: Effects<P>,
+    tally: Tally,
+    elections: u32,
+    /// Numbers messages and timers, so that the older comes first.
+    sequence: u64,
+    story: Story,
+}
+
+#[derive(Debug)]
+struct Host<P: Playable> {
+    /// The member, if it is alive.
+    member: Option<P>,
+    incarnation: Incarnation,
+    disk: Option<Epoch>,
+    timers: BTreeMap<P::Timer, Alarm>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Alarm {
+    at: Time,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Flight<M> {
+    arrives: Time,
+    sequence: u64,
+    from: NodeId,
+    to: NodeId,
+    /// Whom it was sent to: the same member after a restart does not get it.
+    incarnation: Incarnation,
+    message: M,
+}
+
+/// How a link departs from "everything takes D".
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Link {
+    /// Everything takes so long.
+    Delay(Span),
+    /// Nothing passes.
+    Cut,
+}
+
+/// Messages sent, by kind, and whether their receiver was dead.
+type Tally = BTreeMap<(usize, bool), u32>;
+
+/// What happens next.
+#[derive(Clone, Copy, Debug)]
+enum Next<T> {
+    Arrival(usize),
+    Timer(NodeId, T),
+}
+
+impl<P: Playable> Group<P> {
+    /// Founds a group: everybody but the `dead` starts at time zero.
+    pub(super) fn found(config: Config, dead: &BTreeSet<NodeId>, leader: Option<NodeId>) -> Self {
+        let absent = || Host {
+            member: None,
+            incarnation: Incarnation::default(),
+            disk: None,
+            timers: BTreeMap::new(),
+        };
+        let hosts = config.members.iter().map(|id| (id, absent())).collect();
+        let mut group = Self {
+            config,
+            now: Time::default(),
+            hosts,
+            in_flight: Vec::new(),
+            links: BTreeMap::new(),
+            effects: Effects::new(),
+            tally: Tally::new(),
+            elections: 0,
+            sequence: 0,
+            story: Story::default(),
+        };
+        let founders: Vec<NodeId> = group.hosts.keys().copied().collect();
+        for id in founders.into_iter().filter(|id| !dead.contains(id)) {
+            group.start(id, Origin::Founding { leader }, "started");
+        }
+        group.story.forget_the_uneventful();
+        group
+    }
+
+    /// What the members are configured with.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The story since this was last asked.
+    pub(super) fn take_story(&mut self) -> String {
+        self.story.take()
+    }
+
+    /// Lets `event` happen to `id`; the story calls it `what`.
+    pub(super) fn happen(
+        &mut self,
+        id: NodeId,
+        what: String,
+        event: Event<P::Message, P::Timer>,
+    ) -> Result<(), String> {
+        self.alive(id)?;
+        self.handle(id, Scene::Happened(vec![id], what), event);
+        Ok(())
+    }
+
+    /// Ends `id`. Its timers die with it; what it has sent is still on its way.
+    pub(super) fn crash(&mut self, id: NodeId) -> Result<(), String> {
+        self.alive(id)?;
+        let host = self.host(id);
+        host.member = None;
+        host.timers.clear();
+        self.tell_of(vec![id], "crashed");
+        Ok(())
+    }
+
+    /// Starts `id` again, with its disk or, if `fresh`, without.
+    pub(super) fn restart(&mut self, id: NodeId, fresh: bool) -> Result<(), String> {
+        if self.alive(id).is_ok() {
+            return Err(format!("{id} is alive"));
+        }
+        if fresh {
+            self.host(id).disk = None;
+        }
+        self.start(
+            id,
+            Origin::Joining,
+            if fresh { "restarted, its disk lost" } else { "restarted" },
+        );
+        Ok(())
+    }
+
+    /// Loses the first message in flight of this description.
+    pub(super) fn drop(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        kind: Option<&str>,
+    ) -> Result<(), String> {
+        let index = self.find(from, to, kind)?;
+        let lost = self.in_flight.remove(index);
+        self.tell_of_message(&lost, "is lost".to_owned());
+        Ok(())
+    }
+
+    /// Lets the first message in flight of this description arrive at `arrives`.
+    pub(super) fn delay(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        kind: &str,
+        arrives: Time,
+    ) -> Result<(), String> {
+        if arrives < self.now {
+            return Err(format!("it is {} already", self.now));
+        }
+        let index = self.find(from, to, Some(kind))?;
+        self.in_flight[index].arrives = arrives;
+        let line = Line {
+            at: self.now,
+            scene: Scene::Message(vec![from], vec![to], self.in_flight[index].message.to_string()),
+            rules: vec![],
+            outcome: vec![format!("is held up until {arrives}")],
+        };
+        self.story.tell(line);
+        Ok(())
+    }
+
+    /// Sets the link from `from` to `to`; `None` is "everything takes D".
+    pub(super) fn set_link(&mut self, from: NodeId, to: NodeId, link: Option<Link>) {
+        match link {
+            Some(link) => self.links.insert((from, to), link),
+            None => self.links.remove(&(from, to)),
+        };
+    }
+
+    /// Cuts every link between `side` and the other members.
+    pub(super) fn partition(&mut self, side: &BTreeSet<NodeId>) {
+        let ids: Vec<NodeId> = self.hosts.keys().copied().collect();
+        for &from in &ids {
+            for &to in &ids {
+                if side.contains(&from) != side.contains(&to) {
+                    self.set_link(from, to, Some(Link::Cut));
+                }
+            }
+        }
+    }
+
+    /// Makes every link take D again.
+    pub(super) fn heal(&mut self) {
+        self.links.clear();
+    }
+
+    /// Plays until it is quiet, or up to and including `until`.
+    pub(super) fn run(&mut self, until: Option<Time>) -> String {
+        for _ in 0..PATIENCE {
+            let due = match until {
+                Some(until) => self.next().filter(|&(at, _)| at <= until),
+                None if self.is_quiet() => None,
+                None => self.next(),
+            };
+            let Some((at, next)) = due else {
+                let ending = until.is_none().then(|| format!("t={}  quiet\n", self.now));
+                self.now = until.unwrap_or_default().max(self.now);
+                return self.story.take() + &ending.unwrap_or_default();
+            };
+            self.play(at, next);
+        }
+        format!("{}t={}  still busy after {PATIENCE} events\n", self.story.take(), self.now)
+    }
+
+    /// Plays `count` events.
+    pub(super) fn step(&mut self, count: usize) -> Result<(), String> {
+        for _ in 0..count {
+            let (at, next) = self.next().ok_or("nothing is left to happen")?;
+            self.play(at, next);
+        }
+        Ok(())
+    }
+
+    /// What each member believes.
+    pub(super) fn views(&self) -> String {
+        let mut text = String::new();
+        for (id, host) in &self.hosts {
+            let belief = host.member.as_ref().map_or("dead".to_owned(), |m| noun(m.view()));
+            text += &format!("{id}: {belief}\n");
+        }
+        text
+    }
+
+    /// Messages sent, on whose account, and elections called.
+    pub(super) fn count(&self) -> String {
+        let mut text =
+            self.account("messages", |kind, dead| kind.class == Class::Election && !dead);
+        for (name, class) in [("link", Class::Link), ("detector", Class::Detector)] {
+            if self
+                .tally
+                .keys()
+                .any(|&(kind, dead)| !dead && P::Message::KINDS[kind].class == class)
+            {
+                text += &self.account(name, |kind, dead| kind.class == class && !dead);
+            }
+        }
+        if self.tally.keys().any(|&(_, dead)| dead) {
+            text += &self.account("to dead members", |_, dead| dead);
+        }
+        text + &format!("elections: {}\n", self.elections)
+    }
+
+    fn account(&self, title: &str, counts: impl Fn(Kind, bool) -> bool) -> String {
+        let mut total = 0;
+        let mut parts = Vec::new();
+        for (&(kind, dead), &sent) in &self.tally {
+            if counts(P::Message::KINDS[kind], dead) {
+                total += sent;
+                parts.push(format!("{sent} {}", P::Message::KINDS[kind].name));
+            }
+        }
+        match parts.as_slice() {
+            [] => format!("{title}: 0\n"),
+            [part] => format!("{title}: {part}\n"),
+            _ => format!("{title}: {total} = {}\n", parts.join(" + ")),
+        }
+    }
+
+    fn host(&mut self, id: NodeId) -> &mut Host<P> {
+        self.hosts.get_mut(&id).expect("commands name members")
+    }
+
+    fn alive(&self, id: NodeId) -> Result<(), String> {
+        match self.hosts[&id].member {
+            Some(_) => Ok(()),
+            None => Err(format!("{id} is dead")),
+        }
+    }
+
+    fn find(&self, from: NodeId, to: NodeId, kind: Option<&str>) -> Result<usize, String> {
+        self.in_flight
+            .iter()
+            .position(|flight| {
+                (flight.from, flight.to) == (from, to)
+                    && kind.is_none_or(|kind| name_of(&flight.message) == kind)
+            })
+            .ok_or_else(|| format!("no {} is in flight {from}→{to}", kind.unwrap_or("message")))
+    }
+
+    fn is_quiet(&self) -> bool {
+        let mut armed = self.hosts.values().flat_map(|host| host.timers.keys());
+        self.in_flight.is_empty() && armed.all(|&timer| P::is_upkeep(timer))
+    }
+
+    /// What happens next, and when: messages first, by kind and age, then timers by age.
+    fn next(&self) -> Option<(Time, Next<P::Timer>)> {
+        let arrivals = self.in_flight.iter().enumerate().map(|(index, flight)| {
+            ((flight.arrives, 0, flight.message.kind(), flight.sequence), Next::Arrival(index))
+        });
+        let alarms = self.hosts.iter().flat_map(|(&id, host)| {
+            host.timers.iter().map(move |(&timer, alarm)| {
+                ((alarm.at, 1, 0, alarm.sequence), Next::Timer(id, timer))
+            })
+        });
+        let (order, next) = arrivals.chain(alarms).min_by_key(|&(order, _)| order)?;
+        Some((order.0, next))
+    }
+
+    fn play(&mut self, at: Time, next: Next<P::Timer>) {
+        self.now = at;
+        match next {
+            Next::Timer(id, timer) => {
+                self.host(id).timers.remove(&timer);
+                let scene = Scene::Happened(vec![id], format!("⏲{} fires", name(timer)));
+                self.handle(id, scene, Event::Timer(timer));
+            }
+            Next::Arrival(index) => {
+                let flight = self.in_flight.remove(index);
+                let (from, to) = (flight.from, flight.to);
+                let host = self.host(to);
+                if host.member.is_none() {
+                    self.tell_of_message(&flight, format!("in vain: {to} is dead"));
+                } else if host.incarnation != flight.incarnation {
+                    self.tell_of_message(&flight, format!("in vain: {to} has restarted since"));
+                } else {
+                    let scene = Scene::Message(vec![from], vec![to], flight.message.to_string());
+                    self.handle(to, scene, Event::Message { from, message: flight.message });
+                }
+            }
+        }
+    }
+
+    fn start(&mut self, id: NodeId, origin: Origin, what: &str) {
+        let host = self.hosts.get_mut(&id).expect("commands name members");
+        host.incarnation.0 += 1;
+        let boot = Boot { incarnation: host.incarnation, durable: host.disk, origin };
+        let member = P::start(id, &self.config, boot, &mut self.effects);
+        let belief = (origin == Origin::Joining).then(|| verb(member.view()));
+        host.member = Some(member);
+        self.carry_out(id, Scene::Happened(vec![id], what.to_owned()), belief);
+    }
+
+    fn handle(&mut self, id: NodeId, scene: Scene, event: Event<P::Message, P::Timer>) {
+        let host = self.hosts.get_mut(&id).expect("commands name members");
+        let member = host.member.as_mut().expect("only live members are told of anything");
+        let before = member.view();
+        member.handle(&self.config, event, &mut self.effects);
+        let after = member.view();
+        let announced = self.effects.list().iter().rev().find_map(|effect| match effect {
+            Effect::Announce(view) => Some(*view),
+            _ => None,
+        });
+        let expected = (after != before).then_some(after);
+        assert_eq!(announced, expected, "{id} must announce its view when it changes");
+        self.carry_out(id, scene, announced.map(verb));
+    }
+
+    /// Does what `id` wants done, and tells of it.
+    fn carry_out(&mut self, id: NodeId, scene: Scene, belief: Option<String>) {
+        let rules = self.effects.rules().to_vec();
+        self.elections += self.effects.elections();
+        let effects: Vec<EffectOf<P>> = self.effects.drain().collect();
+        self.effects.clear();
+        let mut outcome = Vec::from_iter(belief);
+        let mut sends: Vec<(String, Vec<String>)> = Vec::new();
+        let mut timers: BTreeMap<P::Timer, String> = BTreeMap::new();
+        for effect in effects {
+            match effect {
+                Effect::Persist(epoch) => {
+                    self.host(id).disk = Some(epoch);
+                    outcome.push(format!("stores epoch={epoch}"));
+                }
+                Effect::Send { to, message } => {
+                    let text = message.to_string();
+                    let receiver = match self.send(id, to, message) {
+                        true => to.to_string(),
+                        false => format!("{to}(cut)"),
+                    };
+                    match sends.iter_mut().find(|(sent, _)| *sent == text) {
+                        Some((_, receivers)) => receivers.push(receiver),
+                        None => sends.push((text, vec![receiver])),
+                    }
+                }
+                Effect::SetTimer { timer, after } => {
+                    let at = self.arm(id, timer, after.min);
+                    timers.insert(timer, format!("⏲{}@{at}", name(timer)));
+                }
+                Effect::CancelTimer(timer) => {
+                    if self.host(id).timers.remove(&timer).is_some() {
+                        timers.insert(timer, format!("⏲{} off", name(timer)));
+                    }
+                }
+                Effect::Announce(_) => {}
+                Effect::Inform(Notice::Down(peer)) => outcome.push(format!("gives {peer} up")),
+                Effect::Inform(Notice::Up(peer)) => outcome.push(format!("hears {peer} again")),
+            }
+        }
+        outcome.extend(sends.iter().map(|(text, to)| format!("{text} →{}", to.join(","))));
+        outcome.extend(timers.into_values());
+        self.story.tell(Line { at: self.now, scene, rules, outcome });
+    }
+
+    /// Sends, and says whether the link lets it pass.
+    fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) -> bool {
+        let encoded = postcard::to_allocvec(&message).expect("messages can be encoded");
+        assert_eq!(message.encoded_len(), encoded.len(), "the computed size of {message}");
+        let dead = self.alive(to).is_err();
+        *self.tally.entry((message.kind(), dead)).or_default() += 1;
+        let takes = match self.links.get(&(from, to)) {
+            Some(Link::Cut) => return false,
+            Some(Link::Delay(takes)) => *takes,
+            None => D,
+        };
+        let flight = Flight {
+            arrives: self.now.after(takes),
+            sequence: self.number(),
+            from,
+            to,
+            incarnation: self.hosts[&to].incarnation,
+            message,
+        };
+        self.in_flight.push(flight);
+        true
+    }
+
+    fn arm(&mut self, id: NodeId, timer: P::Timer, after: Span) -> Time {
+        let alarm = Alarm { at: self.now.after(after), sequence: self.number() };
+        self.host(id).timers.insert(timer, alarm);
+        alarm.at
+    }
+
+    fn number(&mut self) -> u64 {
+        self.sequence += 1;
+        self.sequence
+    }
+
+    fn tell_of(&mut self, who: Vec<NodeId>, what: &str) {
+        let scene = Scene::Happened(who, what.to_owned());
+        self.story.tell(Line { at: self.now, scene, rules: vec![], outcome: vec![] });
+    }
+
+    fn tell_of_message(&mut self, flight: &Flight<P::Message>, outcome: String) {
+        let scene = Scene::Message(vec![flight.from], vec![flight.to], flight.message.to_string());
+        let line = Line { at: self.now, scene, rules: vec![], outcome: vec![outcome] };
+        self.story.tell(line);
+    }
+}
+
+/// The name of a timer; that of an upkeep timer without the wrapper.
+fn name<T: std::fmt::Debug>(timer: T) -> String {
+    let name = format!("{timer:?}");
+    match name.strip_prefix("Upkeep(").and_then(|inner| inner.strip_suffix(')')) {
+        Some(inner) => inner.to_owned(),
+        None => name,
+    }
+}

@@ -1,0 +1,62 @@
+//! Plays golden scripts: finds them, understands their commands, hosts the members, tells the story.
+
+mod command;
+mod group;
+mod story;
+mod time;
+
+use std::fs;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+
+use doyen_core::config::Config;
+use doyen_core::members::Epoch;
+use doyen_core::protocol::Protocol;
+
+/// An algorithm whose members a script can host.
+pub(crate) trait Playable: Protocol<Config = Config, Durable = Epoch> {}
+
+impl<P: Protocol<Config = Config, Durable = Epoch>> Playable for P {}
+
+/// The folder with the scripts of an algorithm.
+pub(crate) fn folder(algorithm: &str) -> PathBuf {
+    scripts().join(algorithm.replace('_', "-"))
+}
+
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
+}
+
+/// Plays every script of `folder`, and fails with the names of those that tell another story than they should.
+pub(crate) fn play_folder<P: Playable>(folder: &Path) {
+    let scripts = entries(folder);
+    assert!(!scripts.is_empty(), "no scripts in {}", folder.display());
+    let failed: Vec<String> = scripts.iter().filter_map(|path| play::<P>(path).err()).collect();
+    assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scripts.len(), failed.join("\n"));
+}
+
+/// Plays one script. A story that differs panics with the difference; the others are still to be played.
+fn play<P: Playable>(path: &Path) -> Result<(), String> {
+    let mut runner = command::Runner::<P>::default();
+    match panic::catch_unwind(AssertUnwindSafe(|| goldenscript::run(&mut runner, path))) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(format!("{}: {error}", path.display())),
+        Err(_) => Err(format!("{}: see above", path.display())),
+    }
+}
+
+/// Fails if there is a folder of scripts that is not among those `played`.
+pub(crate) fn check_folders(played: &[PathBuf]) {
+    for folder in entries(&scripts()) {
+        assert!(played.contains(&folder), "nobody plays the scripts in {}", folder.display());
+    }
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let listing = fs::read_dir(folder)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> =
+        listing.map(|entry| entry.expect("a readable folder").path()).collect();
+    paths.sort();
+    paths
+}

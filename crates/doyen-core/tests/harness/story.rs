@@ -1,0 +1,132 @@
+//! The story of a run: one line for an event, or for neighbouring events that differ only in who took part.
+
+use std::fmt;
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Role, View};
+
+use super::time::Time;
+
+/// What happened at one instant.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    pub(super) at: Time,
+    pub(super) scene: Scene,
+    pub(super) rules: Vec<&'static str>,
+    pub(super) outcome: Vec<String>,
+}
+
+/// Who took part in what.
+#[derive(Clone, Debug)]
+pub(super) enum Scene {
+    /// A message arrived: senders, receivers, what it says. One of the two lists has one element.
+    Message(Vec<NodeId>, Vec<NodeId>, String),
+    /// Something happened to each of these.
+    Happened(Vec<NodeId>, String),
+}
+
+impl Line {
+    /// Takes `next` in, if it tells of the same thing as this line; else gives it back.
+    fn merge(&mut self, next: Self) -> Option<Self> {
+        let alike = self.at == next.at && self.rules == next.rules && self.outcome == next.outcome;
+        if !alike {
+            return Some(next);
+        }
+        match (&mut self.scene, &next.scene) {
+            (Scene::Message(from, to, text), Scene::Message(next_from, next_to, next_text))
+                if text == next_text =>
+            {
+                if from == next_from {
+                    to.extend(next_to);
+                } else if to == next_to {
+                    from.extend(next_from);
+                } else {
+                    return Some(next);
+                }
+                None
+            }
+            (Scene::Happened(who, text), Scene::Happened(next_who, next_text))
+                if text == next_text =>
+            {
+                who.extend(next_who);
+                None
+            }
+            _ => Some(next),
+        }
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "t={}  ", self.at)?;
+        match &self.scene {
+            Scene::Message(from, to, text) => write!(f, "{}→{} {text}", join(from), join(to))?,
+            Scene::Happened(who, text) => write!(f, "{} {text}", join(who))?,
+        }
+        if !self.rules.is_empty() {
+            write!(f, "  [{}]", self.rules.join(" "))?;
+        }
+        if !self.outcome.is_empty() {
+            write!(f, "  {}", self.outcome.join("; "))?;
+        }
+        Ok(())
+    }
+}
+
+/// The lines told since somebody last asked for them.
+#[derive(Debug, Default)]
+pub(super) struct Story(Vec<Line>);
+
+impl Story {
+    /// Tells one line more.
+    pub(super) fn tell(&mut self, line: Line) {
+        let line = match self.0.last_mut() {
+            Some(last) => last.merge(line),
+            None => Some(line),
+        };
+        self.0.extend(line);
+    }
+
+    /// Forgets lines without consequences.
+    pub(super) fn forget_the_uneventful(&mut self) {
+        self.0.retain(|line| !line.rules.is_empty() || !line.outcome.is_empty());
+    }
+
+    /// Takes the lines, as text.
+    pub(super) fn take(&mut self) -> String {
+        self.0.drain(..).map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// What a member that has come to this view does from now on.
+pub(super) fn verb(view: View) -> String {
+    match (view.role, view.leader) {
+        (Role::Leader, _) => format!("leads{}", epoch(view)),
+        (Role::Follower, Some(leader)) => format!("follows {leader}{}", epoch(view)),
+        (Role::Follower, None) => "knows no leader".to_owned(),
+        (Role::Candidate, Some(leader)) => format!("candidate, was under {leader}"),
+        (Role::Candidate, None) => "candidate".to_owned(),
+    }
+}
+
+/// What a member with this view is.
+pub(super) fn noun(view: View) -> String {
+    match (view.role, view.leader) {
+        (Role::Leader, _) => format!("leader{}", epoch(view)),
+        (Role::Follower, Some(leader)) => format!("follower of {leader}{}", epoch(view)),
+        (role, Some(leader)) => format!("{role}, was under {leader}{}", epoch(view)),
+        (role, None) => format!("{role}, no leader"),
+    }
+}
+
+fn epoch(view: View) -> String {
+    match view.epoch.0 {
+        0 => String::new(),
+        epoch => format!(" epoch={epoch}"),
+    }
+}
+
+/// `1,2,3`
+fn join(ids: &[NodeId]) -> String {
+    ids.iter().map(NodeId::to_string).collect::<Vec<_>>().join(",")
+}

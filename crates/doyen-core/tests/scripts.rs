@@ -1,0 +1,81 @@
+//! Golden scripts: every claim about an algorithm is a file that plays it out.
+//!
+//! `tests/scripts/<algorithm>/<claim>` begins with a comment of one to four lines, the claim and where it comes from.
+//! Then come commands, and after `---` the story they tell. The story is generated, read by a person, and from then
+//! on every change of it fails the test:
+//!
+//! ```text
+//! UPDATE_GOLDENFILES=1 cargo test -p doyen-core --test scripts      # write what happens now …
+//! git diff crates/doyen-core/tests/scripts                          # … and read it, line by line
+//! ```
+//!
+//! A new script needs no more than its comment and its commands, each block of them closed by `---`. [goldenscript]
+//! has the syntax: `(run)` is silent, `!drop 1 2` must fail, strings with commas or colons stand in quotes.
+//!
+//! # Commands
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `group members=5` | founds a group of 1 to 5; `members=0..7` are eight, `members="17,24,33"` three |
+//! | … `mode=hardened` | `textbook` unless said otherwise, `hardened`, or a literal variant such as `eager` |
+//! | … `leader=5 dead="5,6"` | who leads at first; who is dead from the start, which nobody knows |
+//! | … `attr="3:90,1:7"` | election attributes, else the ids |
+//! | … `ring="3,1,2"` | the ring, clockwise, else by ascending ids |
+//! | … `announce=all` | winners tell everybody, not only those below them |
+//! | … `window=0.5` | how long a modified bully collects |
+//! | `campaign 2 5` | each of these wants an election |
+//! | `run` | plays until it is quiet: nothing in flight, no timer armed but those of upkeep |
+//! | `run until=6` | plays everything up to and including that time |
+//! | `step`, `step 3` | plays one event, or so many |
+//! | `crash 5`, `restart 5`, `restart 5 fresh` | fresh: with its disk lost |
+//! | `down 1 5`, `up 1..3 5` | the failure detector tells 1 (1, 2 and 3) that 5 is down (up) |
+//! | `drop 1 3`, `drop 1 3 OK` | loses the first message (of a kind) in flight from 1 to 3 |
+//! | `delay 2 1 COORDINATOR 8` | the first such message in flight arrives at that time |
+//! | `link 1 3 delay=6`, `link 1 3 cut`, `link 1 3 ok` | from now on, in this direction |
+//! | `partition "1,2"`, `heal` | from now on nothing passes between these and the others; all links are ok again |
+//! | `views` | what each member believes |
+//! | `count` | messages sent since the group was founded |
+//!
+//! # Time
+//!
+//! The clock is virtual and counts in D, the longest time a message may take: each takes exactly 1 unless a link says
+//! otherwise, replies are instant (p = 0), and a timer fires at the earliest time it may. What arrives at an instant
+//! is handled before the timers of that instant, messages by the order of their kinds and then of their sending,
+//! timers by the order of their arming. What was sent to a member before it crashed does not reach it after it has
+//! restarted.
+//!
+//! # How to read the story
+//!
+//! ```text
+//! t=1  1→3 ELECTION  [R2 R1]  candidate; OK →1; ELECTION →4,5; ⏲Reply@3
+//! t=3  4 ⏲Reply fires  [R3]  leads; COORDINATOR →1,2,3
+//! t=4  4→1,2,3 COORDINATOR  [R5]  follows 4; ⏲Announcement off
+//! ```
+//!
+//! At t=1 the ELECTION that 1 sent to 3 arrives, rules R2 and R1 fire, 3 becomes a candidate, answers OK, asks 4 and 5
+//! in turn and arms its timer Reply for t=3. The last line is three events: neighbours with the same outcome share one.
+
+mod harness;
+
+use doyen_core::algorithm::bully::Bully;
+
+/// One line for each algorithm: the folder of its scripts, with `_` for `-`, and its type.
+macro_rules! scripts_of {
+    ($($algorithm:ident: $protocol:ty,)+) => {
+        $(
+            #[test]
+            fn $algorithm() {
+                harness::play_folder::<$protocol>(&harness::folder(stringify!($algorithm)));
+            }
+        )+
+
+        #[test]
+        fn every_folder_belongs_to_an_algorithm() {
+            harness::check_folders(&[$(harness::folder(stringify!($algorithm))),+]);
+        }
+    };
+}
+
+scripts_of! {
+    bully: Bully,
+}

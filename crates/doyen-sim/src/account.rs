@@ -1,0 +1,247 @@
+//! The accounts of a run: every message, every stage, every moment without a leader.
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Class, Kind, View};
+use doyen_core::time::Span;
+
+use crate::time::Time;
+
+/// What a run came to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// The leader on which all live members agree, if they do.
+    pub leader: Option<NodeId>,
+    /// Whether all live members follow the same live member.
+    pub agreed: bool,
+    /// What was sent.
+    pub messages: Messages,
+    /// The longest chain of election messages, each sent because of the one before.
+    pub stages: u32,
+    /// From the first election to the last receipt of an election message.
+    pub turnaround: Span,
+    /// From the first election to the moment when the last member knew its leader.
+    pub informed: Span,
+    /// How many members sent an election message.
+    pub involved: u32,
+    /// How many elections were called.
+    pub elections: u64,
+    /// How often a member became leader that was not the leader before.
+    pub leader_changes: u32,
+    /// How long no live member led.
+    pub no_leader: Span,
+    /// How long more than one live member led.
+    pub two_leaders: Span,
+    /// Why the run ended.
+    pub ended: Ended,
+    /// When it ended.
+    pub end: Time,
+    /// How many events were handled.
+    pub events: u64,
+    /// A fingerprint of everything that happened, in order.
+    pub digest: u64,
+    /// Election messages sent and received by each member, by position.
+    pub by_member: Vec<MemberCount>,
+    /// What each member believes at the end, by position; `None` if it is dead.
+    pub views: Vec<Option<View>>,
+}
+
+/// What was sent in a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Messages {
+    /// Election messages, those to dead members included.
+    pub total: u64,
+    /// The same by kind.
+    pub by_kind: Vec<(&'static str, u64)>,
+    /// Election messages that found their receiver dead.
+    pub to_dead: u64,
+    /// Election messages that the network lost.
+    pub lost: u64,
+    /// Acknowledgements and retransmissions.
+    pub link: u64,
+    /// Heartbeats.
+    pub detector: u64,
+    /// The bytes of all of them.
+    pub bytes: u64,
+}
+
+/// The election messages of one member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemberCount {
+    /// Sent by it.
+    pub sent: u32,
+    /// Received by it.
+    pub received: u32,
+}
+
+/// Why a run ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Nothing was left to do.
+    Quiet,
+    /// The time was up.
+    TimeLimit,
+    /// Too many messages were sent.
+    MessageLimit,
+}
+
+/// The books, kept while a run goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Books {
+    pub(crate) kinds: &'static [Kind],
+    pub(crate) by_kind: Vec<u64>,
+    pub(crate) to_dead: u64,
+    pub(crate) lost: u64,
+    pub(crate) bytes: u64,
+    pub(crate) stages: u32,
+    pub(crate) elections: u64,
+    pub(crate) events: u64,
+    pub(crate) digest: u64,
+    first_election: Option<Time>,
+    last_receipt: Time,
+    last_settled: Time,
+    leaders: u32,
+    last_leader: Option<u32>,
+    leader_changes: u32,
+    leaders_since: Time,
+    no_leader: Span,
+    two_leaders: Span,
+}
+
+impl Books {
+    pub(crate) fn new(kinds: &'static [Kind]) -> Self {
+        Self {
+            kinds,
+            by_kind: vec![0; kinds.len()],
+            to_dead: 0,
+            lost: 0,
+            bytes: 0,
+            stages: 0,
+            elections: 0,
+            events: 0,
+            digest: 0,
+            first_election: None,
+            last_receipt: Time::ZERO,
+            last_settled: Time::ZERO,
+            leaders: 0,
+            last_leader: None,
+            leader_changes: 0,
+            leaders_since: Time::ZERO,
+            no_leader: Span::ZERO,
+            two_leaders: Span::ZERO,
+        }
+    }
+
+    /// Folds what happened into the fingerprint.
+    #[inline]
+    pub(crate) fn witness(&mut self, at: Time, who: u32, what: u32) {
+        self.events += 1;
+        let word = at.0 ^ (u64::from(who) << 40) ^ (u64::from(what) << 8);
+        self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    #[inline]
+    pub(crate) fn received(&mut self, at: Time, depth: u32) {
+        self.last_receipt = at;
+        self.stages = self.stages.max(depth);
+    }
+
+    pub(crate) fn election(&mut self, at: Time, count: u32) {
+        self.elections += u64::from(count);
+        self.first_election.get_or_insert(at);
+    }
+
+    pub(crate) fn settled(&mut self, at: Time) {
+        self.last_settled = at;
+    }
+
+    /// A member began to lead. `founding`: it led from the beginning, which is no change.
+    pub(crate) fn reign_begins(&mut self, at: Time, member: u32, founding: bool) {
+        if self.last_leader != Some(member) && !founding {
+            self.leader_changes += 1;
+        }
+        self.last_leader = Some(member);
+        self.count_leaders(at, self.leaders + 1);
+    }
+
+    /// A member no longer leads.
+    pub(crate) fn reign_ends(&mut self, at: Time) {
+        self.count_leaders(at, self.leaders - 1);
+    }
+
+    fn count_leaders(&mut self, at: Time, leaders: u32) {
+        let span = at - self.leaders_since;
+        match self.leaders {
+            0 => self.no_leader = self.no_leader + span,
+            1 => {}
+            _ => self.two_leaders = self.two_leaders + span,
+        }
+        self.leaders = leaders;
+        self.leaders_since = at;
+    }
+
+    /// How many election messages have been sent.
+    pub(crate) fn total(&self) -> u64 {
+        self.class_total(Class::Election)
+    }
+
+    fn class_total(&self, class: Class) -> u64 {
+        let of_class = |(kind, _): &(&Kind, &u64)| kind.class == class;
+        self.kinds.iter().zip(&self.by_kind).filter(of_class).map(|(_, count)| count).sum()
+    }
+
+    /// Closes the books at the end of a run.
+    pub(crate) fn close(
+        mut self,
+        end: Time,
+        ended: Ended,
+        by_member: Vec<MemberCount>,
+        views: Vec<Option<View>>,
+    ) -> Outcome {
+        self.count_leaders(end, self.leaders);
+        let start = self.first_election.unwrap_or_default();
+        let leader = common_leader(&views);
+        let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Election;
+        Outcome {
+            leader: leader.map(|(leader, _)| leader),
+            agreed: leader.is_some_and(|(_, alive)| alive),
+            messages: Messages {
+                total: self.total(),
+                by_kind: (self.kinds.iter().zip(&self.by_kind).filter(of_election))
+                    .map(|(kind, &count)| (kind.name, count))
+                    .filter(|&(_, count)| count > 0)
+                    .collect(),
+                to_dead: self.to_dead,
+                lost: self.lost,
+                link: self.class_total(Class::Link),
+                detector: self.class_total(Class::Detector),
+                bytes: self.bytes,
+            },
+            stages: self.stages,
+            turnaround: self.last_receipt - start,
+            informed: self.last_settled - start,
+            involved: by_member.iter().filter(|count| count.sent > 0).count() as u32,
+            elections: self.elections,
+            leader_changes: self.leader_changes,
+            no_leader: self.no_leader,
+            two_leaders: self.two_leaders,
+            ended,
+            end,
+            events: self.events,
+            digest: self.digest,
+            by_member,
+            views,
+        }
+    }
+}
+
+/// The member that all live members follow, and whether it says itself that it leads.
+fn common_leader(views: &[Option<View>]) -> Option<(NodeId, bool)> {
+    let mut leaders = views.iter().flatten().map(|view| view.leader);
+    let first = leaders.next()??;
+    let all = leaders.all(|leader| leader == Some(first));
+    all.then(|| {
+        use doyen_core::protocol::Role;
+        let leading = |view: &View| view.leader == Some(first) && view.role == Role::Leader;
+        (first, views.iter().flatten().any(leading))
+    })
+}

@@ -1,0 +1,131 @@
+//! What goes wrong, and when. Members are named by their position.
+
+use crate::time::Time;
+
+/// Something that goes wrong, or right again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A member stops and forgets everything but its disk.
+    Crash {
+        /// Who.
+        member: u32,
+        /// Whether "the control part of a failed process continues to function and simply forwards each received
+        /// message along its out-edge" (003).
+        forwards: bool,
+    },
+    /// A member comes up again.
+    Restart {
+        /// Who.
+        member: u32,
+        /// Whether it still has its disk.
+        disk: bool,
+    },
+    /// A member does nothing for a while; what arrives waits for it.
+    Pause {
+        /// Who.
+        member: u32,
+        /// For how many nanoseconds.
+        span: u64,
+    },
+    /// A member's clock runs at another rate from now on, and jumps ahead.
+    Clock {
+        /// Whose.
+        member: u32,
+        /// Parts per million of the true rate: 1,000,000 is right, 900,000 is slow.
+        rate_ppm: u32,
+        /// By how many nanoseconds it jumps: armed timers are due that much sooner.
+        jump: u64,
+    },
+    /// Nothing gets from one member to another any more.
+    Cut {
+        /// From whom.
+        from: u32,
+        /// To whom.
+        to: u32,
+    },
+    /// That is over.
+    Mend {
+        /// From whom.
+        from: u32,
+        /// To whom.
+        to: u32,
+    },
+    /// Only members with the same number hear each other.
+    Partition(Vec<u32>),
+    /// Every cut and partition is over.
+    Heal,
+}
+
+/// Something the script of a simulation does.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// A member notices that the coordinator is gone.
+    Campaign(u32),
+    /// A fault.
+    Fault(Fault),
+}
+
+/// When the script does it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trigger {
+    /// At this time, after the messages and before the timers of that instant.
+    At(Time),
+    /// As soon as a member has sent or received so many messages of a kind. A member that crashes in the middle of a
+    /// broadcast does not send the rest of it.
+    Count {
+        /// Who.
+        member: u32,
+        /// Whether sent, or received.
+        sent: bool,
+        /// The kind's number.
+        kind: usize,
+        /// How many.
+        count: u32,
+    },
+}
+
+/// Faults drawn at random, until it ends. Times are means, exponentially distributed, in nanoseconds.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Chaos {
+    /// Between two crashes, over all members.
+    pub crash_every: Option<u64>,
+    /// From a crash to the restart.
+    pub down_for: u64,
+    /// Between two pauses, over all members.
+    pub pause_every: Option<u64>,
+    /// The length of a pause.
+    pub pause_for: u64,
+    /// Between two one-way cuts, over all links.
+    pub cut_every: Option<u64>,
+    /// From a cut to its mending.
+    pub cut_for: u64,
+    /// When nothing new goes wrong any more.
+    pub until: Time,
+}
+
+impl Chaos {
+    /// How often, on average, faults of `kind` happen; `None` if never.
+    pub fn every(&self, kind: ChaosKind) -> Option<u64> {
+        match kind {
+            ChaosKind::Crash => self.crash_every,
+            ChaosKind::Pause => self.pause_every,
+            ChaosKind::Cut => self.cut_every,
+        }
+    }
+}
+
+/// The kinds of faults drawn at random.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChaosKind {
+    /// A crash, and a restart later.
+    Crash,
+    /// A pause.
+    Pause,
+    /// A one-way cut, and its mending later.
+    Cut,
+}
+
+impl ChaosKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Crash, Self::Pause, Self::Cut];
+}

@@ -1,0 +1,13 @@
+//! Simulates coordinator elections message by message.
+
+pub mod account;
+pub mod fault;
+pub mod hash;
+pub mod network;
+pub mod queue;
+pub mod random;
+pub mod record;
+pub mod run;
+pub mod scenario;
+pub mod time;
+pub mod world;

@@ -1,0 +1,285 @@
+//! What happens to a message on its way: how long it takes, whether it is lost, doubled, overtaken or cut off.
+
+use std::collections::HashSet;
+
+use crate::hash::FastMap;
+use crate::random::Random;
+use crate::time::Time;
+
+/// How long a message takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DelayModel {
+    /// Always the same, in nanoseconds.
+    Fixed(u64),
+    /// Anything from `min..=max` nanoseconds, each equally likely.
+    Uniform {
+        /// The shortest.
+        min: u64,
+        /// The longest.
+        max: u64,
+    },
+    /// Exponential with this mean in nanoseconds: no bound holds for every message.
+    Exponential {
+        /// The mean.
+        mean: u64,
+    },
+}
+
+impl DelayModel {
+    #[inline]
+    fn draw(self, random: &mut Random) -> u64 {
+        match self {
+            Self::Fixed(delay) => delay,
+            Self::Uniform { min, max } => random.between(min, max),
+            Self::Exponential { mean } => random.exponential(mean),
+        }
+    }
+
+    /// The longest a message can take; for an exponential delay ten times the mean, which one message in 22,000
+    /// exceeds.
+    pub fn bound(self) -> u64 {
+        match self {
+            Self::Fixed(delay) => delay,
+            Self::Uniform { max, .. } => max,
+            Self::Exponential { mean } => mean.saturating_mul(10),
+        }
+    }
+}
+
+/// What a network does to messages when nothing is cut.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NetworkModel {
+    /// How long a message takes.
+    pub delay: DelayModel,
+    /// How long a member takes from a receipt to what it sends because of it, at most; drawn uniformly from zero.
+    pub processing: u64,
+    /// The probability that a message is lost.
+    pub loss: f64,
+    /// The probability that a message arrives twice.
+    pub duplication: f64,
+    /// Whether messages of one member to another arrive in the order in which they were sent.
+    pub fifo: bool,
+    /// Exceptions: the first that fits a message decides.
+    pub links: Vec<LinkRule>,
+}
+
+impl NetworkModel {
+    /// Every message takes `delay` nanoseconds; nothing is lost.
+    pub fn fixed(delay: u64) -> Self {
+        Self {
+            delay: DelayModel::Fixed(delay),
+            processing: 0,
+            loss: 0.0,
+            duplication: 0.0,
+            fifo: false,
+            links: Vec::new(),
+        }
+    }
+}
+
+/// An exception for some links or kinds of messages. What is `None` fits everything, or stays as it is.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LinkRule {
+    /// Only messages from the member at this position.
+    pub from: Option<u32>,
+    /// Only messages to the member at this position.
+    pub to: Option<u32>,
+    /// Only messages of this kind.
+    pub kind: Option<usize>,
+    /// How long they take.
+    pub delay: Option<DelayModel>,
+    /// How often they are lost.
+    pub loss: Option<f64>,
+}
+
+impl LinkRule {
+    fn fits(&self, from: u32, to: u32, kind: usize) -> bool {
+        self.from.is_none_or(|only| only == from)
+            && self.to.is_none_or(|only| only == to)
+            && self.kind.is_none_or(|only| only == kind)
+    }
+}
+
+/// What becomes of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It never arrives.
+    Lost,
+    /// It arrives.
+    Arrives {
+        /// When.
+        at: Time,
+        /// When its double arrives, if it has one.
+        again: Option<Time>,
+    },
+}
+
+/// A network at work: the model, and what is cut now. Members are named by their position.
+#[derive(Clone, Debug)]
+pub struct Network {
+    model: NetworkModel,
+    /// Nothing but the delay matters: the common case, kept fast.
+    plain: bool,
+    /// The last arrival on each link, for FIFO.
+    last: FastMap<(u32, u32), Time>,
+    /// One-way cuts.
+    cuts: HashSet<(u32, u32)>,
+    /// The side on which each member is, while there is a partition.
+    sides: Option<Vec<u32>>,
+}
+
+impl Network {
+    /// A network in which nothing is cut.
+    pub fn new(model: NetworkModel) -> Self {
+        let plain =
+            !model.fifo && model.loss == 0.0 && model.duplication == 0.0 && model.links.is_empty();
+        Self { model, plain, last: FastMap::default(), cuts: HashSet::new(), sides: None }
+    }
+
+    /// Decides what becomes of a message that is sent now. `reply`: a receipt is the reason for it.
+    #[inline]
+    pub fn send(
+        &mut self,
+        now: Time,
+        from: u32,
+        to: u32,
+        kind: usize,
+        reply: bool,
+        random: &mut Random,
+    ) -> Fate {
+        let mut now = now;
+        if reply && self.model.processing > 0 {
+            now.0 += random.between(0, self.model.processing);
+        }
+        if self.plain && self.sides.is_none() && self.cuts.is_empty() {
+            let at = Time(now.0.saturating_add(self.model.delay.draw(random)));
+            return Fate::Arrives { at, again: None };
+        }
+        self.send_with_care(now, from, to, kind, random)
+    }
+
+    fn send_with_care(
+        &mut self,
+        now: Time,
+        from: u32,
+        to: u32,
+        kind: usize,
+        random: &mut Random,
+    ) -> Fate {
+        if self.is_cut(from, to) {
+            return Fate::Lost;
+        }
+        let rule = self.model.links.iter().find(|rule| rule.fits(from, to, kind));
+        let delay = rule.and_then(|rule| rule.delay).unwrap_or(self.model.delay);
+        let loss = rule.and_then(|rule| rule.loss).unwrap_or(self.model.loss);
+        if loss > 0.0 && random.happens(loss) {
+            return Fate::Lost;
+        }
+        let at = self.arrival(now, from, to, delay, random);
+        let doubled = self.model.duplication > 0.0 && random.happens(self.model.duplication);
+        let again = doubled.then(|| self.arrival(now, from, to, delay, random));
+        Fate::Arrives { at, again }
+    }
+
+    fn arrival(
+        &mut self,
+        now: Time,
+        from: u32,
+        to: u32,
+        delay: DelayModel,
+        random: &mut Random,
+    ) -> Time {
+        let at = Time(now.0.saturating_add(delay.draw(random)));
+        if !self.model.fifo {
+            return at;
+        }
+        let last = self.last.entry((from, to)).or_default();
+        *last = at.max(*last);
+        *last
+    }
+
+    /// Whether messages keep the order in which they were sent, link by link.
+    pub fn is_fifo(&self) -> bool {
+        self.model.fifo
+    }
+
+    /// Whether nothing gets from `from` to `to`.
+    pub fn is_cut(&self, from: u32, to: u32) -> bool {
+        let apart = |sides: &Vec<u32>| sides[from as usize] != sides[to as usize];
+        self.cuts.contains(&(from, to)) || self.sides.as_ref().is_some_and(apart)
+    }
+
+    /// Lets nothing get from `from` to `to` any more. What is under way arrives.
+    pub fn cut(&mut self, from: u32, to: u32) {
+        self.cuts.insert((from, to));
+    }
+
+    /// Undoes [`cut`](Self::cut).
+    pub fn mend(&mut self, from: u32, to: u32) {
+        self.cuts.remove(&(from, to));
+    }
+
+    /// Separates the members: only those with the same number in `sides` hear each other.
+    pub fn partition(&mut self, sides: Vec<u32>) {
+        self.sides = Some(sides);
+    }
+
+    /// Undoes every cut and partition.
+    pub fn heal(&mut self) {
+        self.cuts.clear();
+        self.sides = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(fate: Fate) -> u64 {
+        match fate {
+            Fate::Arrives { at, .. } => at.0,
+            Fate::Lost => panic!("lost"),
+        }
+    }
+
+    #[test]
+    fn fifo_links_are_never_overtaken() {
+        let delay = DelayModel::Uniform { min: 1, max: 100 };
+        let model = NetworkModel { delay, fifo: true, ..NetworkModel::fixed(1) };
+        let mut network = Network::new(model);
+        let mut random = Random::new(1);
+        let arrivals: Vec<u64> = (0..100)
+            .map(|now| arrival(network.send(Time(now), 0, 1, 0, false, &mut random)))
+            .collect();
+        assert!(arrivals.is_sorted(), "{arrivals:?}");
+    }
+
+    #[test]
+    fn a_cut_has_one_direction_and_a_heal_ends_everything() {
+        let mut network = Network::new(NetworkModel::fixed(1));
+        network.cut(0, 1);
+        assert!(network.is_cut(0, 1) && !network.is_cut(1, 0));
+        network.partition(vec![0, 0, 1]);
+        assert!(network.is_cut(0, 2) && network.is_cut(2, 1) && !network.is_cut(1, 0));
+        network.heal();
+        let mut random = Random::new(1);
+        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, false, &mut random)), 6);
+    }
+
+    #[test]
+    fn the_first_link_rule_that_fits_decides() {
+        let slow = LinkRule {
+            from: Some(2),
+            kind: Some(1),
+            delay: Some(DelayModel::Fixed(9)),
+            ..LinkRule::default()
+        };
+        let lossy = LinkRule { to: Some(1), loss: Some(1.0), ..LinkRule::default() };
+        let model = NetworkModel { links: vec![slow, lossy], ..NetworkModel::fixed(1) };
+        let mut network = Network::new(model);
+        let mut random = Random::new(1);
+        assert_eq!(arrival(network.send(Time(0), 2, 1, 1, false, &mut random)), 9);
+        assert_eq!(network.send(Time(0), 2, 1, 0, false, &mut random), Fate::Lost);
+        assert_eq!(arrival(network.send(Time(0), 2, 0, 0, false, &mut random)), 1);
+    }
+}

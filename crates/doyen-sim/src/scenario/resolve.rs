@@ -1,0 +1,662 @@
+//! From what is written to what is meant: every check of a scenario.
+
+use std::fmt;
+use std::str::FromStr;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::config::{Announce, Config, Mode, Timing};
+use doyen_core::members::{Members, MembersError, NodeId};
+use doyen_core::protocol::Kind;
+use doyen_core::time::Span;
+use serde::Serialize;
+
+use super::{
+    ChaosEntry, FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
+    ScenarioError, Share,
+};
+use crate::fault::{Action, Chaos, Fault, Trigger};
+use crate::network::{DelayModel, LinkRule, NetworkModel};
+use crate::random::Random;
+use crate::run;
+use crate::time::{Time, parse_span};
+
+type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// More members than anybody has memory for.
+const MAX_MEMBERS: u64 = 100_000_000;
+
+/// A scenario that makes sense: what [`run::run`] runs.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// What it shows, for people.
+    pub about: String,
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Which members the counts are about.
+    pub convention: Convention,
+    /// Members, timing, mode.
+    pub config: Config,
+    /// The order of the ring, as it was asked for.
+    pub ring: RingOrder,
+    /// Who is dead from the beginning.
+    pub dead: Vec<NodeId>,
+    /// Whether the members contact the dead, not knowing.
+    pub contact_dead: bool,
+    /// Who leads at the beginning.
+    pub leader: Option<NodeId>,
+    /// Who notices that the coordinator is gone, and when.
+    pub initiators: Vec<(NodeId, Time)>,
+    /// How the network behaves.
+    pub network: NetworkModel,
+    /// The rank of each kind of message among those of one instant.
+    pub ranks: Vec<u8>,
+    /// The failure detector's period, if it is on.
+    pub detector: Option<Span>,
+    /// Whether messages go over the reliable link.
+    pub reliable: bool,
+    /// What goes wrong, besides the initiators' noticing.
+    pub faults: Vec<(Trigger, Action)>,
+    /// What goes wrong at random.
+    pub chaos: Option<Chaos>,
+    /// The seed.
+    pub seed: u64,
+    /// When the run ends at the latest.
+    pub until: Time,
+    /// After how many election messages it ends at the latest.
+    pub message_limit: u64,
+    /// What must come out.
+    pub expect: Option<super::Expect>,
+}
+
+/// Which members a count is about: the seeds mix two conventions.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Convention {
+    /// P: n are the live members; the crashed coordinator stands outside them and is not contacted.
+    #[default]
+    Live,
+    /// Q: N counts the crashed coordinator, the highest.
+    Configured,
+}
+
+impl fmt::Display for Convention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Live => "live",
+            Self::Configured => "configured",
+        })
+    }
+}
+
+impl FromStr for Convention {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        match text {
+            "live" => Ok(Self::Live),
+            "configured" => Ok(Self::Configured),
+            _ => Err(format!("unknown convention `{text}`; use live or configured")),
+        }
+    }
+}
+
+impl Case {
+    /// The members.
+    pub fn members(&self) -> &Members {
+        &self.config.members
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.config.mode
+    }
+
+    /// The members alive at the beginning, lowest key first.
+    pub fn live_by_rank(&self) -> Vec<NodeId> {
+        let by_rank = (0..self.members().len()).map(|rank| self.members().by_rank(rank));
+        by_rank.filter(|id| !self.dead.contains(id)).collect()
+    }
+
+    /// Roughly how many bytes a run needs at its peak: state, and messages under way at once.
+    pub fn memory_estimate(&self) -> u64 {
+        let n = self.members().len() as u64;
+        let first = self.initiators.iter().map(|(id, _)| self.members().rank(*id) as u64).min();
+        let above = n - first.unwrap_or(n);
+        let starts = self.initiators.len() as u64;
+        let in_flight = match self.algorithm {
+            Algorithm::Bully => above.saturating_mul(above) / 2 + n,
+            Algorithm::ModifiedBully => starts.saturating_mul(above).saturating_add(n),
+            // A list of n keys for each initiator; one message for each member under way.
+            Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
+            Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
+            _ => n,
+        };
+        let detector = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
+        let state = match self.algorithm {
+            Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) * 16,
+            _ => n * 160,
+        };
+        (in_flight.saturating_add(detector).saturating_mul(80)).saturating_add(state)
+    }
+}
+
+impl Scenario {
+    /// Checks everything, and says what is meant.
+    pub fn resolve(&self) -> Result<Case> {
+        let algorithm = self.resolve_algorithm()?;
+        let mode = self.resolve_mode(algorithm)?;
+        let seed = self.seed.unwrap_or(1);
+        let ring = self.ring.clone().unwrap_or_else(|| RingOrder::Named("ascending".to_owned()));
+        let members = self.resolve_members(&ring, seed)?;
+        let convention: Convention = parse(&self.convention, "convention")?.unwrap_or_default();
+        let leader = self.resolve_leader(&members)?;
+        let dead = self.resolve_dead(&members, convention, leader)?;
+        let kinds = run::kinds(algorithm);
+        let network = self.resolve_network(algorithm, &members, kinds)?;
+        let timing = self.resolve_timing(&network)?;
+        let announce = match self.announce.as_deref() {
+            None | Some("lower") => Announce::Lower,
+            Some("all") => Announce::All,
+            Some(other) => {
+                return Err(ScenarioError::new("announce", format!("`{other}`; use lower or all")));
+            }
+        };
+        let detector = span(self.detector.as_ref(), "detector")?;
+        if detector == Some(Span::ZERO) {
+            return Err(ScenarioError::new("detector", "the period must be above zero, such as 5ms"));
+        }
+        let initiators = self.resolve_initiators(&members, &dead, detector.is_some())?;
+        let ranks = self.resolve_order(algorithm, &network, kinds)?;
+        let faults = self.resolve_faults(algorithm, &members, kinds)?;
+        let chaos = self.chaos.as_ref().map(|chaos| chaos.resolve()).transpose()?;
+        let count = members.len() as u64;
+        let config = Config { members, timing, mode, announce };
+        let until = match span(self.until.as_ref(), "until")? {
+            Some(until) => Time::ZERO + until,
+            None => default_until(&timing, count, &faults, chaos.as_ref()),
+        };
+        Ok(Case {
+            about: self.about.trim().to_owned(),
+            algorithm,
+            convention,
+            config,
+            ring,
+            dead,
+            contact_dead: self.contact_dead,
+            leader,
+            initiators,
+            network,
+            ranks,
+            detector,
+            reliable: self.reliable,
+            faults,
+            chaos,
+            seed,
+            until,
+            message_limit: self.message_limit.unwrap_or(1_000_000_000),
+            expect: self.expect.clone(),
+        })
+    }
+
+    fn resolve_algorithm(&self) -> Result<Algorithm> {
+        if self.algorithm.is_empty() {
+            return Err(ScenarioError::new("algorithm", "is missing; add for example algorithm = \"bully\""));
+        }
+        self.algorithm.parse().map_err(|problem: String| ScenarioError::new("algorithm", problem))
+    }
+
+    fn resolve_mode(&self, algorithm: Algorithm) -> Result<Mode> {
+        let mode = parse(&self.mode, "mode")?.unwrap_or(Mode::Textbook);
+        if algorithm.reads(mode) {
+            return Ok(mode);
+        }
+        let mut modes = vec!["textbook", "hardened"];
+        modes.extend(algorithm.variants().iter().map(|variant| variant.name()));
+        let problem = format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
+        Err(ScenarioError::new("mode", problem))
+    }
+
+    fn resolve_members(&self, ring: &RingOrder, seed: u64) -> Result<Members> {
+        let wrong = |key: &'static str| move |error: MembersError| ScenarioError::new(key, error.to_string());
+        let members = match &self.members {
+            None => return Err(ScenarioError::new("members", "is missing; add for example members = 5")),
+            Some(MemberList::Count(count)) => Members::range(1, bounded(*count)?),
+            Some(MemberList::Range(range)) => {
+                let (first, last) = parse_range(range)?;
+                Members::range(first, bounded(u64::from(last) + 1 - u64::from(first))?)
+            }
+            Some(MemberList::Listed(ids)) => Members::listed(ids.iter().copied().map(NodeId).collect()),
+        };
+        let mut members = members.map_err(wrong("members"))?;
+        if !self.attr.is_empty() {
+            let attrs = (self.attr.iter())
+                .map(|(id, &attr)| Ok((member(&members, "attr", parse_id("attr", id)?)?, attr)))
+                .collect::<Result<Vec<_>>>()?;
+            members = members.with_attrs(attrs).map_err(wrong("attr"))?;
+        }
+        let mut order: Vec<NodeId> = match ring {
+            RingOrder::Listed(ids) => ids.iter().copied().map(NodeId).collect(),
+            RingOrder::Named(name) if name == "ascending" => return Ok(members),
+            RingOrder::Named(_) => members.iter().collect(),
+        };
+        match ring {
+            RingOrder::Listed(_) => {}
+            RingOrder::Named(name) if name == "descending" => order.reverse(),
+            // A stream of its own: the ring does not change when something else is drawn.
+            RingOrder::Named(name) if name == "random" => Random::new(!seed).shuffle(&mut order),
+            RingOrder::Named(name) => {
+                let problem = format!("`{name}`; use ascending, descending, random or the ids clockwise");
+                return Err(ScenarioError::new("ring", problem));
+            }
+        }
+        members.with_ring(order).map_err(wrong("ring"))
+    }
+
+    fn resolve_leader(&self, members: &Members) -> Result<Option<NodeId>> {
+        self.leader.map(|id| member(members, "leader", id)).transpose()
+    }
+
+    fn resolve_dead(
+        &self,
+        members: &Members,
+        convention: Convention,
+        leader: Option<NodeId>,
+    ) -> Result<Vec<NodeId>> {
+        let mut dead = Vec::new();
+        for &id in &self.dead {
+            let id = member(members, "dead", id)?;
+            if dead.contains(&id) {
+                return Err(ScenarioError::new("dead", format!("member {id} is named twice")));
+            }
+            if Some(id) == leader {
+                let problem = format!("{id} leads at the beginning; let it crash by a fault instead");
+                return Err(ScenarioError::new("dead", problem));
+            }
+            dead.push(id);
+        }
+        let highest = members.highest();
+        if convention == Convention::Configured && leader.is_none() && !dead.contains(&highest) {
+            dead.push(highest);
+        }
+        if dead.len() == members.len() {
+            return Err(ScenarioError::new("dead", "nobody is left alive; leave at least one member out"));
+        }
+        dead.sort_unstable();
+        Ok(dead)
+    }
+
+    fn resolve_initiators(
+        &self,
+        members: &Members,
+        dead: &[NodeId],
+        detector: bool,
+    ) -> Result<Vec<(NodeId, Time)>> {
+        let live = || members.iter().filter(|id| dead.binary_search(id).is_err());
+        let listed = match &self.initiators {
+            None if detector || self.leader.is_some() => return Ok(Vec::new()),
+            None => {
+                let lowest = live().min_by_key(|&id| members.key(id));
+                return Ok(lowest.map(|id| (id, Time::ZERO)).into_iter().collect());
+            }
+            Some(Initiators::Named(name)) if name == "none" => return Ok(Vec::new()),
+            Some(Initiators::Named(name)) if name == "all" => {
+                return Ok(live().map(|id| (id, Time::ZERO)).collect());
+            }
+            Some(Initiators::Named(name)) => {
+                let problem = format!("`{name}`; use all, none or a list of members");
+                return Err(ScenarioError::new("initiators", problem));
+            }
+            Some(Initiators::Listed(listed)) => listed,
+        };
+        let mut initiators: Vec<(NodeId, Time)> = Vec::with_capacity(listed.len());
+        for initiator in listed {
+            let (id, at) = match initiator {
+                Initiator::AtOnce(id) => (*id, Span::ZERO),
+                Initiator::At { member, at } => (*member, required(Some(at), "initiators")?),
+            };
+            let id = member(members, "initiators", id)?;
+            if dead.binary_search(&id).is_ok() {
+                let problem = format!("{id} is dead from the beginning and cannot notice anything");
+                return Err(ScenarioError::new("initiators", problem));
+            }
+            if initiators.contains(&(id, Time::ZERO + at)) {
+                return Err(ScenarioError::new("initiators", format!("member {id} is named twice")));
+            }
+            initiators.push((id, Time::ZERO + at));
+        }
+        Ok(initiators)
+    }
+
+    fn resolve_network(
+        &self,
+        algorithm: Algorithm,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<NetworkModel> {
+        let delay = self.delay.as_deref().map(|text| parse_delay("delay", text)).transpose()?;
+        let exception = |(index, link): (usize, &LinkException)| link.resolve(index, members, kinds);
+        Ok(NetworkModel {
+            delay: delay.unwrap_or(DelayModel::Fixed(1_000_000)),
+            processing: span(self.processing.as_ref(), "processing")?.unwrap_or_default().as_nanos(),
+            loss: share(self.loss.as_ref(), "loss")?,
+            duplication: share(self.duplicate.as_ref(), "duplicate")?,
+            fifo: self.fifo.unwrap_or(algorithm.needs_fifo()),
+            links: self.link.iter().enumerate().map(exception).collect::<Result<_>>()?,
+        })
+    }
+
+    fn resolve_timing(&self, network: &NetworkModel) -> Result<Timing> {
+        let bound = match span(self.bound.as_ref(), "bound")? {
+            Some(bound) => bound,
+            None => Span::from_nanos(network.delay.bound()),
+        };
+        let mut timing = Timing::for_transmission(bound);
+        timing.processing = Span::from_nanos(network.processing);
+        if let Some(window) = span(self.window.as_ref(), "window")? {
+            timing.window = window;
+        }
+        if let Some(heartbeat) = span(self.heartbeat.as_ref(), "heartbeat")? {
+            if heartbeat == Span::ZERO {
+                return Err(ScenarioError::new("heartbeat", "must be above zero, such as 5ms"));
+            }
+            timing.heartbeat = heartbeat;
+        }
+        // With no delay at all a heartbeat would have no period.
+        timing.heartbeat = timing.heartbeat.max(Span::from_nanos(1));
+        if let Some(preempt) = span(self.preempt.as_ref(), "preempt")? {
+            timing.preempt = preempt;
+        }
+        Ok(timing)
+    }
+
+    fn resolve_order(
+        &self,
+        algorithm: Algorithm,
+        network: &NetworkModel,
+        kinds: &[Kind],
+    ) -> Result<Vec<u8>> {
+        if self.order.is_empty() {
+            // On a ring or a FIFO link messages keep the order in which they were sent.
+            let sent_order = algorithm.is_ring() || network.fifo;
+            return Ok((0..kinds.len() as u8).map(|rank| if sent_order { 0 } else { rank }).collect());
+        }
+        let mut ranks = vec![self.order.len() as u8; kinds.len()];
+        for (rank, name) in self.order.iter().enumerate() {
+            ranks[kind(kinds, "order", name)?] = rank as u8;
+        }
+        Ok(ranks)
+    }
+
+    fn resolve_faults(
+        &self,
+        algorithm: Algorithm,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<Vec<(Trigger, Action)>> {
+        let resolve = |(index, fault): (usize, &FaultEntry)| {
+            let key = |name: &str| format!("fault[{index}].{name}");
+            if fault.forwards && !algorithm.is_ring() {
+                let problem = format!("{algorithm} has no ring along which a dead member could forward");
+                return Err(ScenarioError::new(key("forwards"), problem));
+            }
+            Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members)?))
+        };
+        self.fault.iter().enumerate().map(resolve).collect()
+    }
+}
+
+impl LinkException {
+    fn resolve(&self, index: usize, members: &Members, kinds: &[Kind]) -> Result<LinkRule> {
+        let key = |name: &str| format!("link[{index}].{name}");
+        let place = |id: Option<u32>, name: &str| {
+            id.map(|id| position(members, &key(name), id)).transpose()
+        };
+        let kind = self.kind.as_ref().map(|name| kind(kinds, &key("kind"), name)).transpose()?;
+        let delay = self.delay.as_ref().map(|text| parse_delay(&key("delay"), text)).transpose()?;
+        let loss = self.loss.as_ref().map(|loss| share(Some(loss), &key("loss"))).transpose()?;
+        Ok(LinkRule { from: place(self.from, "from")?, to: place(self.to, "to")?, kind, delay, loss })
+    }
+}
+
+impl FaultEntry {
+    fn trigger(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<Trigger> {
+        match (&self.at, &self.when) {
+            (Some(at), None) => Ok(Trigger::At(Time::ZERO + required(Some(at), &key("at"))?)),
+            (None, Some(after)) => {
+                let sent = match after.has.as_str() {
+                    "sent" => true,
+                    "received" => false,
+                    other => {
+                        let problem = format!("has = `{other}`; use sent or received");
+                        return Err(ScenarioError::new(key("when"), problem));
+                    }
+                };
+                if after.count == 0 {
+                    return Err(ScenarioError::new(key("when"), "count must be at least 1"));
+                }
+                Ok(Trigger::Count {
+                    member: position(members, &key("when"), after.member)?,
+                    sent,
+                    kind: kind(kinds, &key("when"), &after.kind)?,
+                    count: after.count,
+                })
+            }
+            _ => Err(ScenarioError::new(
+                key("at"),
+                "say when: either at = \"3ms\" or when = { member = 3, has = \"sent\", kind = \"OK\" }",
+            )),
+        }
+    }
+
+    fn action(&self, key: &dyn Fn(&str) -> String, members: &Members) -> Result<Action> {
+        let mut actions = Vec::new();
+        let mut fault = |fault: Fault| actions.push(Action::Fault(fault));
+        let at = |name: &str, id: u32| position(members, &key(name), id);
+        if let Some(id) = self.crash {
+            fault(Fault::Crash { member: at("crash", id)?, forwards: self.forwards });
+        }
+        if let Some(id) = self.restart {
+            fault(Fault::Restart { member: at("restart", id)?, disk: self.disk.unwrap_or(true) });
+        }
+        if let Some(id) = self.pause {
+            let span = required(self.lasting.as_ref(), &key("for"))?.as_nanos();
+            fault(Fault::Pause { member: at("pause", id)?, span });
+        }
+        if let Some(id) = self.clock {
+            let rate = self.rate.unwrap_or(1.0);
+            if !(0.001..=1000.0).contains(&rate) {
+                return Err(ScenarioError::new(key("rate"), format!("{rate} is not between 0.001 and 1000")));
+            }
+            let rate_ppm = (rate * 1e6).round() as u32;
+            let jump = span(self.skew.as_ref(), &key("skew"))?.unwrap_or_default().as_nanos();
+            fault(Fault::Clock { member: at("clock", id)?, rate_ppm, jump });
+        }
+        if let Some([from, to]) = self.cut {
+            fault(Fault::Cut { from: at("cut", from)?, to: at("cut", to)? });
+        }
+        if let Some([from, to]) = self.mend {
+            fault(Fault::Mend { from: at("mend", from)?, to: at("mend", to)? });
+        }
+        if let Some(groups) = &self.partition {
+            fault(Fault::Partition(sides(members, &key("partition"), groups)?));
+        }
+        if self.heal {
+            fault(Fault::Heal);
+        }
+        if let Some(id) = self.campaign {
+            actions.push(Action::Campaign(at("campaign", id)?));
+        }
+        match actions.len() {
+            1 => Ok(actions.remove(0)),
+            count => Err(ScenarioError::new(
+                key("at"),
+                format!(
+                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal and \
+                     campaign; this one has {count}"
+                ),
+            )),
+        }
+    }
+}
+
+impl ChaosEntry {
+    fn resolve(&self) -> Result<Chaos> {
+        let mean = |text: &Option<String>, key: &str| -> Result<Option<u64>> {
+            let mean = span(text.as_ref(), &format!("chaos.{key}"))?;
+            if mean == Some(Span::ZERO) {
+                return Err(ScenarioError::new(format!("chaos.{key}"), "must be above zero"));
+            }
+            Ok(mean.map(Span::as_nanos))
+        };
+        let lasting = |every: Option<u64>, text: &Option<String>, key: &str| match every {
+            None => Ok(0),
+            Some(_) => required(text.as_ref(), &format!("chaos.{key}")).map(Span::as_nanos),
+        };
+        let crash_every = mean(&self.crash_every, "crash_every")?;
+        let pause_every = mean(&self.pause_every, "pause_every")?;
+        let cut_every = mean(&self.cut_every, "cut_every")?;
+        Ok(Chaos {
+            crash_every,
+            down_for: lasting(crash_every, &self.down_for, "down_for")?,
+            pause_every,
+            pause_for: lasting(pause_every, &self.pause_for, "pause_for")?,
+            cut_every,
+            cut_for: lasting(cut_every, &self.cut_for, "cut_for")?,
+            until: Time::ZERO + required(self.until.as_ref(), "chaos.until")?,
+        })
+    }
+}
+
+/// Long enough for every run that ends, and for a person to see that the others do not.
+fn default_until(
+    timing: &Timing,
+    count: u64,
+    faults: &[(Trigger, Action)],
+    chaos: Option<&Chaos>,
+) -> Time {
+    let hop = timing.reply() + timing.transmission;
+    let base = hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20;
+    let last_fault = faults.iter().map(|(trigger, _)| match trigger {
+        Trigger::At(at) => *at,
+        Trigger::Count { .. } => Time::ZERO,
+    });
+    let last_fault = last_fault.chain(chaos.map(|chaos| chaos.until)).max().unwrap_or_default();
+    last_fault + base
+}
+
+fn parse<T: FromStr<Err = String>>(text: &Option<String>, key: &str) -> Result<Option<T>> {
+    let parsed = text.as_ref().map(|text| text.parse()).transpose();
+    parsed.map_err(|problem| ScenarioError::new(key, problem))
+}
+
+fn span(text: Option<&String>, key: &str) -> Result<Option<Span>> {
+    let parsed = text.map(|text| parse_span(text)).transpose();
+    parsed.map_err(|problem| ScenarioError::new(key, problem))
+}
+
+fn required(text: Option<&String>, key: &str) -> Result<Span> {
+    span(text, key)?.ok_or_else(|| ScenarioError::new(key, "is missing; give a length of time such as 5ms"))
+}
+
+fn bounded(count: u64) -> Result<u32> {
+    if count > MAX_MEMBERS {
+        let problem = format!("{count} members are more than can be simulated; at most {MAX_MEMBERS}");
+        return Err(ScenarioError::new("members", problem));
+    }
+    Ok(count as u32)
+}
+
+/// Reads `0..7`: both ends count.
+pub(crate) fn parse_range(text: &str) -> Result<(u32, u32)> {
+    let wrong = || {
+        let problem = format!("`{text}` is not a number of members, a range such as 0..7 or a list of ids");
+        ScenarioError::new("members", problem)
+    };
+    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
+    let first: u32 = first.trim().parse().map_err(|_| wrong())?;
+    let last: u32 = last.trim_start_matches('=').trim().parse().map_err(|_| wrong())?;
+    if first > last { Err(wrong()) } else { Ok((first, last)) }
+}
+
+fn parse_id(key: &str, text: &str) -> Result<u32> {
+    text.parse().map_err(|_| ScenarioError::new(key, format!("`{text}` is not a member's number")))
+}
+
+fn member(members: &Members, key: &str, id: u32) -> Result<NodeId> {
+    position(members, key, id).map(|_| NodeId(id))
+}
+
+fn position(members: &Members, key: &str, id: u32) -> Result<u32> {
+    let unknown = || {
+        let (first, last) = (members.at(0), members.at(members.len() - 1));
+        let problem = format!("{id} is not a member; there are {} of them, {first} to {last}", members.len());
+        ScenarioError::new(key, problem)
+    };
+    members.position(NodeId(id)).map(|position| position as u32).ok_or_else(unknown)
+}
+
+fn kind(kinds: &[Kind], key: &str, name: &str) -> Result<usize> {
+    kinds.iter().position(|kind| kind.name == name).ok_or_else(|| {
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
+        let problem = format!("there are no {name} messages; this algorithm has {}", names.join(", "));
+        ScenarioError::new(key, problem)
+    })
+}
+
+/// On which side everybody is; who is not named is on a side of its own with the others not named.
+fn sides(members: &Members, key: &str, groups: &[Vec<u32>]) -> Result<Vec<u32>> {
+    let mut sides = vec![0; members.len()];
+    for (group, ids) in groups.iter().enumerate() {
+        for &id in ids {
+            let place = position(members, key, id)? as usize;
+            if sides[place] != 0 {
+                return Err(ScenarioError::new(key, format!("member {id} is in two groups")));
+            }
+            sides[place] = group as u32 + 1;
+        }
+    }
+    Ok(sides)
+}
+
+fn share(share: Option<&Share>, key: &str) -> Result<f64> {
+    let wrong = |what: &dyn fmt::Display| {
+        ScenarioError::new(key, format!("`{what}` is not a share; write 5% or 0.05"))
+    };
+    let fraction = match share {
+        None => 0.0,
+        Some(Share::Fraction(fraction)) => *fraction,
+        Some(Share::Text(text)) => {
+            let (number, scale) = match text.trim().strip_suffix('%') {
+                Some(number) => (number, 0.01),
+                None => (text.as_str(), 1.0),
+            };
+            number.trim().parse::<f64>().map_err(|_| wrong(text))? * scale
+        }
+    };
+    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(wrong(&fraction)) }
+}
+
+/// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
+fn parse_delay(key: &str, text: &str) -> Result<DelayModel> {
+    let wrong = |problem: String| ScenarioError::new(key, problem);
+    let nanos = |text: &str| parse_span(text).map(Span::as_nanos).map_err(wrong);
+    if let Some(range) = text.strip_prefix("uniform:") {
+        let (min, max) = range.split_once("..").ok_or_else(|| {
+            wrong(format!("`{text}` is not a range; write for example uniform:1ms..2ms"))
+        })?;
+        let (min, max) = (nanos(min)?, nanos(max)?);
+        if min > max {
+            return Err(wrong(format!("`{text}` runs backwards; write the shorter delay first")));
+        }
+        return Ok(DelayModel::Uniform { min, max });
+    }
+    if let Some(mean) = text.strip_prefix("exp:") {
+        return Ok(DelayModel::Exponential { mean: nanos(mean)? });
+    }
+    Ok(DelayModel::Fixed(nanos(text)?))
+}

@@ -1,0 +1,573 @@
+//! The world in which members live: a virtual clock, a queue of events, a network, disks and faults.
+//!
+//! A [`World`] runs any [`Protocol`] as its host. It keeps the contract at the head of `doyen-core` to the letter,
+//! and is deterministic: what happens depends on the [`Setup`] alone. Of the events of one instant, messages come
+//! first (by kind, then in the order they were sent), then the script, then timers: a message that arrives exactly
+//! at a time-out is in time.
+//!
+//! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of upkeep, and the
+//! script is done. If upkeep goes on (heartbeats), the run goes on for `settle` longer, since a heartbeat may still
+//! set something going. Time and message limits end runs that are never quiet.
+//!
+//! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
+//! made.
+
+mod script;
+
+use doyen_core::members::{Incarnation, Members, NodeId};
+use doyen_core::protocol::{
+    Boot, Class, Effect, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
+};
+use doyen_core::time::{Delay, Span};
+
+use crate::account::{Books, Ended, MemberCount, Outcome};
+use crate::fault::{Action, Chaos, ChaosKind, Trigger};
+use crate::hash::FastMap;
+use crate::network::{Fate, Network, NetworkModel};
+use crate::queue::Queue;
+use crate::random::Random;
+use crate::record::{Observer, Record, What};
+use crate::time::Time;
+
+/// The script acts after the messages of an instant and before its timers.
+const SCRIPT_RANK: u8 = 100;
+const TIMER_RANK: u8 = 200;
+
+/// Everything that determines a run. Members are named by their position.
+#[derive(Clone, Debug)]
+pub struct Setup<C> {
+    /// Who takes part.
+    pub members: Members,
+    /// What the members are configured with.
+    pub config: C,
+    /// How the network behaves.
+    pub network: NetworkModel,
+    /// The rank of each kind of message among those that arrive at the same instant, by kind.
+    pub ranks: Vec<u8>,
+    /// Who is dead from the beginning.
+    pub dead: Vec<u32>,
+    /// Whether everybody knows who is dead from the beginning.
+    pub dead_known: bool,
+    /// Who leads at the beginning.
+    pub leader: Option<NodeId>,
+    /// What happens when.
+    pub script: Vec<(Trigger, Action)>,
+    /// What happens at random.
+    pub chaos: Option<Chaos>,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// When the run ends at the latest.
+    pub until: Time,
+    /// After how many election messages it ends at the latest.
+    pub message_limit: u64,
+    /// How long upkeep must have gone on alone before the run counts as quiet.
+    pub settle: Span,
+}
+
+/// A group of members, the network between them and the time they live in.
+pub struct World<'a, 'o, P: Protocol> {
+    setup: &'a Setup<P::Config>,
+    now: Time,
+    queue: Queue<Item<P::Message, P::Timer>>,
+    members: Vec<Member<P>>,
+    network: Network,
+    random: Random,
+    armed: FastMap<(u32, P::Timer), Armed>,
+    armings: u32,
+    disks: FastMap<u32, P::Durable>,
+    incarnations: FastMap<u32, Incarnation>,
+    clocks: FastMap<u32, u32>,
+    paused: FastMap<u32, Time>,
+    /// Script entries that wait for a count, with what they have counted so far.
+    watches: Vec<(usize, u32)>,
+    effects: Effects<P>,
+    books: Books,
+    messages_sent: u32,
+    /// Messages under way, timers armed and script entries left that keep a run from being quiet.
+    work: u64,
+    /// Messages under way and timers armed that are mere upkeep.
+    upkeep: u64,
+    quiet_since: Option<Time>,
+    observer: Option<&'o mut dyn Observer>,
+}
+
+struct Member<P> {
+    protocol: P,
+    depth: u32,
+    sent: u32,
+    received: u32,
+    status: Status,
+    leads: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    Up,
+    /// Alive, but does nothing until it resumes.
+    Paused,
+    Dead,
+    /// Dead, but its control part forwards (003).
+    Forwarding,
+}
+
+#[derive(Clone, Copy)]
+struct Armed {
+    arming: u32,
+    due: Time,
+}
+
+enum Item<M, T> {
+    Deliver { from: NodeId, to: u32, id: u32, depth: u32, message: M },
+    Timer { member: u32, arming: u32, timer: T },
+    Script(usize),
+    Chaos(ChaosKind),
+    Later(Box<Action>),
+    Resume(u32),
+}
+
+/// Why a member sends something: what it does because of a receipt takes processing time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Receipt,
+    Itself,
+}
+
+impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
+    /// A world at its beginning: everybody has started, nothing has happened.
+    pub fn new(setup: &'a Setup<P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
+        let count = setup.members.len();
+        let spread = setup.network.delay.bound();
+        let mut world = Self {
+            setup,
+            now: Time::ZERO,
+            queue: Queue::new(spread, count),
+            members: Vec::with_capacity(count),
+            network: Network::new(setup.network.clone()),
+            random: Random::new(setup.seed),
+            armed: FastMap::default(),
+            armings: 0,
+            disks: FastMap::default(),
+            incarnations: FastMap::default(),
+            clocks: FastMap::default(),
+            paused: FastMap::default(),
+            watches: Vec::new(),
+            effects: Effects::new(),
+            books: Books::new(P::Message::KINDS),
+            messages_sent: 0,
+            work: 0,
+            upkeep: 0,
+            quiet_since: None,
+            observer,
+        };
+        world.found();
+        world.schedule();
+        world
+    }
+
+    /// Runs to the end and closes the books.
+    pub fn run(mut self) -> Outcome {
+        let ended = loop {
+            if self.is_quiet() {
+                break Ended::Quiet;
+            }
+            let Some((at, item)) = self.queue.pop() else {
+                break Ended::Quiet;
+            };
+            if at > self.setup.until.0 {
+                self.now = self.setup.until;
+                break Ended::TimeLimit;
+            }
+            self.happen(Time(at), item);
+            if self.messages_sent as u64 >= self.setup.message_limit
+                && self.books.total() >= self.setup.message_limit
+            {
+                break Ended::MessageLimit;
+            }
+        };
+        self.close(ended)
+    }
+
+    fn close(self, ended: Ended) -> Outcome {
+        let count = |member: &Member<P>| MemberCount { sent: member.sent, received: member.received };
+        let by_member = self.members.iter().map(count).collect();
+        let view = |member: &Member<P>| member.is_alive().then(|| member.protocol.view());
+        let views = self.members.iter().map(view).collect();
+        self.books.close(self.now, ended, by_member, views)
+    }
+
+    /// Whether nothing is left but upkeep, and that has gone on alone for long enough.
+    fn is_quiet(&mut self) -> bool {
+        if self.work > 0 {
+            self.quiet_since = None;
+            return false;
+        }
+        let since = *self.quiet_since.get_or_insert(self.now);
+        self.upkeep == 0 || self.now - since > self.setup.settle
+    }
+
+    /// Everybody starts together; the dead are dead already.
+    fn found(&mut self) {
+        let origin = Origin::Founding { leader: self.setup.leader };
+        for position in 0..self.setup.members.len() {
+            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let id = self.setup.members.at(position);
+            let protocol = P::start(id, &self.setup.config, boot, &mut self.effects);
+            let status = Status::Up;
+            let member = Member { protocol, depth: 0, sent: 0, received: 0, status, leads: false };
+            self.members.push(member);
+            let position = position as u32;
+            self.act(position, Cause::Itself);
+            if self.members[position as usize].protocol.view().role == Role::Leader {
+                self.members[position as usize].leads = true;
+                self.books.reign_begins(self.now, position, true);
+            }
+        }
+        for &dead in &self.setup.dead {
+            self.crash(dead, false);
+        }
+        if self.setup.dead_known {
+            for &dead in &self.setup.dead {
+                let dead = self.id(dead);
+                for position in 0..self.members.len() as u32 {
+                    self.tell(position, Event::PeerDown(dead));
+                }
+            }
+        }
+    }
+
+    fn id(&self, position: u32) -> NodeId {
+        self.setup.members.at(position as usize)
+    }
+
+    /// Something happens to a member.
+    fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>) {
+        let member = &mut self.members[position as usize];
+        if member.status != Status::Up {
+            return;
+        }
+        member.protocol.handle(&self.setup.config, event, &mut self.effects);
+        self.act(position, Cause::Itself);
+    }
+
+    fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>) {
+        match item {
+            Item::Deliver { from, to, id, depth, message } => {
+                self.now = at;
+                self.deliver(from, to, id, depth, message);
+            }
+            Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer),
+            Item::Script(entry) => {
+                self.now = at;
+                self.work -= 1;
+                let action = self.setup.script[entry].1.clone();
+                self.perform(&action);
+            }
+            Item::Chaos(kind) => {
+                self.now = at;
+                self.work -= 1;
+                self.wreak(kind);
+            }
+            Item::Later(action) => {
+                self.now = at;
+                self.work -= 1;
+                self.perform(&action);
+            }
+            Item::Resume(member) => {
+                self.now = at;
+                self.work -= 1;
+                self.resume(member);
+            }
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, from: NodeId, to: u32, id: u32, depth: u32, message: P::Message) {
+        let kind = message.kind();
+        let class = P::Message::KINDS[kind].class;
+        let member = &mut self.members[to as usize];
+        match member.status {
+            Status::Up => {}
+            Status::Paused => {
+                let item = Item::Deliver { from, to, id, depth, message };
+                return self.postpone(to, self.setup.ranks[kind], item);
+            }
+            Status::Dead => {
+                self.landed(class);
+                return self.miss(from, to, id, kind, class);
+            }
+            Status::Forwarding => {
+                self.landed(class);
+                return self.forward(from, to, id, depth, message);
+            }
+        }
+        match class {
+            Class::Election => {
+                self.work -= 1;
+                member.received += 1;
+                member.depth = member.depth.max(depth);
+                self.books.received(self.now, depth);
+            }
+            Class::Link => self.work -= 1,
+            Class::Detector => self.upkeep -= 1,
+        }
+        self.books.witness(self.now, to, kind as u32);
+        member.protocol.handle(
+            &self.setup.config,
+            Event::Message { from, message },
+            &mut self.effects,
+        );
+        if self.observer.is_some() {
+            let rules = self.rules();
+            let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
+            self.record(What::Received { id, from, to, kind, rules });
+        }
+        if !self.watches.is_empty() {
+            self.count(to, false, kind);
+        }
+        self.act(to, Cause::Receipt);
+    }
+
+    /// A message is no longer under way.
+    fn landed(&mut self, class: Class) {
+        match class {
+            Class::Election | Class::Link => self.work -= 1,
+            Class::Detector => self.upkeep -= 1,
+        }
+    }
+
+    fn miss(&mut self, from: NodeId, to: u32, id: u32, kind: usize, class: Class) {
+        if class == Class::Election {
+            self.books.to_dead += 1;
+        }
+        self.books.witness(self.now, to, kind as u32);
+        if self.observer.is_some() {
+            let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
+            self.record(What::Missed { id, from, to, kind });
+        }
+    }
+
+    /// The control part of a dead member passes a message on along its out-edge (003).
+    fn forward(&mut self, from: NodeId, at: u32, id: u32, depth: u32, message: P::Message) {
+        let me = self.id(at);
+        self.members[at as usize].depth = depth;
+        self.books.witness(self.now, at, message.kind() as u32);
+        if self.observer.is_some() {
+            let kind = P::Message::KINDS[message.kind()].name.to_owned();
+            let rules = vec!["forwards".to_owned()];
+            self.record(What::Received { id, from, to: me, kind, rules });
+        }
+        let next = self.setup.members.clockwise(me).next().unwrap_or(me);
+        self.send(at, next, message, Cause::Receipt);
+    }
+
+    /// Does what a member wants done, in order, until it is done or the member has died of it.
+    #[inline]
+    fn act(&mut self, position: u32, cause: Cause) {
+        if self.effects.elections() > 0 {
+            self.books.election(self.now, self.effects.elections());
+        }
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain() {
+            if self.members[position as usize].status != Status::Up {
+                break;
+            }
+            match effect {
+                Effect::Send { to, message } => self.send(position, to, message, cause),
+                Effect::SetTimer { timer, after } => self.arm(position, timer, after),
+                Effect::CancelTimer(timer) => self.disarm(position, timer),
+                Effect::Persist(durable) => {
+                    self.disks.insert(position, durable);
+                }
+                Effect::Announce(view) => self.announce(position, view),
+                Effect::Inform(notice) => self.inform(position, notice),
+            }
+        }
+        effects.clear();
+        self.effects = effects;
+    }
+
+    #[inline]
+    fn send(&mut self, from: u32, to: NodeId, message: P::Message, cause: Cause) {
+        let kind = message.kind();
+        let class = P::Message::KINDS[kind].class;
+        let Some(position) = self.setup.members.position(to) else {
+            debug_assert!(false, "{to} is not a member");
+            return;
+        };
+        self.books.by_kind[kind] += 1;
+        self.books.bytes += message.encoded_len() as u64;
+        self.messages_sent = self.messages_sent.wrapping_add(1);
+        let member = &mut self.members[from as usize];
+        let mut depth = member.depth;
+        if class == Class::Election {
+            member.sent += 1;
+            depth += 1;
+        }
+        let id = self.messages_sent;
+        let reply = cause == Cause::Receipt;
+        let fate =
+            self.network.send(self.now, from, position as u32, kind, reply, &mut self.random);
+        if self.observer.is_some() {
+            self.record_send(id, from, to, &message, fate);
+        }
+        match fate {
+            Fate::Lost => self.books.lost += u64::from(class == Class::Election),
+            Fate::Arrives { at, again } => {
+                let from = self.id(from);
+                let to = position as u32;
+                if let Some(again) = again {
+                    let message = message.clone();
+                    self.launch(again, kind, Item::Deliver { from, to, id, depth, message });
+                }
+                self.launch(at, kind, Item::Deliver { from, to, id, depth, message });
+            }
+        }
+        if !self.watches.is_empty() {
+            self.count(from, true, kind);
+        }
+    }
+
+    #[inline]
+    fn launch(&mut self, at: Time, kind: usize, item: Item<P::Message, P::Timer>) {
+        match P::Message::KINDS[kind].class {
+            Class::Election | Class::Link => self.work += 1,
+            Class::Detector => self.upkeep += 1,
+        }
+        self.queue.push(at.0, self.setup.ranks[kind], item);
+    }
+
+    fn arm(&mut self, member: u32, timer: P::Timer, after: Delay) {
+        self.disarm(member, timer);
+        let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
+        let due = self.now + Span::from_nanos(self.by_clock(member, wait));
+        self.arm_at(member, timer, due);
+        if self.observer.is_some() {
+            let (member, timer) = (self.id(member), format!("{timer:?}"));
+            self.record(What::Armed { member, timer, due });
+        }
+    }
+
+    fn arm_at(&mut self, member: u32, timer: P::Timer, due: Time) {
+        self.armings = self.armings.wrapping_add(1);
+        let arming = self.armings;
+        self.armed.insert((member, timer), Armed { arming, due });
+        *self.ledger(timer) += 1;
+        self.queue.push(due.0, TIMER_RANK, Item::Timer { member, arming, timer });
+    }
+
+    /// How long it really takes until a member's clock has counted `wait`.
+    fn by_clock(&self, member: u32, wait: u64) -> u64 {
+        match self.clocks.get(&member) {
+            None => wait,
+            Some(&rate_ppm) => {
+                let real = u128::from(wait) * 1_000_000 / u128::from(rate_ppm.max(1));
+                u64::try_from(real).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    fn disarm(&mut self, member: u32, timer: P::Timer) {
+        if self.armed.remove(&(member, timer)).is_some() {
+            *self.ledger(timer) -= 1;
+        }
+    }
+
+    fn ledger(&mut self, timer: P::Timer) -> &mut u64 {
+        if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
+    }
+
+    fn fire(&mut self, at: Time, member: u32, arming: u32, timer: P::Timer) {
+        let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
+        if !current {
+            return; // cancelled, armed anew or its member died
+        }
+        self.now = at;
+        if self.members[member as usize].status == Status::Paused {
+            return self.postpone(member, TIMER_RANK, Item::Timer { member, arming, timer });
+        }
+        self.disarm(member, timer);
+        self.books.witness(at, member, 1 << 16);
+        let state = &mut self.members[member as usize].protocol;
+        state.handle(&self.setup.config, Event::Timer(timer), &mut self.effects);
+        if self.observer.is_some() {
+            let (member, timer, rules) = (self.id(member), format!("{timer:?}"), self.rules());
+            self.record(What::Fired { member, timer, rules });
+        }
+        self.act(member, Cause::Itself);
+    }
+
+    /// What happens to a paused member waits until it resumes.
+    fn postpone(&mut self, member: u32, rank: u8, item: Item<P::Message, P::Timer>) {
+        let resume = self.paused.get(&member).copied().unwrap_or(self.now);
+        self.queue.push(resume.0, rank, item);
+    }
+
+    fn announce(&mut self, position: u32, view: View) {
+        let leads = view.role == Role::Leader;
+        let member = &mut self.members[position as usize];
+        let led = std::mem::replace(&mut member.leads, leads);
+        match (led, leads) {
+            (false, true) => self.books.reign_begins(self.now, position, false),
+            (true, false) => self.books.reign_ends(self.now),
+            _ => {}
+        }
+        if view.leader.is_some() && view.role != Role::Candidate {
+            self.books.settled(self.now);
+        }
+        if self.observer.is_some() {
+            let View { leader, epoch, role } = view;
+            self.record(What::View { member: self.id(position), leader, epoch, role });
+        }
+    }
+
+    fn inform(&mut self, position: u32, notice: Notice) {
+        if self.observer.is_some() {
+            let member = self.id(position);
+            self.record(match notice {
+                Notice::Down(peer) => What::Suspected { member, peer },
+                Notice::Up(peer) => What::Trusted { member, peer },
+            });
+        }
+    }
+
+    fn rules(&self) -> Vec<String> {
+        self.effects.rules().iter().map(|&rule| rule.to_owned()).collect()
+    }
+
+    fn record_send(&mut self, id: u32, from: u32, to: NodeId, message: &P::Message, fate: Fate) {
+        let kind = P::Message::KINDS[message.kind()];
+        let (arrives, again) = match fate {
+            Fate::Lost => (None, None),
+            Fate::Arrives { at, again } => (Some(at), again),
+        };
+        self.record(What::Sent {
+            id,
+            from: self.id(from),
+            to,
+            kind: kind.name.to_owned(),
+            text: message.to_string(),
+            class: kind.class,
+            arrives,
+            again,
+        });
+    }
+
+    fn record(&mut self, what: What) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&Record { at: self.now, what });
+        }
+    }
+}
+
+impl<P> Member<P> {
+    fn is_alive(&self) -> bool {
+        matches!(self.status, Status::Up | Status::Paused)
+    }
+}
+
+impl<P: Protocol> std::fmt::Debug for World<'_, '_, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pending = self.queue.len();
+        f.debug_struct("World").field("now", &self.now).field("pending", &pending).finish()
+    }
+}

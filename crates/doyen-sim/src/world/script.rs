@@ -1,0 +1,244 @@
+//! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
+
+use super::{Armed, Cause, Item, SCRIPT_RANK, Status, World};
+use crate::fault::{Action, ChaosKind, Fault, Trigger};
+use crate::hash::FastMap;
+use crate::record::What;
+use crate::time::Time;
+use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::protocol::{Boot, Event, Origin, Protocol};
+use doyen_core::time::Span;
+
+impl<P: Protocol> World<'_, '_, P> {
+    /// Puts the script and the first random faults into the queue.
+    pub(super) fn schedule(&mut self) {
+        for (entry, (trigger, _)) in self.setup.script.iter().enumerate() {
+            match trigger {
+                Trigger::At(at) => {
+                    self.work += 1;
+                    self.queue.push(at.0, SCRIPT_RANK, Item::Script(entry));
+                }
+                Trigger::Count { .. } => self.watches.push((entry, 0)),
+            }
+        }
+        for kind in ChaosKind::ALL {
+            self.schedule_chaos(kind);
+        }
+    }
+
+    /// Draws when the next fault of this kind happens.
+    fn schedule_chaos(&mut self, kind: ChaosKind) {
+        let Some(chaos) = &self.setup.chaos else { return };
+        let Some(mean) = chaos.every(kind) else { return };
+        let at = self.now + Span::from_nanos(self.random.exponential(mean).max(1));
+        if at <= chaos.until {
+            self.later(at, Item::Chaos(kind));
+        }
+    }
+
+    fn later(&mut self, at: Time, item: Item<P::Message, P::Timer>) {
+        self.work += 1;
+        self.queue.push(at.0, SCRIPT_RANK, item);
+    }
+
+    /// A random fault happens, and its end and the next one are drawn.
+    pub(super) fn wreak(&mut self, kind: ChaosKind) {
+        let Some(chaos) = &self.setup.chaos else { return };
+        let last = self.members.len() as u64 - 1;
+        let member = self.random.between(0, last) as u32;
+        let alive = self.members[member as usize].status == Status::Up;
+        match kind {
+            ChaosKind::Crash if alive => {
+                let down_for = self.random.exponential(chaos.down_for);
+                self.perform(&Action::Fault(Fault::Crash { member, forwards: false }));
+                let up = Action::Fault(Fault::Restart { member, disk: true });
+                self.later(self.now + Span::from_nanos(down_for), Item::Later(Box::new(up)));
+            }
+            ChaosKind::Pause if alive => {
+                let span = self.random.exponential(chaos.pause_for);
+                self.perform(&Action::Fault(Fault::Pause { member, span }));
+            }
+            ChaosKind::Cut if last > 0 => {
+                let other = (member + 1 + self.random.between(0, last - 1) as u32)
+                    % self.members.len() as u32;
+                let cut_for = self.random.exponential(chaos.cut_for);
+                self.perform(&Action::Fault(Fault::Cut { from: member, to: other }));
+                let mend = Action::Fault(Fault::Mend { from: member, to: other });
+                self.later(self.now + Span::from_nanos(cut_for), Item::Later(Box::new(mend)));
+            }
+            _ => {}
+        }
+        self.schedule_chaos(kind);
+    }
+
+    /// Counts a message for the script entries that wait for it, and does what is due.
+    pub(super) fn count(&mut self, who: u32, was_sent: bool, which: usize) {
+        let mut due = Vec::new();
+        let script = &self.setup.script;
+        self.watches.retain_mut(|(entry, seen)| {
+            let Trigger::Count { member, sent, kind, count } = script[*entry].0 else {
+                return false;
+            };
+            if (member, sent, kind) != (who, was_sent, which) {
+                return true;
+            }
+            *seen += 1;
+            if *seen < count {
+                return true;
+            }
+            due.push(*entry);
+            false
+        });
+        for entry in due {
+            // A handler may be in the middle of its effects: keep them out of reach of what the action causes.
+            let effects = std::mem::take(&mut self.effects);
+            let action = self.setup.script[entry].1.clone();
+            self.perform(&action);
+            self.effects = effects;
+        }
+    }
+
+    pub(super) fn perform(&mut self, action: &Action) {
+        match action {
+            Action::Campaign(member) => self.campaign(*member),
+            Action::Fault(fault) => self.inflict(fault),
+        }
+    }
+
+    fn campaign(&mut self, member: u32) {
+        let state = &mut self.members[member as usize];
+        if state.status != Status::Up {
+            return;
+        }
+        state.protocol.handle(&self.setup.config, Event::Campaign, &mut self.effects);
+        if self.observer.is_some() {
+            let (member, rules) = (self.id(member), self.rules());
+            self.record(What::Campaign { member, rules });
+        }
+        self.act(member, Cause::Itself);
+    }
+
+    fn inflict(&mut self, fault: &Fault) {
+        match *fault {
+            Fault::Crash { member, forwards } => self.crash(member, forwards),
+            Fault::Restart { member, disk } => self.restart(member, disk),
+            Fault::Pause { member, span } => self.pause(member, span),
+            Fault::Clock { member, rate_ppm, jump } => self.set_clock(member, rate_ppm, jump),
+            Fault::Cut { from, to } => {
+                self.network.cut(from, to);
+                self.record(What::Cut { from: self.id(from), to: self.id(to) });
+            }
+            Fault::Mend { from, to } => {
+                self.network.mend(from, to);
+                self.record(What::Mended { from: self.id(from), to: self.id(to) });
+            }
+            Fault::Partition(ref sides) => {
+                self.network.partition(sides.clone());
+                let groups = groups(sides, |position| self.id(position));
+                self.record(What::Partitioned { groups });
+            }
+            Fault::Heal => {
+                self.network.heal();
+                self.record(What::Healed);
+            }
+        }
+    }
+
+    pub(super) fn crash(&mut self, position: u32, forwards: bool) {
+        let member = &mut self.members[position as usize];
+        member.status = if forwards { Status::Forwarding } else { Status::Dead };
+        if std::mem::take(&mut member.leads) {
+            self.books.reign_ends(self.now);
+        }
+        self.paused.remove(&position);
+        let (mut work, mut upkeep) = (0, 0);
+        self.armed.retain(|&(owner, timer), _| {
+            let keep = owner != position;
+            if !keep {
+                *(if P::is_upkeep(timer) { &mut upkeep } else { &mut work }) += 1;
+            }
+            keep
+        });
+        self.work -= work;
+        self.upkeep -= upkeep;
+        self.record(What::Crashed { member: self.id(position), forwards });
+    }
+
+    fn restart(&mut self, position: u32, disk: bool) {
+        if self.members[position as usize].is_alive() {
+            return;
+        }
+        if !disk {
+            self.disks.remove(&position);
+        }
+        let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
+        incarnation.0 += 1;
+        let boot = Boot {
+            incarnation: *incarnation,
+            durable: self.disks.get(&position).cloned(),
+            origin: Origin::Joining,
+        };
+        let id = self.id(position);
+        let protocol = P::start(id, &self.setup.config, boot, &mut self.effects);
+        let view = protocol.view();
+        let member = &mut self.members[position as usize];
+        member.protocol = protocol;
+        member.status = Status::Up;
+        if self.observer.is_some() {
+            let rules = self.rules();
+            self.record(What::Restarted { member: id, disk, rules });
+        }
+        self.announce(position, view);
+        self.act(position, Cause::Itself);
+    }
+
+    fn pause(&mut self, position: u32, span: u64) {
+        if self.members[position as usize].status != Status::Up {
+            return;
+        }
+        let until = self.now + Span::from_nanos(span);
+        self.members[position as usize].status = Status::Paused;
+        self.paused.insert(position, until);
+        // The member resumes before anything that waited for it is handled.
+        self.work += 1;
+        self.queue.push(until.0, 0, Item::Resume(position));
+        self.record(What::Paused { member: self.id(position), until });
+    }
+
+    pub(super) fn resume(&mut self, position: u32) {
+        if self.paused.get(&position).is_some_and(|&until| until <= self.now) {
+            self.paused.remove(&position);
+            self.members[position as usize].status = Status::Up;
+        }
+    }
+
+    /// From now on the member's clock runs at `rate_ppm`, and it jumps ahead: armed timers are due sooner. What a
+    /// timer has left to wait runs at the new rate too.
+    fn set_clock(&mut self, position: u32, rate_ppm: u32, jump: u64) {
+        let old = self.clocks.insert(position, rate_ppm).unwrap_or(1_000_000);
+        let mut timers: Vec<(P::Timer, Armed)> = (self.armed.iter())
+            .filter(|((owner, _), _)| *owner == position)
+            .map(|((_, timer), armed)| (*timer, *armed))
+            .collect();
+        timers.sort_unstable_by_key(|&(timer, armed)| (armed.due, timer));
+        for (timer, armed) in timers {
+            let left = u128::from((armed.due - self.now).as_nanos()) * u128::from(old) / 1_000_000;
+            let left = u64::try_from(left).unwrap_or(u64::MAX).saturating_sub(jump);
+            let due = self.now + Span::from_nanos(self.by_clock(position, left));
+            self.disarm(position, timer);
+            self.arm_at(position, timer, due);
+        }
+        self.record(What::Clock { member: self.id(position), rate_ppm, jump });
+    }
+}
+
+/// The members on each side of a partition.
+fn groups(sides: &[u32], id: impl Fn(u32) -> NodeId) -> Vec<Vec<NodeId>> {
+    let mut groups: FastMap<u32, Vec<NodeId>> = FastMap::default();
+    for (position, &side) in sides.iter().enumerate() {
+        groups.entry(side).or_default().push(id(position as u32));
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort();
+    groups
+}
