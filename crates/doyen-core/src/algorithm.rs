@@ -3,6 +3,7 @@
 pub mod allegiance;
 pub mod bully;
 mod catalogue;
+pub mod modified_bully;
 pub mod ring;
 
 pub use catalogue::{Algorithm, PROMISES, Promise};

@@ -401,7 +401,8 @@ mod tests {
     #[test]
     fn the_attribute_decides_and_the_id_breaks_ties() {
         let members = Members::range(1, 4).unwrap();
-        let members = members.with_attrs([(NodeId(1), 9), (NodeId(2), 9), (NodeId(4), -1)]).unwrap();
+        let members =
+            members.with_attrs([(NodeId(1), 9), (NodeId(2), 9), (NodeId(4), -1)]).unwrap();
         let ranked: Vec<NodeId> = (0..4).map(|rank| members.by_rank(rank)).collect();
         assert_eq!(ranked, ids(&[4, 3, 1, 2]));
         assert_eq!(members.highest(), NodeId(2));

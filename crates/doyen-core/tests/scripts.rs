@@ -34,7 +34,7 @@
 //! | `link 1 3 delay=6`, `link 1 3 cut`, `link 1 3 ok` | from now on, in this direction |
 //! | `partition "1,2"`, `heal` | from now on nothing passes between these and the others; all links are ok again |
 //! | `views` | what each member believes |
-//! | `count` | messages sent since the group was founded |
+//! | `count` | messages sent since the group was founded, those to dead members apart; a cut link loses what was sent |
 //!
 //! # Time
 //!
@@ -58,6 +58,7 @@
 mod harness;
 
 use doyen_core::algorithm::bully::Bully;
+use doyen_core::algorithm::modified_bully::ModifiedBully;
 
 /// One line for each algorithm: the folder of its scripts, with `_` for `-`, and its type.
 macro_rules! scripts_of {
@@ -78,4 +79,5 @@ macro_rules! scripts_of {
 
 scripts_of! {
     bully: Bully,
+    modified_bully: ModifiedBully,
 }

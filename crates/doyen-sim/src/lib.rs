@@ -1,7 +1,9 @@
 //! Simulates coordinator elections message by message.
 
 pub mod account;
+pub mod expect;
 pub mod fault;
+pub mod formula;
 pub mod hash;
 pub mod network;
 pub mod queue;
@@ -9,5 +11,7 @@ pub mod random;
 pub mod record;
 pub mod run;
 pub mod scenario;
+pub mod selfcheck;
+pub mod summary;
 pub mod time;
 pub mod world;

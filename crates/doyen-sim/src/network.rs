@@ -120,8 +120,7 @@ pub struct Network {
     model: NetworkModel,
     /// Nothing but the delay matters: the common case, kept fast.
     plain: bool,
-    /// The last arrival on each link, for FIFO.
-    last: FastMap<(u32, u32), Time>,
+    order: LinkOrder,
     /// One-way cuts.
     cuts: HashSet<(u32, u32)>,
     /// The side on which each member is, while there is a partition.
@@ -131,9 +130,8 @@ pub struct Network {
 impl Network {
     /// A network in which nothing is cut.
     pub fn new(model: NetworkModel) -> Self {
-        let plain =
-            !model.fifo && model.loss == 0.0 && model.duplication == 0.0 && model.links.is_empty();
-        Self { model, plain, last: FastMap::default(), cuts: HashSet::new(), sides: None }
+        let plain = model.loss == 0.0 && model.duplication == 0.0 && model.links.is_empty();
+        Self { model, plain, order: LinkOrder::default(), cuts: HashSet::new(), sides: None }
     }
 
     /// Decides what becomes of a message that is sent now. `reply`: a receipt is the reason for it.
@@ -152,7 +150,7 @@ impl Network {
             now.0 += random.between(0, self.model.processing);
         }
         if self.plain && self.sides.is_none() && self.cuts.is_empty() {
-            let at = Time(now.0.saturating_add(self.model.delay.draw(random)));
+            let at = self.arrival(now, from, to, self.model.delay, random);
             return Fate::Arrives { at, again: None };
         }
         self.send_with_care(now, from, to, kind, random)
@@ -181,6 +179,7 @@ impl Network {
         Fate::Arrives { at, again }
     }
 
+    #[inline]
     fn arrival(
         &mut self,
         now: Time,
@@ -190,17 +189,7 @@ impl Network {
         random: &mut Random,
     ) -> Time {
         let at = Time(now.0.saturating_add(delay.draw(random)));
-        if !self.model.fifo {
-            return at;
-        }
-        let last = self.last.entry((from, to)).or_default();
-        *last = at.max(*last);
-        *last
-    }
-
-    /// Whether messages keep the order in which they were sent, link by link.
-    pub fn is_fifo(&self) -> bool {
-        self.model.fifo
+        if self.model.fifo { self.order.keep(from, to, at) } else { at }
     }
 
     /// Whether nothing gets from `from` to `to`.
@@ -231,6 +220,31 @@ impl Network {
     }
 }
 
+/// Keeps links in order: nothing arrives before what was sent before it. On a ring a member has one link only, so the
+/// link that each member used last is kept at hand and the others in a map.
+#[derive(Clone, Debug, Default)]
+struct LinkOrder {
+    at_hand: Vec<(u32, Time)>,
+    others: FastMap<(u32, u32), Time>,
+}
+
+impl LinkOrder {
+    fn keep(&mut self, from: u32, to: u32, at: Time) -> Time {
+        let sender = from as usize;
+        if sender >= self.at_hand.len() {
+            self.at_hand.resize(sender + 1, (to, Time::ZERO));
+        }
+        let (link, last) = &mut self.at_hand[sender];
+        if *link != to {
+            self.others.insert((from, *link), *last);
+            *last = self.others.get(&(from, to)).copied().unwrap_or_default();
+            *link = to;
+        }
+        *last = at.max(*last);
+        *last
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,10 +262,15 @@ mod tests {
         let model = NetworkModel { delay, fifo: true, ..NetworkModel::fixed(1) };
         let mut network = Network::new(model);
         let mut random = Random::new(1);
-        let arrivals: Vec<u64> = (0..100)
-            .map(|now| arrival(network.send(Time(now), 0, 1, 0, false, &mut random)))
-            .collect();
-        assert!(arrivals.is_sorted(), "{arrivals:?}");
+        let mut arrivals = [Vec::new(), Vec::new(), Vec::new()];
+        for now in 0..200 {
+            let to = random.between(0, 2) as u32;
+            let fate = network.send(Time(now), 3, to, 0, false, &mut random);
+            arrivals[to as usize].push(arrival(fate));
+        }
+        for arrivals in arrivals {
+            assert!(arrivals.len() > 20 && arrivals.is_sorted(), "{arrivals:?}");
+        }
     }
 
     #[test]

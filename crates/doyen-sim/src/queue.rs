@@ -74,12 +74,7 @@ enum Slot<T> {
     /// Free; `next` is the next free slot.
     Vacant { next: u32 },
     /// Taken; `next` is the slot pushed before into the same bucket.
-    Held {
-        time: u64,
-        next: u32,
-        rank: u8,
-        item: T,
-    },
+    Held { time: u64, next: u32, rank: u8, item: T },
 }
 
 /// An event of the batch.
@@ -292,24 +287,14 @@ impl<T> Queue<T> {
         let slot = self.vacant;
         if slot == NONE {
             let slot = u32::try_from(self.slots.len()).expect("fewer than 2^32 events pending");
-            self.slots.push(Slot::Held {
-                time,
-                next,
-                rank,
-                item,
-            });
+            self.slots.push(Slot::Held { time, next, rank, item });
             return slot;
         }
         let place = &mut self.slots[slot as usize];
         if let Slot::Vacant { next } = *place {
             self.vacant = next;
         }
-        *place = Slot::Held {
-            time,
-            next,
-            rank,
-            item,
-        };
+        *place = Slot::Held { time, next, rank, item };
         slot
     }
 
@@ -425,10 +410,7 @@ impl<T> Queue<T> {
     fn unlink(&mut self, head: u32) {
         let mut slot = head;
         while slot != NONE {
-            let Slot::Held {
-                time, next, rank, ..
-            } = self.slots[slot as usize]
-            else {
+            let Slot::Held { time, next, rank, .. } = self.slots[slot as usize] else {
                 unreachable!("a list links held slots")
             };
             self.batch.push(Due { time, slot, rank });
@@ -566,11 +548,7 @@ impl Bitmap {
     fn new(buckets: usize) -> Self {
         let words = buckets.div_ceil(64);
         Self {
-            levels: [
-                vec![0; words],
-                vec![0; words.div_ceil(64)],
-                vec![0; words.div_ceil(64 * 64)],
-            ],
+            levels: [vec![0; words], vec![0; words.div_ceil(64)], vec![0; words.div_ceil(64 * 64)]],
         }
     }
 
@@ -626,9 +604,7 @@ impl Bitmap {
         self.levels[..height]
             .iter()
             .rev()
-            .fold(index, |index, level| {
-                index * 64 + level[index].trailing_zeros() as usize
-            })
+            .fold(index, |index, level| index * 64 + level[index].trailing_zeros() as usize)
     }
 }
 
@@ -655,21 +631,12 @@ mod tests {
     fn pops_by_time_then_rank_then_insertion() {
         for (spread, population) in HINTS {
             let mut queue = Queue::new(spread, population);
-            let pushes = [
-                (7, 1, 'e'),
-                (3, 200, 'c'),
-                (7, 0, 'd'),
-                (3, 0, 'a'),
-                (3, 0, 'b'),
-                (7, 1, 'f'),
-            ];
+            let pushes =
+                [(7, 1, 'e'), (3, 200, 'c'), (7, 0, 'd'), (3, 0, 'a'), (3, 0, 'b'), (7, 1, 'f')];
             for (at, rank, item) in pushes {
                 queue.push(at, rank, item);
             }
-            let items: String = drained(&mut queue)
-                .into_iter()
-                .map(|(_, item)| item)
-                .collect();
+            let items: String = drained(&mut queue).into_iter().map(|(_, item)| item).collect();
             assert_eq!(items, "abcdef", "hints {spread} {population}");
         }
     }
@@ -710,13 +677,7 @@ mod tests {
             for (index, at) in times.into_iter().enumerate() {
                 queue.push(at, 5, index);
             }
-            for expected in [
-                (0, 1),
-                (1, 4),
-                (1 << 40, 2),
-                (u64::MAX - 1, 3),
-                (u64::MAX, 0),
-            ] {
+            for expected in [(0, 1), (1, 4), (1 << 40, 2), (u64::MAX - 1, 3), (u64::MAX, 0)] {
                 assert_eq!(queue.next_time(), Some(expected.0));
                 assert_eq!(queue.pop(), Some(expected));
             }
@@ -777,10 +738,7 @@ mod tests {
             expected.push((at, index % 2, index));
         }
         expected.sort_unstable();
-        let expected: Vec<_> = expected
-            .into_iter()
-            .map(|(at, _, index)| (at, index))
-            .collect();
+        let expected: Vec<_> = expected.into_iter().map(|(at, _, index)| (at, index)).collect();
         let small = queue.mask;
         let first = queue.pop().unwrap();
         let large = queue.mask;
@@ -788,10 +746,7 @@ mod tests {
         let mut popped = vec![first];
         popped.extend(drained(&mut queue));
         assert_eq!(popped, expected);
-        assert!(
-            queue.mask < large,
-            "the wheel shrinks as the events run out"
-        );
+        assert!(queue.mask < large, "the wheel shrinks as the events run out");
     }
 
     #[test]
@@ -803,11 +758,7 @@ mod tests {
             queue.pop();
             queue.pop();
         }
-        assert!(
-            queue.slots.len() <= 4,
-            "{} slots for 2 events",
-            queue.slots.len()
-        );
+        assert!(queue.slots.len() <= 4, "{} slots for 2 events", queue.slots.len());
     }
 
     #[test]
@@ -824,10 +775,7 @@ mod tests {
                 assert!(buckets.is_power_of_two());
                 assert!((MIN_BUCKETS..=MAX_BUCKETS).contains(&buckets));
                 assert!((1..64).contains(&shift));
-                assert!(
-                    spread >> shift < buckets - 1,
-                    "a delay of the spread is in reach"
-                );
+                assert!(spread >> shift < buckets - 1, "a delay of the spread is in reach");
             }
         }
         assert_eq!(wheel_for(2_000_000, 5).0, 64);
@@ -851,17 +799,7 @@ mod tests {
     #[test]
     fn the_bitmap_finds_the_next_member_across_all_levels() {
         let mut bitmap = Bitmap::new(1 << 21);
-        let members = [
-            0,
-            63,
-            64,
-            4095,
-            4096,
-            262_143,
-            262_144,
-            1_500_000,
-            (1 << 21) - 1,
-        ];
+        let members = [0, 63, 64, 4095, 4096, 262_143, 262_144, 1_500_000, (1 << 21) - 1];
         for member in members {
             bitmap.set(member);
         }
@@ -889,9 +827,7 @@ mod tests {
 
     impl Model {
         fn push(&mut self, at: u64, rank: u8, item: u32) {
-            let index = self
-                .pending
-                .partition_point(|&(a, r, _)| (a, r) <= (at, rank));
+            let index = self.pending.partition_point(|&(a, r, _)| (a, r) <= (at, rank));
             self.pending.insert(index, (at, rank, item));
         }
 

@@ -2,6 +2,7 @@
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::bully::Bully;
+use doyen_core::algorithm::modified_bully::ModifiedBully;
 use doyen_core::config::Config;
 use doyen_core::protocol::{Kind, Message, Protocol};
 use doyen_core::time::Span;
@@ -17,6 +18,7 @@ macro_rules! dispatch {
     ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {
         match $algorithm {
             Algorithm::Bully => $function::<Bully>($($argument),*),
+            Algorithm::ModifiedBully => $function::<ModifiedBully>($($argument),*),
             other => unreachable!("{other} has no state machine here"),
         }
     };
@@ -47,9 +49,8 @@ fn run_as<P: Protocol<Config = Config>>(
 fn setup<C>(case: &Case, config: C) -> Setup<C> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
-    let campaigns = case.initiators.iter().map(|&(id, at)| {
-        (Trigger::At(at), Action::Campaign(position(id)))
-    });
+    let campaigns =
+        case.initiators.iter().map(|&(id, at)| (Trigger::At(at), Action::Campaign(position(id))));
     let timing = &case.config.timing;
     Setup {
         members: members.clone(),

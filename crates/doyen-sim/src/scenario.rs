@@ -370,14 +370,25 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
+impl ScenarioError {
+    /// The error as one of the file called `name` with this `text`: with the line, if the key stands in it.
+    pub fn in_file(&self, name: &str, text: &str) -> String {
+        match line_of(text, &self.key) {
+            Some(line) => format!("{name}:{line}: {self}"),
+            None => format!("{name}: {self}"),
+        }
+    }
+}
+
 impl Scenario {
-    /// Reads a scenario from TOML. `name` is what errors call the text; they name the line as well.
+    /// Reads a scenario from TOML as it is written. `name` is what errors call the text; they name the line as well.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| toml_error(name, text, &error))
+    }
+
+    /// Reads a scenario from TOML and checks it.
     pub fn from_toml(name: &str, text: &str) -> Result<Case, String> {
-        let scenario: Self = toml::from_str(text).map_err(|error| toml_error(name, text, &error))?;
-        scenario.resolve().map_err(|error| match line_of(text, &error.key) {
-            Some(line) => format!("{name}:{line}: {error}"),
-            None => format!("{name}: {error}"),
-        })
+        Self::parse(name, text)?.resolve().map_err(|error| error.in_file(name, text))
     }
 }
 

@@ -52,10 +52,15 @@ pub fn parse_span(text: &str) -> Result<Span, String> {
         "ms" => 1e6,
         "s" => 1e9,
         "" if number.bytes().all(|b| b == b'0') && !number.is_empty() => 1.0,
-        _ => return Err(format!("`{text}` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s")),
+        _ => {
+            return Err(format!(
+                "`{text}` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s"
+            ));
+        }
     };
-    let value: f64 =
-        number.parse().map_err(|_| format!("`{text}` is not a length of time; write for example 1.5ms"))?;
+    let value: f64 = number
+        .parse()
+        .map_err(|_| format!("`{text}` is not a length of time; write for example 1.5ms"))?;
     let nanos = value * scale;
     if nanos > u64::MAX as f64 / 4.0 {
         return Err(format!("`{text}` is too long"));

@@ -188,7 +188,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn close(self, ended: Ended) -> Outcome {
-        let count = |member: &Member<P>| MemberCount { sent: member.sent, received: member.received };
+        let count =
+            |member: &Member<P>| MemberCount { sent: member.sent, received: member.received };
         let by_member = self.members.iter().map(count).collect();
         let view = |member: &Member<P>| member.is_alive().then(|| member.protocol.view());
         let views = self.members.iter().map(view).collect();

@@ -222,7 +222,6 @@ impl Allegiance {
 
     /// Takes note of a leader that only others can hear (H6).
     pub(crate) fn defer_to(&mut self, leader: NodeId) {
-        self.election_failed();
         self.leader = Some(leader);
     }
 
@@ -242,9 +241,10 @@ impl Allegiance {
             self.accept(config, offered, out);
             return Verdict::Settled;
         };
-        if hardened.reign.is_some_and(|reign| offered < reign) {
-            out.rule("H3");
-            self.refuse(offered.leader.id, out);
+        if let Some(reign) = hardened.reign
+            && offered < reign
+        {
+            self.refuse(offered.leader.id, reign, out);
             return Verdict::Nothing;
         }
         if !lower {
@@ -267,18 +267,25 @@ impl Allegiance {
     }
 
     /// H3: a claim too small is answered with what makes it so.
-    fn refuse<P: Elective>(&self, claimant: NodeId, out: &mut Effects<P>) {
-        let Some(hardened) = &self.hardened else { return };
-        match hardened.reign {
-            _ if claimant == self.id => {}
-            Some(reign) if self.leads() => out.send(claimant, Upkeep::Alive { reign }.into()),
-            _ => out.send(claimant, Upkeep::Nack { epoch: hardened.epoch }.into()),
+    fn refuse<P: Elective>(&self, claimant: NodeId, reign: Reign, out: &mut Effects<P>) {
+        out.rule("H3");
+        if claimant == self.id {
+            // An old claim of its own has come round the ring.
+        } else if self.leads() {
+            out.send(claimant, Upkeep::Alive { reign }.into());
+        } else {
+            out.send(claimant, Upkeep::Nack { epoch: reign.epoch }.into());
         }
     }
 
     /// Follows this claim, whosever it is: the textbook rings ask no more. A hardened claim must not be smaller than the
     /// last, which [`on_claim`](Self::on_claim) sees to.
-    pub(crate) fn accept<P: Elective>(&mut self, config: &Config, reign: Reign, out: &mut Effects<P>) {
+    pub(crate) fn accept<P: Elective>(
+        &mut self,
+        config: &Config,
+        reign: Reign,
+        out: &mut Effects<P>,
+    ) {
         let led = self.leads();
         self.see_epoch(reign.epoch, out);
         self.leader = Some(reign.leader.id);
@@ -289,11 +296,11 @@ impl Allegiance {
         out.cancel_timer(UpkeepTimer::Listen.into());
         hardened.reign = Some(reign);
         hardened.attempts = 0;
-        if hardened.bearing && !lower {
-            out.cancel_timer(UpkeepTimer::Preempt.into());
-        }
-        if lower {
-            out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt);
+        // Patience is not renewed by a lower leader's next epoch, or whoever keeps asking it would keep it in office.
+        match (hardened.bearing, lower) {
+            (false, true) => out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt),
+            (true, false) => out.cancel_timer(UpkeepTimer::Preempt.into()),
+            _ => {}
         }
         hardened.bearing = lower;
         if leads && !led {
@@ -321,7 +328,8 @@ impl Allegiance {
                 Verdict::Defer(reign)
             }
             Upkeep::Nack { epoch } => {
-                let outdone = self.leads() && self.reign().is_some_and(|r| epoch >= r.epoch);
+                // An equal epoch answers an older claim of this leader's own, or the other leader will be heard.
+                let outdone = self.leads() && self.reign().is_some_and(|r| epoch > r.epoch);
                 if !outdone {
                     return Verdict::Nothing;
                 }
@@ -358,9 +366,12 @@ impl Allegiance {
                 if let Some(reign) = self.reign()
                     && self.leads()
                 {
-                    out.rule("H5");
-                    for peer in config.members.others(self.id) {
-                        out.send(peer, Upkeep::Alive { reign }.into());
+                    // A leader that runs again is about to claim more than this, or has no claim any more.
+                    if !electing {
+                        out.rule("H5");
+                        for peer in config.members.others(self.id) {
+                            out.send(peer, Upkeep::Alive { reign }.into());
+                        }
                     }
                     out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
                 }

@@ -6,7 +6,7 @@
 //!
 //! | rule | state | event | what it does |
 //! |---|---|---|---|
-//! | R1 | any | start | asks all higher members with ELECTION, waits T1 for an OK |
+//! | R1 | not electing | start | asks all higher members with ELECTION, waits T1 for an OK |
 //! | R2 | any | ELECTION from a lower one | answers OK; holds an election unless it holds one or leads |
 //! | R3 | electing | T1 | nobody higher is alive: leads, announces COORDINATOR |
 //! | R4 | electing | OK | somebody higher is alive: waits T2 for its COORDINATOR |
@@ -109,8 +109,12 @@ impl Protocol for Bully {
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
         let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut bully =
-            Self { allegiance, state: State::Normal, election: Epoch::default(), announcing: false };
+        let mut bully = Self {
+            allegiance,
+            state: State::Normal,
+            election: Epoch::default(),
+            announcing: false,
+        };
         bully.obey(config, verdict, out);
         bully
     }
@@ -118,7 +122,7 @@ impl Protocol for Bully {
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            Event::Campaign => self.call_election(config, out),
+            Event::Campaign => self.obey(config, Verdict::Contest, out),
             Event::PeerDown(peer) => {
                 let verdict = self.allegiance.on_peer_down(peer, self.electing());
                 self.obey(config, verdict, out);
@@ -276,6 +280,9 @@ impl Bully {
 
     /// R4: somebody higher is alive.
     fn on_ok(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
+        if self.state == State::Waiting {
+            return; // one OK is enough
+        }
         let expected = self.state == State::Electing && epoch == self.election;
         let naive = config.reads(Variant::NaiveOk) && self.state == State::Normal;
         if !expected && !naive {
@@ -388,6 +395,35 @@ impl fmt::Display for Message {
                 protocol::write_epoch(f, *epoch)
             }
             Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mode;
+    use crate::members::{Incarnation, Members};
+    use crate::protocol::Origin;
+    use crate::time::Span;
+
+    /// No script can show this: members that agree on the keys never ask downwards.
+    #[test]
+    fn an_election_from_above_is_ignored() {
+        let timing = Timing::for_transmission(Span::from_millis(1));
+        for mode in [Mode::Textbook, Mode::Hardened] {
+            let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
+            let origin = Origin::Founding { leader: Some(NodeId(3)) };
+            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let mut out = Effects::new();
+            let mut bully = Bully::start(NodeId(2), &config, boot, &mut out);
+            let before = bully.clone();
+            out.clear();
+            let message = Message::Election { epoch: Epoch::default() };
+            bully.handle(&config, Event::Message { from: NodeId(3), message }, &mut out);
+            assert_eq!(bully, before);
+            assert_eq!(out.rules(), ["R2'"]);
+            assert!(out.list().is_empty());
         }
     }
 }

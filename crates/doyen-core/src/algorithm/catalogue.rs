@@ -58,11 +58,17 @@ impl Algorithm {
             Self::ModifiedBully => {
                 "asks everybody above; the asker grants the best answer (Kordafshari et al.)"
             }
-            Self::RingList => "a list of the living goes round, then the result (000, 001's example)",
-            Self::RingActiveList => "every member's number goes round; each decides for itself (001)",
+            Self::RingList => {
+                "a list of the living goes round, then the result (000, 001's example)"
+            }
+            Self::RingActiveList => {
+                "every member's number goes round; each decides for itself (001)"
+            }
             Self::RingAllIds => "every member says \"elect me\" all the way round (003)",
             Self::ChangRoberts => "only the best \"elect me\" gets round (003 refined, 004)",
-            Self::RingResilient => "a list goes round past the dead, and the winner is confirmed (004)",
+            Self::RingResilient => {
+                "a list goes round past the dead, and the winner is confirmed (004)"
+            }
         }
     }
 

@@ -117,13 +117,13 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
         Command::Down(ids, peer) => {
             let peer = member(*peer)?;
             for id in ids.members(&config)? {
-                group.happen(id, format!("is told: {peer} is down"), Event::PeerDown(peer))?;
+                group.happen(id, format!("told that {peer} is down"), Event::PeerDown(peer))?;
             }
         }
         Command::Up(ids, peer) => {
             let peer = member(*peer)?;
             for id in ids.members(&config)? {
-                group.happen(id, format!("is told: {peer} is up"), Event::PeerUp(peer))?;
+                group.happen(id, format!("told that {peer} is up"), Event::PeerUp(peer))?;
             }
         }
         Command::Drop(from, to, kind) => {

@@ -185,7 +185,7 @@ impl<P: Playable> Group<P> {
             at: self.now,
             scene: Scene::Message(vec![from], vec![to], self.in_flight[index].message.to_string()),
             rules: vec![],
-            outcome: vec![format!("is held up until {arrives}")],
+            outcome: vec![format!("will arrive at {arrives}")],
         };
         self.story.tell(line);
         Ok(())

@@ -36,9 +36,9 @@ impl Line {
             (Scene::Message(from, to, text), Scene::Message(next_from, next_to, next_text))
                 if text == next_text =>
             {
-                if from == next_from {
+                if from == next_from && !to.contains(&next_to[0]) {
                     to.extend(next_to);
-                } else if to == next_to {
+                } else if to == next_to && !from.contains(&next_from[0]) {
                     from.extend(next_from);
                 } else {
                     return Some(next);
@@ -104,7 +104,7 @@ pub(super) fn verb(view: View) -> String {
         (Role::Leader, _) => format!("leads{}", epoch(view)),
         (Role::Follower, Some(leader)) => format!("follows {leader}{}", epoch(view)),
         (Role::Follower, None) => "knows no leader".to_owned(),
-        (Role::Candidate, Some(leader)) => format!("candidate, was under {leader}"),
+        (Role::Candidate, Some(leader)) => format!("candidate, last leader {leader}"),
         (Role::Candidate, None) => "candidate".to_owned(),
     }
 }
@@ -114,7 +114,7 @@ pub(super) fn noun(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Leader, _) => format!("leader{}", epoch(view)),
         (Role::Follower, Some(leader)) => format!("follower of {leader}{}", epoch(view)),
-        (role, Some(leader)) => format!("{role}, was under {leader}{}", epoch(view)),
+        (role, Some(leader)) => format!("{role}, last leader {leader}{}", epoch(view)),
         (role, None) => format!("{role}, no leader"),
     }
 }

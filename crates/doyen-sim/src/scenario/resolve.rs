@@ -163,7 +163,10 @@ impl Scenario {
         };
         let detector = span(self.detector.as_ref(), "detector")?;
         if detector == Some(Span::ZERO) {
-            return Err(ScenarioError::new("detector", "the period must be above zero, such as 5ms"));
+            return Err(ScenarioError::new(
+                "detector",
+                "the period must be above zero, such as 5ms",
+            ));
         }
         let initiators = self.resolve_initiators(&members, &dead, detector.is_some())?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
@@ -200,7 +203,10 @@ impl Scenario {
 
     fn resolve_algorithm(&self) -> Result<Algorithm> {
         if self.algorithm.is_empty() {
-            return Err(ScenarioError::new("algorithm", "is missing; add for example algorithm = \"bully\""));
+            return Err(ScenarioError::new(
+                "algorithm",
+                "is missing; add for example algorithm = \"bully\"",
+            ));
         }
         self.algorithm.parse().map_err(|problem: String| ScenarioError::new("algorithm", problem))
     }
@@ -212,20 +218,30 @@ impl Scenario {
         }
         let mut modes = vec!["textbook", "hardened"];
         modes.extend(algorithm.variants().iter().map(|variant| variant.name()));
-        let problem = format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
+        let problem =
+            format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
         Err(ScenarioError::new("mode", problem))
     }
 
     fn resolve_members(&self, ring: &RingOrder, seed: u64) -> Result<Members> {
-        let wrong = |key: &'static str| move |error: MembersError| ScenarioError::new(key, error.to_string());
+        let wrong = |key: &'static str| {
+            move |error: MembersError| ScenarioError::new(key, error.to_string())
+        };
         let members = match &self.members {
-            None => return Err(ScenarioError::new("members", "is missing; add for example members = 5")),
+            None => {
+                return Err(ScenarioError::new(
+                    "members",
+                    "is missing; add for example members = 5",
+                ));
+            }
             Some(MemberList::Count(count)) => Members::range(1, bounded(*count)?),
             Some(MemberList::Range(range)) => {
                 let (first, last) = parse_range(range)?;
                 Members::range(first, bounded(u64::from(last) + 1 - u64::from(first))?)
             }
-            Some(MemberList::Listed(ids)) => Members::listed(ids.iter().copied().map(NodeId).collect()),
+            Some(MemberList::Listed(ids)) => {
+                Members::listed(ids.iter().copied().map(NodeId).collect())
+            }
         };
         let mut members = members.map_err(wrong("members"))?;
         if !self.attr.is_empty() {
@@ -245,7 +261,8 @@ impl Scenario {
             // A stream of its own: the ring does not change when something else is drawn.
             RingOrder::Named(name) if name == "random" => Random::new(!seed).shuffle(&mut order),
             RingOrder::Named(name) => {
-                let problem = format!("`{name}`; use ascending, descending, random or the ids clockwise");
+                let problem =
+                    format!("`{name}`; use ascending, descending, random or the ids clockwise");
                 return Err(ScenarioError::new("ring", problem));
             }
         }
@@ -269,7 +286,8 @@ impl Scenario {
                 return Err(ScenarioError::new("dead", format!("member {id} is named twice")));
             }
             if Some(id) == leader {
-                let problem = format!("{id} leads at the beginning; let it crash by a fault instead");
+                let problem =
+                    format!("{id} leads at the beginning; let it crash by a fault instead");
                 return Err(ScenarioError::new("dead", problem));
             }
             dead.push(id);
@@ -279,7 +297,10 @@ impl Scenario {
             dead.push(highest);
         }
         if dead.len() == members.len() {
-            return Err(ScenarioError::new("dead", "nobody is left alive; leave at least one member out"));
+            return Err(ScenarioError::new(
+                "dead",
+                "nobody is left alive; leave at least one member out",
+            ));
         }
         dead.sort_unstable();
         Ok(dead)
@@ -320,7 +341,10 @@ impl Scenario {
                 return Err(ScenarioError::new("initiators", problem));
             }
             if initiators.contains(&(id, Time::ZERO + at)) {
-                return Err(ScenarioError::new("initiators", format!("member {id} is named twice")));
+                return Err(ScenarioError::new(
+                    "initiators",
+                    format!("member {id} is named twice"),
+                ));
             }
             initiators.push((id, Time::ZERO + at));
         }
@@ -334,10 +358,13 @@ impl Scenario {
         kinds: &[Kind],
     ) -> Result<NetworkModel> {
         let delay = self.delay.as_deref().map(|text| parse_delay("delay", text)).transpose()?;
-        let exception = |(index, link): (usize, &LinkException)| link.resolve(index, members, kinds);
+        let exception =
+            |(index, link): (usize, &LinkException)| link.resolve(index, members, kinds);
         Ok(NetworkModel {
             delay: delay.unwrap_or(DelayModel::Fixed(1_000_000)),
-            processing: span(self.processing.as_ref(), "processing")?.unwrap_or_default().as_nanos(),
+            processing: span(self.processing.as_ref(), "processing")?
+                .unwrap_or_default()
+                .as_nanos(),
             loss: share(self.loss.as_ref(), "loss")?,
             duplication: share(self.duplicate.as_ref(), "duplicate")?,
             fifo: self.fifo.unwrap_or(algorithm.needs_fifo()),
@@ -378,7 +405,9 @@ impl Scenario {
         if self.order.is_empty() {
             // On a ring or a FIFO link messages keep the order in which they were sent.
             let sent_order = algorithm.is_ring() || network.fifo;
-            return Ok((0..kinds.len() as u8).map(|rank| if sent_order { 0 } else { rank }).collect());
+            return Ok((0..kinds.len() as u8)
+                .map(|rank| if sent_order { 0 } else { rank })
+                .collect());
         }
         let mut ranks = vec![self.order.len() as u8; kinds.len()];
         for (rank, name) in self.order.iter().enumerate() {
@@ -396,7 +425,8 @@ impl Scenario {
         let resolve = |(index, fault): (usize, &FaultEntry)| {
             let key = |name: &str| format!("fault[{index}].{name}");
             if fault.forwards && !algorithm.is_ring() {
-                let problem = format!("{algorithm} has no ring along which a dead member could forward");
+                let problem =
+                    format!("{algorithm} has no ring along which a dead member could forward");
                 return Err(ScenarioError::new(key("forwards"), problem));
             }
             Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members)?))
@@ -414,7 +444,13 @@ impl LinkException {
         let kind = self.kind.as_ref().map(|name| kind(kinds, &key("kind"), name)).transpose()?;
         let delay = self.delay.as_ref().map(|text| parse_delay(&key("delay"), text)).transpose()?;
         let loss = self.loss.as_ref().map(|loss| share(Some(loss), &key("loss"))).transpose()?;
-        Ok(LinkRule { from: place(self.from, "from")?, to: place(self.to, "to")?, kind, delay, loss })
+        Ok(LinkRule {
+            from: place(self.from, "from")?,
+            to: place(self.to, "to")?,
+            kind,
+            delay,
+            loss,
+        })
     }
 }
 
@@ -470,7 +506,10 @@ impl FaultEntry {
         if let Some(id) = self.clock {
             let rate = self.rate.unwrap_or(1.0);
             if !(0.001..=1000.0).contains(&rate) {
-                return Err(ScenarioError::new(key("rate"), format!("{rate} is not between 0.001 and 1000")));
+                return Err(ScenarioError::new(
+                    key("rate"),
+                    format!("{rate} is not between 0.001 and 1000"),
+                ));
             }
             let rate_ppm = (rate * 1e6).round() as u32;
             let jump = span(self.skew.as_ref(), &key("skew"))?.unwrap_or_default().as_nanos();
@@ -560,12 +599,14 @@ fn span(text: Option<&String>, key: &str) -> Result<Option<Span>> {
 }
 
 fn required(text: Option<&String>, key: &str) -> Result<Span> {
-    span(text, key)?.ok_or_else(|| ScenarioError::new(key, "is missing; give a length of time such as 5ms"))
+    span(text, key)?
+        .ok_or_else(|| ScenarioError::new(key, "is missing; give a length of time such as 5ms"))
 }
 
 fn bounded(count: u64) -> Result<u32> {
     if count > MAX_MEMBERS {
-        let problem = format!("{count} members are more than can be simulated; at most {MAX_MEMBERS}");
+        let problem =
+            format!("{count} members are more than can be simulated; at most {MAX_MEMBERS}");
         return Err(ScenarioError::new("members", problem));
     }
     Ok(count as u32)
@@ -574,7 +615,8 @@ fn bounded(count: u64) -> Result<u32> {
 /// Reads `0..7`: both ends count.
 pub(crate) fn parse_range(text: &str) -> Result<(u32, u32)> {
     let wrong = || {
-        let problem = format!("`{text}` is not a number of members, a range such as 0..7 or a list of ids");
+        let problem =
+            format!("`{text}` is not a number of members, a range such as 0..7 or a list of ids");
         ScenarioError::new("members", problem)
     };
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
@@ -594,7 +636,8 @@ fn member(members: &Members, key: &str, id: u32) -> Result<NodeId> {
 fn position(members: &Members, key: &str, id: u32) -> Result<u32> {
     let unknown = || {
         let (first, last) = (members.at(0), members.at(members.len() - 1));
-        let problem = format!("{id} is not a member; there are {} of them, {first} to {last}", members.len());
+        let problem =
+            format!("{id} is not a member; there are {} of them, {first} to {last}", members.len());
         ScenarioError::new(key, problem)
     };
     members.position(NodeId(id)).map(|position| position as u32).ok_or_else(unknown)
@@ -603,7 +646,8 @@ fn position(members: &Members, key: &str, id: u32) -> Result<u32> {
 fn kind(kinds: &[Kind], key: &str, name: &str) -> Result<usize> {
     kinds.iter().position(|kind| kind.name == name).ok_or_else(|| {
         let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
-        let problem = format!("there are no {name} messages; this algorithm has {}", names.join(", "));
+        let problem =
+            format!("there are no {name} messages; this algorithm has {}", names.join(", "));
         ScenarioError::new(key, problem)
     })
 }

@@ -1,0 +1,86 @@
+//! Compares what came out of a run with what had to.
+
+use doyen_core::members::NodeId;
+use doyen_core::time::Span;
+
+use crate::account::{Ended, Outcome};
+use crate::formula::Formula;
+use crate::scenario::{Case, Expect};
+use crate::time::parse_span;
+
+/// What differs from `case.expect`, one line each; nothing, if everything is as it must be.
+pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) -> Vec<String> {
+    let Some(expect) = &case.expect else { return Vec::new() };
+    let mut found = Differences(Vec::new());
+    let messages = &outcome.messages;
+    found.compare("leader", expect.leader.map(|id| Some(NodeId(id))), outcome.leader);
+    found.compare("agreed", expect.agreed, outcome.agreed);
+    found.compare("messages", expect.messages, messages.total);
+    found.at_least("messages", expect.messages_at_least, messages.total);
+    for (name, &count) in &expect.by_kind {
+        let counted = messages.by_kind.iter().find(|(kind, _)| kind == name);
+        found.compare(name, Some(count), counted.map_or(0, |&(_, count)| count));
+    }
+    found.compare("to_dead", expect.to_dead, messages.to_dead);
+    found.compare("stages", expect.stages, outcome.stages);
+    found.span("turnaround", expect.turnaround.as_ref(), outcome.turnaround);
+    found.span("informed", expect.informed.as_ref(), outcome.informed);
+    found.compare("elections", expect.elections, outcome.elections);
+    found.at_least("elections", expect.elections_at_least, outcome.elections);
+    found.compare("leader_changes", expect.leader_changes, outcome.leader_changes);
+    found.compare("two_leaders", expect.two_leaders, outcome.two_leaders > Span::ZERO);
+    found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
+    let matches = formula.is_some_and(|formula| formula.value == messages.total);
+    found.compare("formula_matches", expect.formula_matches, matches);
+    found.views(expect, case, outcome);
+    found.0
+}
+
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn compare<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, must: Option<T>, is: T) {
+        if let Some(must) = must
+            && must != is
+        {
+            self.0.push(format!("{what}: expected {must:?}, got {is:?}"));
+        }
+    }
+
+    fn at_least(&mut self, what: &str, must: Option<u64>, is: u64) {
+        if let Some(must) = must
+            && is < must
+        {
+            self.0.push(format!("{what}: expected at least {must}, got {is}"));
+        }
+    }
+
+    fn span(&mut self, what: &str, must: Option<&String>, is: Span) {
+        match must.map(|text| parse_span(text)) {
+            Some(Ok(must)) if must != is => {
+                self.0.push(format!("{what}: expected {must}, got {is}"));
+            }
+            Some(Err(problem)) => self.0.push(format!("{what}: {problem}")),
+            _ => {}
+        }
+    }
+
+    fn views(&mut self, expect: &Expect, case: &Case, outcome: &Outcome) {
+        let view = |id: NodeId| {
+            let position = case.members().position(id)?;
+            outcome.views[position]
+        };
+        for (member, &leader) in &expect.follows {
+            let Ok(id) = member.parse() else {
+                self.0.push(format!("follows: `{member}` is not a member's number"));
+                continue;
+            };
+            let follows = view(NodeId(id)).and_then(|view| view.leader);
+            self.compare(&format!("{member} follows"), Some(Some(NodeId(leader))), follows);
+        }
+        for &member in &expect.leaderless {
+            let follows = view(NodeId(member)).and_then(|view| view.leader);
+            self.compare(&format!("{member} follows"), Some(None), follows);
+        }
+    }
+}

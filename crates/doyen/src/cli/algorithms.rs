@@ -1,0 +1,82 @@
+//! `doyen algorithms`: the table of promises.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use clap::Args;
+use doyen_core::algorithm::{Algorithm, PROMISES};
+use serde_json::json;
+
+use super::Answer;
+
+/// List the algorithms: where they come from, what they promise and what they need for it
+#[derive(Args, Debug)]
+pub(crate) struct Algorithms {
+    /// Print one JSON array
+    #[arg(long)]
+    json: bool,
+}
+
+impl Algorithms {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            let rows: Vec<_> = Algorithm::ALL.into_iter().map(as_json).collect();
+            serde_json::to_writer_pretty(&mut out, &rows)?;
+            writeln!(out)?;
+            return Ok(Answer::Yes);
+        }
+        for algorithm in Algorithm::ALL {
+            write_text(&mut out, algorithm)?;
+        }
+        writeln!(
+            out,
+            "None of them promises at most one leader at any instant: that needs a majority of the members."
+        )?;
+        Ok(Answer::Yes)
+    }
+}
+
+fn as_json(algorithm: Algorithm) -> serde_json::Value {
+    let promises: serde_json::Map<String, serde_json::Value> = PROMISES
+        .iter()
+        .filter(|promise| promise.algorithm == algorithm)
+        .map(|promise| {
+            let mode = if promise.hardened { "hardened" } else { "textbook" };
+            let promise = json!({
+                "safety_needs": promise.safety,
+                "liveness_needs": promise.liveness,
+                "in_a_partition": promise.partition,
+                "messages": promise.cost,
+            });
+            (mode.to_owned(), promise)
+        })
+        .collect();
+    let variants: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
+    json!({
+        "name": algorithm.name(),
+        "summary": algorithm.summary(),
+        "source": algorithm.source(),
+        "ring": algorithm.is_ring(),
+        "needs_fifo": algorithm.needs_fifo(),
+        "variants": variants,
+        "promises": promises,
+    })
+}
+
+fn write_text(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
+    writeln!(out, "{algorithm}: {}", algorithm.summary())?;
+    for hardened in [false, true] {
+        let promise = algorithm.promise(hardened);
+        writeln!(out, "  {}", if hardened { "hardened" } else { "textbook" })?;
+        writeln!(out, "    the best live member leads, if   {}", promise.safety)?;
+        writeln!(out, "    every election ends, if          {}", promise.liveness)?;
+        writeln!(out, "    in a partition                   {}", promise.partition)?;
+        writeln!(out, "    messages                         {}", promise.cost)?;
+    }
+    if !algorithm.variants().is_empty() {
+        let names: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
+        writeln!(out, "  literal readings, for study: {}", names.join(", "))?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,352 @@
+//! The flags that describe a run. They fill in the same [`Scenario`] that a file does.
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use doyen_sim::scenario::{
+    ChaosEntry, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError,
+    Share,
+};
+
+#[derive(Args, Debug)]
+pub(super) struct Flags {
+    /// bully, modified-bully, ring-list, ring-active-list, ring-all-ids, chang-roberts or ring-resilient
+    #[arg(long, short, value_name = "NAME", help_heading = "Election")]
+    algorithm: Option<String>,
+
+    /// textbook, hardened, or a literal variant (`doyen algorithms` lists them) [default: textbook]
+    #[arg(long, value_name = "MODE", help_heading = "Election")]
+    mode: Option<String>,
+
+    /// How many, or which: 5 (the members 1 to 5), 0..7 or 17,24,33
+    #[arg(long, short = 'n', value_name = "N", help_heading = "Election")]
+    members: Option<String>,
+
+    /// Who notices that the coordinator is gone: 1,5 or 5@1.5ms or all or none [default: the lowest live member]
+    #[arg(long, value_name = "IDS", help_heading = "Election")]
+    initiators: Option<String>,
+
+    /// Who is dead from the beginning
+    #[arg(long, value_name = "IDS", value_delimiter = ',', help_heading = "Election")]
+    dead: Vec<u32>,
+
+    /// Who leads at the beginning, alive
+    #[arg(long, value_name = "ID", help_heading = "Election")]
+    leader: Option<u32>,
+
+    /// Election attributes, such as 3=90,1=90; without one a member's id is its attribute
+    #[arg(long, value_name = "ID=VALUE", value_delimiter = ',', help_heading = "Election")]
+    attr: Vec<String>,
+
+    /// The ring, clockwise: ascending, descending, random or the ids [default: ascending]
+    #[arg(long, value_name = "ORDER", help_heading = "Election")]
+    ring: Option<String>,
+
+    /// What --members counts: live (the crashed coordinator stands outside) or configured (the highest member is the
+    /// crashed coordinator) [default: live]
+    #[arg(long, value_name = "NAME", help_heading = "Election")]
+    convention: Option<String>,
+
+    /// The members do not know who is dead, and contact them in vain
+    #[arg(long, help_heading = "Election")]
+    contact_dead: bool,
+
+    /// To whom a bully announces itself: lower or all [default: lower]
+    #[arg(long, value_name = "WHO", help_heading = "Election")]
+    announce: Option<String>,
+
+    /// How long a message takes: 1ms, uniform:1ms..2ms or exp:1ms [default: 1ms]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    delay: Option<String>,
+
+    /// How long a member takes to reply, at most [default: 0]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    processing: Option<String>,
+
+    /// D, the bound on delays from which time-outs are made [default: the longest delay; for exp, ten times the mean]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    bound: Option<String>,
+
+    /// How many messages are lost, such as 5%
+    #[arg(long, value_name = "SHARE", help_heading = "Network")]
+    loss: Option<String>,
+
+    /// How many messages arrive twice, such as 1%
+    #[arg(long, value_name = "SHARE", help_heading = "Network")]
+    duplicate: Option<String>,
+
+    /// Links keep the order of their messages [default: where the algorithm needs it]
+    #[arg(long, help_heading = "Network")]
+    fifo: bool,
+
+    /// Which kinds of messages of the same instant are handled first, such as COORDINATOR,ELECTION,OK
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', help_heading = "Network")]
+    order: Vec<String>,
+
+    /// Send everything over the reliable link: acknowledged, retransmitted, in order
+    #[arg(long, help_heading = "Network")]
+    reliable: bool,
+
+    /// W, how long a modified bully collects before it answers [default: 0]
+    #[arg(long, value_name = "TIME", help_heading = "Timing")]
+    window: Option<String>,
+
+    /// How often a hardened leader says that it leads [default: 5 D]
+    #[arg(long, value_name = "TIME", help_heading = "Timing")]
+    heartbeat: Option<String>,
+
+    /// How long a hardened member bears a lower leader [default: 20 D]
+    #[arg(long, value_name = "TIME", help_heading = "Timing")]
+    preempt: Option<String>,
+
+    /// Detect failures with heartbeats of this period, instead of naming the initiators
+    #[arg(long, value_name = "PERIOD", help_heading = "Timing")]
+    detector: Option<String>,
+
+    /// End the run at this time at the latest
+    #[arg(long, value_name = "TIME", help_heading = "Timing")]
+    until: Option<String>,
+
+    /// End the run after so many election messages at the latest [default: 1000000000]
+    #[arg(long, value_name = "COUNT", help_heading = "Timing")]
+    message_limit: Option<u64>,
+
+    /// The seed of everything random [default: 1]
+    #[arg(long, value_name = "SEED", help_heading = "Timing")]
+    seed: Option<u64>,
+
+    /// A member crashes: 5@3ms; with its control part still forwarding: 5@3ms,forwards
+    #[arg(long, value_name = "ID@TIME", help_heading = "Faults")]
+    crash: Vec<String>,
+
+    /// A member comes up again: 5@9ms; without its disk: 5@9ms,fresh
+    #[arg(long, value_name = "ID@TIME", help_heading = "Faults")]
+    restart: Vec<String>,
+
+    /// A member does nothing for a while: 3@2ms+10ms
+    #[arg(long, value_name = "ID@TIME+TIME", help_heading = "Faults")]
+    pause: Vec<String>,
+
+    /// A member's clock changes its rate: 3=0.9@0 (and 3=1.0@5ms+2ms jumps ahead by 2ms)
+    #[arg(long, value_name = "ID=RATE@TIME", help_heading = "Faults")]
+    clock: Vec<String>,
+
+    /// Nothing gets from one member to another any more: 1>3@2ms
+    #[arg(long, value_name = "ID>ID@TIME", help_heading = "Faults")]
+    cut: Vec<String>,
+
+    /// The members fall apart into groups: 1,2/3,4@2ms
+    #[arg(long, value_name = "IDS/IDS@TIME", help_heading = "Faults")]
+    partition: Vec<String>,
+
+    /// Every cut and partition is over: 50ms
+    #[arg(long, value_name = "TIME", help_heading = "Faults")]
+    heal: Vec<String>,
+
+    /// Crashes at random: every 50ms on average, for 20ms on average, until 1s: 50ms,20ms,1s
+    #[arg(long, value_name = "EVERY,FOR,UNTIL", help_heading = "Faults")]
+    chaos: Option<String>,
+}
+
+impl Flags {
+    /// Sets in `scenario` what the flags say.
+    pub(super) fn apply(&self, scenario: &mut Scenario) -> Result<()> {
+        self.apply_election(scenario)?;
+        self.apply_network(scenario);
+        self.apply_faults(scenario)
+    }
+
+    fn apply_election(&self, scenario: &mut Scenario) -> Result<()> {
+        if let Some(algorithm) = &self.algorithm {
+            scenario.algorithm.clone_from(algorithm);
+        }
+        set(&mut scenario.mode, &self.mode);
+        set(&mut scenario.convention, &self.convention);
+        set(&mut scenario.announce, &self.announce);
+        set(&mut scenario.leader, &self.leader);
+        set(&mut scenario.seed, &self.seed);
+        set(&mut scenario.until, &self.until);
+        set(&mut scenario.message_limit, &self.message_limit);
+        scenario.contact_dead |= self.contact_dead;
+        if !self.dead.is_empty() {
+            scenario.dead.clone_from(&self.dead);
+        }
+        if let Some(members) = &self.members {
+            scenario.members = Some(parse_members(members)?);
+        }
+        if let Some(ring) = &self.ring {
+            scenario.ring = Some(parse_ring(ring)?);
+        }
+        if let Some(initiators) = &self.initiators {
+            scenario.initiators = Some(parse_initiators(initiators)?);
+        }
+        for attr in &self.attr {
+            let (id, value) = attr.split_once('=').with_context(|| {
+                format!("--attr: `{attr}` is not ID=VALUE; write for example 3=90")
+            })?;
+            let value = value.trim().parse().map_err(|_| {
+                anyhow!("--attr: `{value}` is not a whole number; write for example 3=90")
+            })?;
+            scenario.attr.insert(id.trim().to_owned(), value);
+        }
+        Ok(())
+    }
+
+    fn apply_network(&self, scenario: &mut Scenario) {
+        set(&mut scenario.delay, &self.delay);
+        set(&mut scenario.processing, &self.processing);
+        set(&mut scenario.bound, &self.bound);
+        set(&mut scenario.loss, &self.loss.clone().map(Share::Text));
+        set(&mut scenario.duplicate, &self.duplicate.clone().map(Share::Text));
+        set(&mut scenario.fifo, &self.fifo.then_some(true));
+        set(&mut scenario.window, &self.window);
+        set(&mut scenario.heartbeat, &self.heartbeat);
+        set(&mut scenario.preempt, &self.preempt);
+        set(&mut scenario.detector, &self.detector);
+        scenario.reliable |= self.reliable;
+        if !self.order.is_empty() {
+            scenario.order.clone_from(&self.order);
+        }
+    }
+
+    fn apply_faults(&self, scenario: &mut Scenario) -> Result<()> {
+        let faults = &mut scenario.fault;
+        for text in &self.crash {
+            let (text, forwards) = strip(text, ",forwards");
+            let (id, at) = at("crash", text)?;
+            let crash = Some(number("crash", id)?);
+            faults.push(FaultEntry { at, crash, forwards, ..FaultEntry::default() });
+        }
+        for text in &self.restart {
+            let (text, fresh) = strip(text, ",fresh");
+            let (id, at) = at("restart", text)?;
+            let restart = Some(number("restart", id)?);
+            faults.push(FaultEntry { at, restart, disk: Some(!fresh), ..FaultEntry::default() });
+        }
+        for text in &self.pause {
+            let (text, lasting) = text.split_once('+').with_context(|| {
+                format!("--pause: `{text}` does not say for how long; write for example 3@2ms+10ms")
+            })?;
+            let (id, at) = at("pause", text)?;
+            let (pause, lasting) = (Some(number("pause", id)?), Some(lasting.to_owned()));
+            faults.push(FaultEntry { at, pause, lasting, ..FaultEntry::default() });
+        }
+        for text in &self.clock {
+            faults.push(parse_clock(text)?);
+        }
+        for text in &self.cut {
+            let (link, at) = at("cut", text)?;
+            let (from, to) = link.split_once('>').with_context(|| {
+                format!("--cut: `{text}` is not FROM>TO@TIME; write for example '1>3@2ms'")
+            })?;
+            let cut = Some([number("cut", from)?, number("cut", to)?]);
+            faults.push(FaultEntry { at, cut, ..FaultEntry::default() });
+        }
+        for text in &self.partition {
+            let (groups, at) = at("partition", text)?;
+            let group = |ids: &str| ids.split(',').map(|id| number("partition", id)).collect();
+            let partition = Some(groups.split('/').map(group).collect::<Result<_>>()?);
+            faults.push(FaultEntry { at, partition, ..FaultEntry::default() });
+        }
+        for time in &self.heal {
+            let at = Some(time.clone());
+            faults.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
+        }
+        if let Some(chaos) = &self.chaos {
+            scenario.chaos = Some(parse_chaos(chaos)?);
+        }
+        Ok(())
+    }
+}
+
+fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
+    if flag.is_some() {
+        field.clone_from(flag);
+    }
+}
+
+fn strip<'a>(text: &'a str, suffix: &str) -> (&'a str, bool) {
+    text.strip_suffix(suffix).map_or((text, false), |text| (text, true))
+}
+
+fn at<'a>(flag: &str, text: &'a str) -> Result<(&'a str, Option<String>)> {
+    let (what, time) = text.rsplit_once('@').with_context(|| {
+        format!("--{flag}: `{text}` does not say when; write for example @3ms at its end")
+    })?;
+    Ok((what, Some(time.to_owned())))
+}
+
+fn number(flag: &str, text: &str) -> Result<u32> {
+    text.trim().parse().map_err(|_| anyhow!("--{flag}: `{text}` is not a member's number"))
+}
+
+fn parse_members(text: &str) -> Result<MemberList> {
+    if text.contains("..") {
+        return Ok(MemberList::Range(text.to_owned()));
+    }
+    if text.contains(',') {
+        let ids = text.split(',').map(|id| number("members", id)).collect::<Result<_>>()?;
+        return Ok(MemberList::Listed(ids));
+    }
+    let count = text.trim().parse().map_err(|_| {
+        anyhow!("--members: `{text}` is neither a number, a range such as 0..7 nor a list of ids")
+    })?;
+    Ok(MemberList::Count(count))
+}
+
+fn parse_ring(text: &str) -> Result<RingOrder> {
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        return Ok(RingOrder::Named(text.to_owned()));
+    }
+    Ok(RingOrder::Listed(text.split(',').map(|id| number("ring", id)).collect::<Result<_>>()?))
+}
+
+fn parse_initiators(text: &str) -> Result<Initiators> {
+    if !text.contains(|c: char| c.is_ascii_digit()) {
+        return Ok(Initiators::Named(text.to_owned()));
+    }
+    let parse = |text: &str| match text.split_once('@') {
+        None => Ok(Initiator::AtOnce(number("initiators", text)?)),
+        Some((id, at)) => {
+            Ok(Initiator::At { member: number("initiators", id)?, at: at.to_owned() })
+        }
+    };
+    Ok(Initiators::Listed(text.split(',').map(parse).collect::<Result<_>>()?))
+}
+
+/// Reads `3=0.9@5ms` and `3=1.0@5ms+2ms`.
+fn parse_clock(text: &str) -> Result<FaultEntry> {
+    let (change, time) = at("clock", text)?;
+    let (id, rate) = change.split_once('=').with_context(|| {
+        format!("--clock: `{text}` is not ID=RATE@TIME; write for example 3=0.9@0")
+    })?;
+    let rate = rate.parse().map_err(|_| anyhow!("--clock: `{rate}` is not a rate such as 0.9"))?;
+    let time = time.unwrap_or_default();
+    let (at, skew) = match time.split_once('+') {
+        None => (time, None),
+        Some((at, skew)) => (at.to_owned(), Some(skew.to_owned())),
+    };
+    let clock = Some(number("clock", id)?);
+    Ok(FaultEntry { at: Some(at), clock, rate: Some(rate), skew, ..FaultEntry::default() })
+}
+
+fn parse_chaos(text: &str) -> Result<ChaosEntry> {
+    let [crash_every, down_for, until] = text.split(',').collect::<Vec<_>>()[..] else {
+        bail!("--chaos: `{text}` is not EVERY,FOR,UNTIL; write for example 50ms,20ms,1s");
+    };
+    Ok(ChaosEntry {
+        crash_every: Some(crash_every.to_owned()),
+        down_for: Some(down_for.to_owned()),
+        until: Some(until.to_owned()),
+        ..ChaosEntry::default()
+    })
+}
+
+/// An error of a scenario made of flags: the key is a flag.
+pub(super) fn as_flag(error: &ScenarioError) -> String {
+    let key = match error.key.split_once('[') {
+        // `fault[0].crash` is --crash, but `fault[0].at` belongs to no flag of its own.
+        Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
+        None => error.key.as_str(),
+    };
+    format!("--{}: {}", key.replace(['_', '.'], "-"), error.problem)
+}
