@@ -1,7 +1,88 @@
 //! Coordinator elections as pure state machines.
+//!
+//! An algorithm is a [`Protocol`](protocol::Protocol): it is told of events and answers with effects. It has no clock,
+//! no randomness, no I/O and no logging, so the simulator, the model checker and a real node run the same code. A
+//! *host* is what runs it. [`Node`](node::Node) puts beneath an algorithm what it assumes of the world: reliable
+//! [links](link), a [failure detector](detector) and a filter for messages from former lives. A host runs a node just
+//! as it runs a bare algorithm.
+//!
+//! # What a host must do
+//!
+//! The algorithms are right only under a host that keeps to this:
+//!
+//! 1. **Raise the incarnation before every start.** It is one more than at any start before, and stored before
+//!    `start` is called. `start` gets what the disk holds; `None` if it holds nothing.
+//! 2. **One event at a time.** `handle` is given the next event when every effect of the last one has been carried out.
+//! 3. **Effects in order.** Nothing overtakes anything within an event.
+//! 4. **`Persist` is a barrier.** Nothing behind it is done before what it holds would survive a crash: a message must
+//!    not leave that a restarted member would not stand by. If storing fails, the process stops. Any algorithm bears a
+//!    crash; none bears a member that goes on and has forgotten.
+//! 5. **`Announce` is a barrier.** Nothing behind it is done before all who act on the view have been told: a member
+//!    that has ceased to lead must not let others know before those on its own machine do.
+//! 6. **A timer never fires early.** It fires once for each arming, and may be late, for a process can be paused at any
+//!    moment. Arming an armed tag replaces it; a timer that was cancelled or replaced does not fire, even if it was
+//!    due; timers do not outlive their process.
+//! 7. **Draw the delay** from `min..=max`, with equal chances, and **read the clock at every `SetTimer`**, not once in
+//!    a turn of the loop. The clock is monotonic and counts while the machine sleeps; it is never the wall clock.
+//! 8. **On waking**, first the lease timers that are due, then the messages that wait, up to a fixed number, then the
+//!    other timers that are due. A member that was starved would otherwise act on a silence that lies unread in its
+//!    socket, or on a lease that has run out. Messages that wait together are handled by their place in
+//!    [`KINDS`](protocol::Message::KINDS), then in the order of sending, where that is known.
+//! 9. **Messages** may be lost, doubled, delayed and reordered. They are never altered, reach only the member they are
+//!    sent to, and `from` is the member that sent them. What comes from anybody else is dropped before it gets here.
+//! 10. **The same configuration everywhere**: members, attributes, ring, mode, and which parts of a node are switched
+//!     on. Timings may differ where an algorithm says so.
+//! 11. **`PeerDown` and `PeerUp`** come from a failure detector: the node's or the host's, not both. They may be wrong;
+//!     a peer that has crashed for good must be reported at last.
+//! 12. **`Inform`** is for the records; there is nothing to do.
+//!
+//! ```
+//! use doyen_core::members::NodeId;
+//! use doyen_core::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, View};
+//! use doyen_core::time::Delay;
+//!
+//! /// What a host has to offer; see the list above for what each must hold to.
+//! trait Host<P: Protocol> {
+//!     fn next_event(&mut self) -> Option<Event<P::Message, P::Timer>>; // 2, 8, 9
+//!     fn store(&mut self, durable: P::Durable) -> std::io::Result<()>; // 4
+//!     fn send(&mut self, to: NodeId, message: P::Message);
+//!     fn arm(&mut self, timer: P::Timer, after: Delay); // 6, 7
+//!     fn disarm(&mut self, timer: P::Timer);
+//!     fn publish(&mut self, view: View); // 5
+//!     fn record(&mut self, notice: Notice);
+//! }
+//!
+//! fn run<P: Protocol>(
+//!     id: NodeId,
+//!     config: &P::Config,
+//!     boot: Boot<P::Durable>, // 1
+//!     host: &mut impl Host<P>,
+//! ) -> std::io::Result<()> {
+//!     let mut out = Effects::new();
+//!     let mut member = P::start(id, config, boot, &mut out);
+//!     loop {
+//!         for effect in out.drain() {
+//!             match effect {
+//!                 Effect::Persist(durable) => host.store(durable)?,
+//!                 Effect::Send { to, message } => host.send(to, message),
+//!                 Effect::SetTimer { timer, after } => host.arm(timer, after),
+//!                 Effect::CancelTimer(timer) => host.disarm(timer),
+//!                 Effect::Announce(view) => host.publish(view),
+//!                 Effect::Inform(notice) => host.record(notice),
+//!             }
+//!         }
+//!         out.clear();
+//!         let Some(event) = host.next_event() else { return Ok(()) };
+//!         member.handle(config, event, &mut out);
+//!     }
+//! }
+//! ```
 
 pub mod algorithm;
 pub mod config;
+pub mod detector;
+pub mod link;
 pub mod members;
+pub mod node;
 pub mod protocol;
 pub mod time;

@@ -32,10 +32,11 @@ pub struct Incarnation(pub u32);
 pub struct Epoch(pub u64);
 
 impl Epoch {
-    /// The epoch after this one. Epochs never wrap: at a million elections a second, 2⁶⁴ last half a million years.
+    /// The epoch after this one. Epochs never wrap: the last one stays. No run gets there by itself; a peer that claims
+    /// to be there takes the numbers away from everybody, and keys decide alone.
     #[must_use]
     pub fn next(self) -> Self {
-        Self(self.0.checked_add(1).expect("epochs do not run out"))
+        Self(self.0.saturating_add(1))
     }
 }
 
@@ -283,8 +284,18 @@ impl Members {
 
     /// The members from `id`'s clockwise neighbour round to `id` itself.
     pub fn clockwise(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let start = self.ring_place(id);
-        (1..=self.len()).map(move |step| self.at_ring_place((start + step) % self.len()))
+        let (start, count) = (self.ring_place(id), self.len());
+        (1..=count).map(move |step| {
+            let place = start + step;
+            self.at_ring_place(if place < count { place } else { place - count })
+        })
+    }
+
+    /// The clockwise neighbour of `id`: itself, if it is the only member.
+    #[inline]
+    pub fn next_clockwise(&self, id: NodeId) -> NodeId {
+        let place = self.ring_place(id) + 1;
+        self.at_ring_place(if place < self.len() { place } else { 0 })
     }
 
     /// How many clockwise hops it is from `from` to `to`.

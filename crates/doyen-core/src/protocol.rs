@@ -269,6 +269,18 @@ impl<P: Protocol> Effects<P> {
         self.elections += 1;
     }
 
+    /// Takes over the notes, not the effects, of a protocol that this one wraps: its rules and its elections.
+    pub(crate) fn take_notes<Q: Protocol>(&mut self, wrapped: &Effects<Q>) {
+        self.rules.extend_from_slice(&wrapped.rules);
+        self.elections += wrapped.elections;
+    }
+
+    /// Takes the effect, if there is exactly one.
+    #[inline]
+    pub fn take_single(&mut self) -> Option<EffectOf<P>> {
+        if self.list.len() == 1 { self.list.pop() } else { None }
+    }
+
     /// Takes the effects, in order, and leaves the collection ready for the next event.
     pub fn drain(&mut self) -> std::vec::Drain<'_, EffectOf<P>> {
         self.list.drain(..)
@@ -290,6 +302,7 @@ impl<P: Protocol> Effects<P> {
     }
 
     /// Forgets everything.
+    #[inline]
     pub fn clear(&mut self) {
         self.list.clear();
         self.rules.clear();

@@ -135,7 +135,7 @@ impl Network {
     }
 
     /// Decides what becomes of a message that is sent now. `reply`: a receipt is the reason for it.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         now: Time,
@@ -156,6 +156,7 @@ impl Network {
         self.send_with_care(now, from, to, kind, random)
     }
 
+    #[cold]
     fn send_with_care(
         &mut self,
         now: Time,
@@ -179,7 +180,7 @@ impl Network {
         Fate::Arrives { at, again }
     }
 
-    #[inline]
+    #[inline(always)]
     fn arrival(
         &mut self,
         now: Time,
@@ -229,6 +230,7 @@ struct LinkOrder {
 }
 
 impl LinkOrder {
+    #[inline]
     fn keep(&mut self, from: u32, to: u32, at: Time) -> Time {
         let sender = from as usize;
         if sender >= self.at_hand.len() {

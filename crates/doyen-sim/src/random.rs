@@ -20,11 +20,13 @@ impl Random {
     }
 
     /// Any 64-bit number.
+    #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
     /// A number from `min..=max`, each equally likely (up to one part in 2⁶⁴ of the width).
+    #[inline]
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
         assert!(min <= max, "the bounds are the wrong way round: {min} > {max}");
         let width = u128::from(max - min) + 1;

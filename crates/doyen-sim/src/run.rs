@@ -8,7 +8,6 @@ use doyen_core::protocol::{Kind, Message, Protocol};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
-use crate::fault::{Action, Trigger};
 use crate::record::Observer;
 use crate::scenario::Case;
 use crate::world::{Setup, World};
@@ -42,25 +41,24 @@ fn run_as<P: Protocol<Config = Config>>(
     case: &Case,
     observer: Option<&mut dyn Observer>,
 ) -> Outcome {
-    let setup = setup(case, case.config.clone());
+    let setup = setup(case, &case.config);
     World::<P>::new(&setup, observer).run()
 }
 
-fn setup<C>(case: &Case, config: C) -> Setup<C> {
+fn setup<'c, C>(case: &'c Case, config: &'c C) -> Setup<'c, C> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
-    let campaigns =
-        case.initiators.iter().map(|&(id, at)| (Trigger::At(at), Action::Campaign(position(id))));
     let timing = &case.config.timing;
     Setup {
-        members: members.clone(),
+        members,
         config,
         network: case.network.clone(),
         ranks: case.ranks.clone(),
         dead: case.dead.iter().map(|&id| position(id)).collect(),
         dead_known: !case.contact_dead,
         leader: case.leader,
-        script: campaigns.chain(case.faults.iter().cloned()).collect(),
+        initiators: &case.initiators,
+        script: case.faults.clone(),
         chaos: case.chaos.clone(),
         seed: case.seed,
         until: case.until,

@@ -16,7 +16,7 @@ mod script;
 
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
+    Boot, Class, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -35,11 +35,11 @@ const TIMER_RANK: u8 = 200;
 
 /// Everything that determines a run. Members are named by their position.
 #[derive(Clone, Debug)]
-pub struct Setup<C> {
+pub struct Setup<'c, C> {
     /// Who takes part.
-    pub members: Members,
+    pub members: &'c Members,
     /// What the members are configured with.
-    pub config: C,
+    pub config: &'c C,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those that arrive at the same instant, by kind.
@@ -50,6 +50,8 @@ pub struct Setup<C> {
     pub dead_known: bool,
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
+    /// Who notices that the coordinator is gone, and when.
+    pub initiators: &'c [(NodeId, Time)],
     /// What happens when.
     pub script: Vec<(Trigger, Action)>,
     /// What happens at random.
@@ -66,7 +68,7 @@ pub struct Setup<C> {
 
 /// A group of members, the network between them and the time they live in.
 pub struct World<'a, 'o, P: Protocol> {
-    setup: &'a Setup<P::Config>,
+    setup: &'a Setup<'a, P::Config>,
     now: Time,
     queue: Queue<Item<P::Message, P::Timer>>,
     members: Vec<Member<P>>,
@@ -80,7 +82,6 @@ pub struct World<'a, 'o, P: Protocol> {
     paused: FastMap<u32, Time>,
     /// Script entries that wait for a count, with what they have counted so far.
     watches: Vec<(usize, u32)>,
-    effects: Effects<P>,
     books: Books,
     messages_sent: u32,
     /// Messages under way, timers armed and script entries left that keep a run from being quiet.
@@ -125,6 +126,15 @@ enum Item<M, T> {
     Resume(u32),
 }
 
+/// A message that arrives.
+struct Delivery<M> {
+    from: NodeId,
+    to: u32,
+    id: u32,
+    depth: u32,
+    message: M,
+}
+
 /// Why a member sends something: what it does because of a receipt takes processing time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
@@ -134,7 +144,7 @@ enum Cause {
 
 impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A world at its beginning: everybody has started, nothing has happened.
-    pub fn new(setup: &'a Setup<P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
+    pub fn new(setup: &'a Setup<'a, P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
         let count = setup.members.len();
         let spread = setup.network.delay.bound();
         let mut world = Self {
@@ -151,7 +161,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             clocks: FastMap::default(),
             paused: FastMap::default(),
             watches: Vec::new(),
-            effects: Effects::new(),
             books: Books::new(P::Message::KINDS),
             messages_sent: 0,
             work: 0,
@@ -159,13 +168,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             quiet_since: None,
             observer,
         };
-        world.found();
-        world.schedule();
+        let mut out = Effects::new();
+        world.found(&mut out);
+        world.schedule(&mut out);
         world
     }
 
     /// Runs to the end and closes the books.
     pub fn run(mut self) -> Outcome {
+        // Kept outside the world: a member's effects are read while the world changes.
+        let mut out = Effects::new();
         let ended = loop {
             if self.is_quiet() {
                 break Ended::Quiet;
@@ -177,7 +189,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.now = self.setup.until;
                 break Ended::TimeLimit;
             }
-            self.happen(Time(at), item);
+            self.happen(Time(at), item, &mut out);
             if self.messages_sent as u64 >= self.setup.message_limit
                 && self.books.total() >= self.setup.message_limit
             {
@@ -207,17 +219,17 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     /// Everybody starts together; the dead are dead already.
-    fn found(&mut self) {
+    fn found(&mut self, out: &mut Effects<P>) {
         let origin = Origin::Founding { leader: self.setup.leader };
         for position in 0..self.setup.members.len() {
             let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
             let id = self.setup.members.at(position);
-            let protocol = P::start(id, &self.setup.config, boot, &mut self.effects);
+            let protocol = P::start(id, self.setup.config, boot, out);
             let status = Status::Up;
             let member = Member { protocol, depth: 0, sent: 0, received: 0, status, leads: false };
             self.members.push(member);
             let position = position as u32;
-            self.act(position, Cause::Itself);
+            self.act(position, Cause::Itself, out);
             if self.members[position as usize].protocol.view().role == Role::Leader {
                 self.members[position as usize].leads = true;
                 self.books.reign_begins(self.now, position, true);
@@ -230,7 +242,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             for &dead in &self.setup.dead {
                 let dead = self.id(dead);
                 for position in 0..self.members.len() as u32 {
-                    self.tell(position, Event::PeerDown(dead));
+                    self.tell(position, Event::PeerDown(dead), out);
                 }
             }
         }
@@ -241,37 +253,42 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     /// Something happens to a member.
-    fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>) {
+    fn tell(
+        &mut self,
+        position: u32,
+        event: Event<P::Message, P::Timer>,
+        out: &mut Effects<P>,
+    ) {
         let member = &mut self.members[position as usize];
         if member.status != Status::Up {
             return;
         }
-        member.protocol.handle(&self.setup.config, event, &mut self.effects);
-        self.act(position, Cause::Itself);
+        member.protocol.handle(self.setup.config, event, out);
+        self.act(position, Cause::Itself, out);
     }
 
-    fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>) {
+    fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
         match item {
             Item::Deliver { from, to, id, depth, message } => {
                 self.now = at;
-                self.deliver(from, to, id, depth, message);
+                self.deliver(Delivery { from, to, id, depth, message }, out);
             }
-            Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer),
+            Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
             Item::Script(entry) => {
                 self.now = at;
                 self.work -= 1;
                 let action = self.setup.script[entry].1.clone();
-                self.perform(&action);
+                self.perform(&action, out);
             }
             Item::Chaos(kind) => {
                 self.now = at;
                 self.work -= 1;
-                self.wreak(kind);
+                self.wreak(kind, out);
             }
             Item::Later(action) => {
                 self.now = at;
                 self.work -= 1;
-                self.perform(&action);
+                self.perform(&action, out);
             }
             Item::Resume(member) => {
                 self.now = at;
@@ -282,7 +299,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     #[inline]
-    fn deliver(&mut self, from: NodeId, to: u32, id: u32, depth: u32, message: P::Message) {
+    fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
+        let Delivery { from, to, id, depth, message } = delivery;
         let kind = message.kind();
         let class = P::Message::KINDS[kind].class;
         let member = &mut self.members[to as usize];
@@ -312,20 +330,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Class::Detector => self.upkeep -= 1,
         }
         self.books.witness(self.now, to, kind as u32);
-        member.protocol.handle(
-            &self.setup.config,
-            Event::Message { from, message },
-            &mut self.effects,
-        );
+        member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
         if self.observer.is_some() {
-            let rules = self.rules();
+            let rules = rules(out);
             let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
             self.record(What::Received { id, from, to, kind, rules });
         }
         if !self.watches.is_empty() {
             self.count(to, false, kind);
         }
-        self.act(to, Cause::Receipt);
+        self.act(to, Cause::Receipt, out);
     }
 
     /// A message is no longer under way.
@@ -363,28 +377,36 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Does what a member wants done, in order, until it is done or the member has died of it.
     #[inline]
-    fn act(&mut self, position: u32, cause: Cause) {
-        if self.effects.elections() > 0 {
-            self.books.election(self.now, self.effects.elections());
+    fn act(&mut self, position: u32, cause: Cause, out: &mut Effects<P>) {
+        if out.elections() > 0 {
+            self.books.election(self.now, out.elections());
         }
-        let mut effects = std::mem::take(&mut self.effects);
-        for effect in effects.drain() {
-            if self.members[position as usize].status != Status::Up {
-                break;
-            }
-            match effect {
-                Effect::Send { to, message } => self.send(position, to, message, cause),
-                Effect::SetTimer { timer, after } => self.arm(position, timer, after),
-                Effect::CancelTimer(timer) => self.disarm(position, timer),
-                Effect::Persist(durable) => {
-                    self.disks.insert(position, durable);
+        // Nearly always it is one effect: taking it is cheaper than draining a list.
+        if let Some(effect) = out.take_single() {
+            self.apply(position, cause, effect);
+        } else {
+            for effect in out.drain() {
+                if self.members[position as usize].status != Status::Up {
+                    break;
                 }
-                Effect::Announce(view) => self.announce(position, view),
-                Effect::Inform(notice) => self.inform(position, notice),
+                self.apply(position, cause, effect);
             }
         }
-        effects.clear();
-        self.effects = effects;
+        out.clear();
+    }
+
+    #[inline]
+    fn apply(&mut self, position: u32, cause: Cause, effect: EffectOf<P>) {
+        match effect {
+            Effect::Send { to, message } => self.send(position, to, message, cause),
+            Effect::SetTimer { timer, after } => self.arm(position, timer, after),
+            Effect::CancelTimer(timer) => self.disarm(position, timer),
+            Effect::Persist(durable) => {
+                self.disks.insert(position, durable);
+            }
+            Effect::Announce(view) => self.announce(position, view),
+            Effect::Inform(notice) => self.inform(position, notice),
+        }
     }
 
     #[inline]
@@ -477,7 +499,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
     }
 
-    fn fire(&mut self, at: Time, member: u32, arming: u32, timer: P::Timer) {
+    fn fire(
+        &mut self,
+        at: Time,
+        member: u32,
+        arming: u32,
+        timer: P::Timer,
+        out: &mut Effects<P>,
+    ) {
         let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
         if !current {
             return; // cancelled, armed anew or its member died
@@ -489,12 +518,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.disarm(member, timer);
         self.books.witness(at, member, 1 << 16);
         let state = &mut self.members[member as usize].protocol;
-        state.handle(&self.setup.config, Event::Timer(timer), &mut self.effects);
+        state.handle(self.setup.config, Event::Timer(timer), out);
         if self.observer.is_some() {
-            let (member, timer, rules) = (self.id(member), format!("{timer:?}"), self.rules());
+            let (member, timer, rules) = (self.id(member), format!("{timer:?}"), rules(out));
             self.record(What::Fired { member, timer, rules });
         }
-        self.act(member, Cause::Itself);
+        self.act(member, Cause::Itself, out);
     }
 
     /// What happens to a paused member waits until it resumes.
@@ -531,10 +560,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    fn rules(&self) -> Vec<String> {
-        self.effects.rules().iter().map(|&rule| rule.to_owned()).collect()
-    }
-
     fn record_send(&mut self, id: u32, from: u32, to: NodeId, message: &P::Message, fate: Fate) {
         let kind = P::Message::KINDS[message.kind()];
         let (arrives, again) = match fate {
@@ -558,6 +583,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             observer.observe(&Record { at: self.now, what });
         }
     }
+}
+
+/// The rules that fired.
+fn rules<P: Protocol>(out: &Effects<P>) -> Vec<String> {
+    out.rules().iter().map(|&rule| rule.to_owned()).collect()
 }
 
 impl<P> Member<P> {

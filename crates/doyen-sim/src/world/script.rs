@@ -1,17 +1,27 @@
 //! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
 
-use super::{Armed, Cause, Item, SCRIPT_RANK, Status, World};
+use super::{Armed, Cause, Item, SCRIPT_RANK, Status, World, rules};
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Boot, Event, Origin, Protocol};
+use doyen_core::protocol::{Boot, Effects, Event, Origin, Protocol};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Puts the script and the first random faults into the queue.
-    pub(super) fn schedule(&mut self) {
+    /// Puts the script and the first random faults into the queue. Who notices at once does so now: a million events
+    /// need not be queued for that.
+    pub(super) fn schedule(&mut self, out: &mut Effects<P>) {
+        for &(id, at) in self.setup.initiators {
+            let Some(position) = self.setup.members.position(id) else { continue };
+            if at > Time::ZERO {
+                let campaign = Action::Campaign(position as u32);
+                self.later(at, Item::Later(Box::new(campaign)));
+            } else {
+                self.campaign(position as u32, out);
+            }
+        }
         for (entry, (trigger, _)) in self.setup.script.iter().enumerate() {
             match trigger {
                 Trigger::At(at) => {
@@ -42,7 +52,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// A random fault happens, and its end and the next one are drawn.
-    pub(super) fn wreak(&mut self, kind: ChaosKind) {
+    pub(super) fn wreak(&mut self, kind: ChaosKind, out: &mut Effects<P>) {
         let Some(chaos) = &self.setup.chaos else { return };
         let last = self.members.len() as u64 - 1;
         let member = self.random.between(0, last) as u32;
@@ -50,19 +60,19 @@ impl<P: Protocol> World<'_, '_, P> {
         match kind {
             ChaosKind::Crash if alive => {
                 let down_for = self.random.exponential(chaos.down_for);
-                self.perform(&Action::Fault(Fault::Crash { member, forwards: false }));
+                self.inflict(&Fault::Crash { member, forwards: false }, out);
                 let up = Action::Fault(Fault::Restart { member, disk: true });
                 self.later(self.now + Span::from_nanos(down_for), Item::Later(Box::new(up)));
             }
             ChaosKind::Pause if alive => {
                 let span = self.random.exponential(chaos.pause_for);
-                self.perform(&Action::Fault(Fault::Pause { member, span }));
+                self.inflict(&Fault::Pause { member, span }, out);
             }
             ChaosKind::Cut if last > 0 => {
                 let other = (member + 1 + self.random.between(0, last - 1) as u32)
                     % self.members.len() as u32;
                 let cut_for = self.random.exponential(chaos.cut_for);
-                self.perform(&Action::Fault(Fault::Cut { from: member, to: other }));
+                self.inflict(&Fault::Cut { from: member, to: other }, out);
                 let mend = Action::Fault(Fault::Mend { from: member, to: other });
                 self.later(self.now + Span::from_nanos(cut_for), Item::Later(Box::new(mend)));
             }
@@ -90,38 +100,36 @@ impl<P: Protocol> World<'_, '_, P> {
             false
         });
         for entry in due {
-            // A handler may be in the middle of its effects: keep them out of reach of what the action causes.
-            let effects = std::mem::take(&mut self.effects);
+            // Another member may be in the middle of its effects: what the action causes is kept apart from them.
             let action = self.setup.script[entry].1.clone();
-            self.perform(&action);
-            self.effects = effects;
+            self.perform(&action, &mut Effects::new());
         }
     }
 
-    pub(super) fn perform(&mut self, action: &Action) {
+    pub(super) fn perform(&mut self, action: &Action, out: &mut Effects<P>) {
         match action {
-            Action::Campaign(member) => self.campaign(*member),
-            Action::Fault(fault) => self.inflict(fault),
+            Action::Campaign(member) => self.campaign(*member, out),
+            Action::Fault(fault) => self.inflict(fault, out),
         }
     }
 
-    fn campaign(&mut self, member: u32) {
+    fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
         let state = &mut self.members[member as usize];
         if state.status != Status::Up {
             return;
         }
-        state.protocol.handle(&self.setup.config, Event::Campaign, &mut self.effects);
+        state.protocol.handle(self.setup.config, Event::Campaign, out);
         if self.observer.is_some() {
-            let (member, rules) = (self.id(member), self.rules());
+            let (member, rules) = (self.id(member), rules(out));
             self.record(What::Campaign { member, rules });
         }
-        self.act(member, Cause::Itself);
+        self.act(member, Cause::Itself, out);
     }
 
-    fn inflict(&mut self, fault: &Fault) {
+    fn inflict(&mut self, fault: &Fault, out: &mut Effects<P>) {
         match *fault {
             Fault::Crash { member, forwards } => self.crash(member, forwards),
-            Fault::Restart { member, disk } => self.restart(member, disk),
+            Fault::Restart { member, disk } => self.restart(member, disk, out),
             Fault::Pause { member, span } => self.pause(member, span),
             Fault::Clock { member, rate_ppm, jump } => self.set_clock(member, rate_ppm, jump),
             Fault::Cut { from, to } => {
@@ -164,7 +172,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.record(What::Crashed { member: self.id(position), forwards });
     }
 
-    fn restart(&mut self, position: u32, disk: bool) {
+    fn restart(&mut self, position: u32, disk: bool, out: &mut Effects<P>) {
         if self.members[position as usize].is_alive() {
             return;
         }
@@ -179,17 +187,17 @@ impl<P: Protocol> World<'_, '_, P> {
             origin: Origin::Joining,
         };
         let id = self.id(position);
-        let protocol = P::start(id, &self.setup.config, boot, &mut self.effects);
+        let protocol = P::start(id, self.setup.config, boot, out);
         let view = protocol.view();
         let member = &mut self.members[position as usize];
         member.protocol = protocol;
         member.status = Status::Up;
         if self.observer.is_some() {
-            let rules = self.rules();
+            let rules = rules(out);
             self.record(What::Restarted { member: id, disk, rules });
         }
         self.announce(position, view);
-        self.act(position, Cause::Itself);
+        self.act(position, Cause::Itself, out);
     }
 
     fn pause(&mut self, position: u32, span: u64) {

@@ -1,0 +1,630 @@
+//! A member as it runs: an algorithm with what it assumes of the world put beneath it.
+//!
+//! The textbook algorithms assume that channels are reliable and first-in-first-out, that a member which stops is
+//! noticed, and that one which comes back is not mistaken for what it was. A [`Node`] makes that so over a network that
+//! loses, doubles and reorders. It wraps an algorithm and is itself a [`Protocol`], so hosts run either:
+//!
+//! ```text
+//!     algorithm
+//!        │  messages            ▲  messages, PeerDown, PeerUp
+//!     link       every message once and in order         link.rs       optional
+//!     detector   who is up                               detector.rs   optional
+//!     filter     who is who                              here          optional
+//!        ▼  packets             │  packets
+//!     host
+//! ```
+//!
+//! **The incarnation filter.** A member may crash and come back before anybody notices. Then an answer from its former
+//! life counts for the present one, or a question meant for its former life is answered by the present one. So every
+//! packet carries its sender's incarnation and, once the sender has heard of it, the receiver's, and
+//!
+//! - I1: a packet from an older incarnation than the one known is dropped;
+//! - I2: a packet for another incarnation than the present one is dropped;
+//! - I3: a packet from a newer incarnation than the one known means that the older one has crashed: the algorithm is
+//!   told that the peer went down, what the link kept for it is forgotten, and it is up again as soon as the detector
+//!   finds that it hears this member; without a detector, at once.
+//!
+//! An incarnation that is not known yet is neither older nor newer: the first packet teaches it.
+//!
+//! **Who is up** is the detector's verdict. Without one a peer is up until the link gives it up, and again with the
+//! next packet from it. A host may also have a detector of its own and feed `PeerDown` and `PeerUp`, which then count.
+//! Whatever the reason, a peer that goes down loses what the link kept for it, and a peer that is down gets each new
+//! message once, for it may be alive and unheard.
+//!
+//! **Accounts.** The first transmission of a message is of the message's own kind. Retransmissions, acknowledgements
+//! and heartbeats are kinds of their own, so that the counts of the election stay those of the literature.
+//!
+//! **Bounds.** Packets from strangers are dropped. What is kept grows with the number of members and the link's queue,
+//! with nothing that a peer can send.
+
+mod packet;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::detector::{self, Detector, DetectorConfig};
+use crate::link::{self, Link, LinkConfig};
+use crate::members::{Incarnation, Members, NodeId, PeerSet};
+use crate::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, View};
+
+pub use packet::{Body, Packet};
+
+/// The configuration of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeConfig<C> {
+    /// That of its algorithm.
+    pub inner: C,
+    /// Who takes part; the same as in `inner`.
+    pub members: Members,
+    /// Whether incarnations are told apart. A link cannot do without, and tells them apart in any case.
+    pub filter: bool,
+    /// The link, unless messages are to meet the bare network.
+    pub link: Option<LinkConfig>,
+    /// The failure detector, unless the host has one.
+    pub detector: Option<DetectorConfig>,
+}
+
+impl<C> NodeConfig<C> {
+    /// Whether packets of other incarnations are dropped.
+    pub fn filters(&self) -> bool {
+        self.filter || self.link.is_some()
+    }
+}
+
+/// A member: an algorithm, its links, its failure detector.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Node<P: Protocol> {
+    inner: P,
+    incarnation: Incarnation,
+    /// Its peers' incarnations, as far as it has heard of them.
+    incarnations: BTreeMap<NodeId, Incarnation>,
+    links: BTreeMap<NodeId, Link<P::Message>>,
+    detector: Option<Detector>,
+    /// Without a detector: who has been given up and not been heard since.
+    down: PeerSet,
+}
+
+/// What a node waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer<T> {
+    /// What its algorithm waits for.
+    Inner(T),
+    /// This peer's acknowledgement.
+    Resend(NodeId),
+    /// What its detector waits for.
+    Detector(detector::Timer),
+}
+
+/// One event's work: what goes out, and what the algorithm is still to be told.
+struct Turn<'a, P: Protocol> {
+    config: &'a NodeConfig<P::Config>,
+    out: &'a mut Effects<Node<P>>,
+    inbox: VecDeque<Event<P::Message, P::Timer>>,
+}
+
+impl<P: Protocol> Protocol for Node<P> {
+    type Config = NodeConfig<P::Config>;
+    type Message = Packet<P::Message>;
+    type Timer = Timer<P::Timer>;
+    type Durable = P::Durable;
+
+    fn start(
+        id: NodeId,
+        config: &Self::Config,
+        boot: Boot<P::Durable>,
+        out: &mut Effects<Self>,
+    ) -> Self {
+        let Boot { incarnation, origin, .. } = boot;
+        assert!(
+            !config.filters() || incarnation > Incarnation::default(),
+            "the host raises the incarnation before every start"
+        );
+        let mut watch = Vec::new();
+        let detector = config
+            .detector
+            .as_ref()
+            .map(|settings| Detector::start(settings, id, &config.members, origin, &mut watch));
+        let mut effects = Effects::new();
+        let mut node = Self {
+            inner: P::start(id, &config.inner, boot, &mut effects),
+            incarnation,
+            incarnations: BTreeMap::new(),
+            links: BTreeMap::new(),
+            detector,
+            down: PeerSet::new(),
+        };
+        let mut turn = Turn { config, out, inbox: VecDeque::new() };
+        node.obey_detector(watch, &mut turn);
+        node.carry_out(effects, &mut turn);
+        node.empty_inbox(&mut turn);
+        node
+    }
+
+    fn handle(
+        &mut self,
+        config: &Self::Config,
+        event: Event<Self::Message, Self::Timer>,
+        out: &mut Effects<Self>,
+    ) {
+        let mut turn = Turn { config, out, inbox: VecDeque::new() };
+        match event {
+            Event::Message { from, message } => self.on_packet(from, message, &mut turn),
+            Event::Timer(Timer::Inner(timer)) => turn.inbox.push_back(Event::Timer(timer)),
+            Event::Timer(Timer::Resend(peer)) => {
+                self.with_link(peer, &mut turn, Link::on_timer);
+            }
+            Event::Timer(Timer::Detector(timer)) => self.on_detector_timer(timer, &mut turn),
+            Event::PeerDown(peer) => self.on_host_down(peer, &mut turn),
+            Event::PeerUp(peer) => self.on_host_up(peer, &mut turn),
+            Event::Campaign => turn.inbox.push_back(Event::Campaign),
+        }
+        self.empty_inbox(&mut turn);
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    fn is_upkeep(timer: Self::Timer) -> bool {
+        match timer {
+            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Resend(_) => false,
+            Timer::Detector(_) => true,
+        }
+    }
+}
+
+impl<P: Protocol> Node<P> {
+    /// The algorithm's own state.
+    pub fn inner(&self) -> &P {
+        &self.inner
+    }
+
+    /// Tells the algorithm what there is to tell. That may make it send, and sending may give a peer up, which it is
+    /// told in turn; but nothing is kept for a peer that is down, so each peer is given up only once.
+    fn empty_inbox(&mut self, turn: &mut Turn<'_, P>) {
+        while let Some(event) = turn.inbox.pop_front() {
+            let mut effects = Effects::new();
+            self.inner.handle(&turn.config.inner, event, &mut effects);
+            self.carry_out(effects, turn);
+        }
+    }
+
+    /// Passes on what the algorithm wants done.
+    fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
+        turn.out.take_notes(&effects);
+        for effect in effects.drain() {
+            match effect {
+                Effect::Persist(durable) => turn.out.persist(durable),
+                Effect::Send { to, message } => self.send(to, message, turn),
+                Effect::SetTimer { timer, after } => {
+                    turn.out.set_timer(Timer::Inner(timer), after);
+                }
+                Effect::CancelTimer(timer) => turn.out.cancel_timer(Timer::Inner(timer)),
+                Effect::Announce(view) => turn.out.announce(view),
+                Effect::Inform(notice) => turn.out.inform(notice),
+            }
+        }
+    }
+
+    fn send(&mut self, to: NodeId, message: P::Message, turn: &mut Turn<'_, P>) {
+        if turn.config.link.is_none() {
+            return self.post(to, Body::Plain(message), turn);
+        }
+        let down = self.is_down(to);
+        self.links.entry(to).or_default();
+        self.with_link(to, turn, |link, config, out| match down {
+            true => link.send_once(message, out),
+            false => link.send(config, message, out),
+        });
+    }
+
+    /// Puts `body` into its envelope and sends it.
+    fn post(&self, to: NodeId, body: Body<P::Message>, turn: &mut Turn<'_, P>) {
+        let (mine, theirs) = match turn.config.filters() {
+            true => (self.incarnation, self.incarnations.get(&to).copied().unwrap_or_default()),
+            false => Default::default(),
+        };
+        turn.out.send(to, Packet { from: mine, to: theirs, body });
+    }
+
+    fn on_packet(&mut self, from: NodeId, packet: Packet<P::Message>, turn: &mut Turn<'_, P>) {
+        if !turn.config.members.contains(from) || !self.admits(from, &packet, turn) {
+            return;
+        }
+        let word = match packet.body {
+            Body::Heartbeat { hears } => Some(hears),
+            _ => None,
+        };
+        self.on_sign_of_life(from, word, turn);
+        match packet.body {
+            Body::Plain(message) => {
+                if turn.config.link.is_none() {
+                    turn.inbox.push_back(Event::Message { from, message });
+                }
+            }
+            Body::First(numbered) | Body::Again(numbered) => {
+                if turn.config.link.is_some() {
+                    self.links.entry(from).or_default();
+                }
+                self.with_link(from, turn, |link, config, out| {
+                    link.on_message(config, numbered, out);
+                });
+            }
+            Body::Ack { below } => self.with_link(from, turn, |link, config, out| {
+                link.on_acknowledgement(config, below, out);
+            }),
+            Body::Heartbeat { .. } => {}
+        }
+    }
+
+    /// The incarnation filter: whether both ends are who they are meant to be. Learns of newer incarnations.
+    fn admits(
+        &mut self,
+        from: NodeId,
+        packet: &Packet<P::Message>,
+        turn: &mut Turn<'_, P>,
+    ) -> bool {
+        if !turn.config.filters() {
+            return true;
+        }
+        let unknown = Incarnation::default();
+        let known = self.incarnations.get(&from).copied().unwrap_or_default();
+        let for_another = packet.to != unknown && packet.to != self.incarnation;
+        if for_another || packet.from < known {
+            return false;
+        }
+        if packet.from > known {
+            self.incarnations.insert(from, packet.from);
+            if known != unknown {
+                self.on_restart(from, turn);
+            }
+        }
+        true
+    }
+
+    /// I3: the peer crashed, and runs again.
+    fn on_restart(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
+        self.give_up(peer, turn);
+        self.with_link(peer, turn, |link, _, out| link.on_restart(out));
+    }
+
+    /// Whether `peer` has been reported down and not up since.
+    fn is_down(&self, peer: NodeId) -> bool {
+        match &self.detector {
+            Some(detector) => detector.is_down(peer),
+            None => self.down.contains(peer),
+        }
+    }
+
+    /// `peer` has been heard. `word`: what it says of hearing this node, if it was a heartbeat.
+    fn on_sign_of_life(&mut self, peer: NodeId, word: Option<bool>, turn: &mut Turn<'_, P>) {
+        let mut actions = Vec::new();
+        if let (Some(detector), Some(config)) = (&mut self.detector, &turn.config.detector) {
+            detector.on_sign_of_life(config, peer, word, &mut actions);
+        } else if turn.config.filters() && self.down.remove(peer) {
+            actions.push(detector::Action::Up(peer));
+        }
+        self.obey_detector(actions, turn);
+    }
+
+    /// The link has had enough of `peer`, or it crashed.
+    fn give_up(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
+        let mut actions = Vec::new();
+        if let Some(detector) = &mut self.detector {
+            detector.give_up(peer, &mut actions);
+        } else if self.down.insert(peer) {
+            actions.push(detector::Action::Down(peer));
+        }
+        self.obey_detector(actions, turn);
+    }
+
+    /// The host has a detector of its own, and it gives `peer` up.
+    fn on_host_down(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
+        if self.detector.is_some() {
+            return self.give_up(peer, turn);
+        }
+        self.down.insert(peer);
+        self.with_link(peer, turn, |link, _, out| link.give_up(out));
+        turn.inbox.push_back(Event::PeerDown(peer));
+    }
+
+    /// The host has a detector of its own, and it hears `peer` again.
+    fn on_host_up(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
+        if self.detector.is_some() {
+            return self.on_sign_of_life(peer, None, turn);
+        }
+        self.down.remove(peer);
+        turn.inbox.push_back(Event::PeerUp(peer));
+    }
+
+    fn on_detector_timer(&mut self, timer: detector::Timer, turn: &mut Turn<'_, P>) {
+        if let (Some(detector), Some(config)) = (&mut self.detector, &turn.config.detector) {
+            let mut actions = Vec::new();
+            detector.on_timer(config, timer, &mut actions);
+            self.obey_detector(actions, turn);
+        }
+    }
+
+    fn obey_detector(&mut self, actions: Vec<detector::Action>, turn: &mut Turn<'_, P>) {
+        for action in actions {
+            match action {
+                detector::Action::Heartbeat { to, hears } => {
+                    self.post(to, Body::Heartbeat { hears }, turn);
+                }
+                detector::Action::SetTimer { timer, after } => {
+                    turn.out.set_timer(Timer::Detector(timer), after);
+                }
+                detector::Action::CancelTimer(timer) => {
+                    turn.out.cancel_timer(Timer::Detector(timer));
+                }
+                detector::Action::Down(peer) => {
+                    self.with_link(peer, turn, |link, _, out| link.give_up(out));
+                    turn.out.inform(Notice::Down(peer));
+                    turn.inbox.push_back(Event::PeerDown(peer));
+                }
+                detector::Action::Up(peer) => {
+                    turn.out.inform(Notice::Up(peer));
+                    turn.inbox.push_back(Event::PeerUp(peer));
+                }
+            }
+        }
+    }
+
+    /// Lets the link with `peer`, if there is one, do something, and does what it wants done.
+    fn with_link(
+        &mut self,
+        peer: NodeId,
+        turn: &mut Turn<'_, P>,
+        act: impl FnOnce(&mut Link<P::Message>, &LinkConfig, &mut Vec<link::Action<P::Message>>),
+    ) {
+        let (Some(config), Some(link)) = (&turn.config.link, self.links.get_mut(&peer)) else {
+            return;
+        };
+        let mut actions = Vec::new();
+        act(link, config, &mut actions);
+        for action in actions {
+            match action {
+                link::Action::Transmit(numbered) => self.post(peer, Body::First(numbered), turn),
+                link::Action::Retransmit(numbered) => self.post(peer, Body::Again(numbered), turn),
+                link::Action::Acknowledge(below) => self.post(peer, Body::Ack { below }, turn),
+                link::Action::Deliver(message) => {
+                    turn.inbox.push_back(Event::Message { from: peer, message });
+                }
+                link::Action::SetTimer(after) => turn.out.set_timer(Timer::Resend(peer), after),
+                link::Action::CancelTimer => turn.out.cancel_timer(Timer::Resend(peer)),
+                link::Action::GiveUp => self.give_up(peer, turn),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::algorithm::allegiance::UpkeepTimer;
+    use crate::algorithm::bully::{self, Bully, Message};
+    use crate::config::{Config, Mode, Timing};
+    use crate::link::Numbered;
+    use crate::members::Epoch;
+    use crate::protocol::{Class, EffectOf, Message as _, Origin};
+    use crate::time::Span;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const ME: NodeId = NodeId(1);
+    const PEER: NodeId = NodeId(2);
+    const ELECTION: Message = Message::Election { epoch: Epoch(0) };
+    const OK: Message = Message::Ok { epoch: Epoch(0) };
+
+    type Packets = Vec<(NodeId, Packet<Message>)>;
+
+    fn config() -> NodeConfig<Config> {
+        let members = Members::range(1, 3).unwrap();
+        let timing = Timing::for_transmission(Span::from_millis(1));
+        NodeConfig {
+            inner: Config::new(members.clone(), timing, Mode::Textbook),
+            members,
+            filter: true,
+            link: None,
+            detector: None,
+        }
+    }
+
+    fn linked(queue: u16) -> NodeConfig<Config> {
+        let link = LinkConfig { queue, ..LinkConfig::for_round_trip(Span::from_millis(2)) };
+        NodeConfig { link: Some(link), ..config() }
+    }
+
+    /// A member of the second incarnation.
+    fn start(config: &NodeConfig<Config>, id: NodeId) -> Node<Bully> {
+        let origin = Origin::Founding { leader: Some(NodeId(3)) };
+        let boot = Boot { incarnation: Incarnation(2), durable: None, origin };
+        Node::start(id, config, boot, &mut Effects::new())
+    }
+
+    fn handle(
+        node: &mut Node<Bully>,
+        config: &NodeConfig<Config>,
+        event: Event<Packet<Message>, Timer<<Bully as Protocol>::Timer>>,
+    ) -> Vec<EffectOf<Node<Bully>>> {
+        let mut out = Effects::new();
+        node.handle(config, event, &mut out);
+        out.drain().collect()
+    }
+
+    fn receive(
+        node: &mut Node<Bully>,
+        config: &NodeConfig<Config>,
+        (from, to): (u32, u32),
+        body: Body<Message>,
+    ) -> Vec<EffectOf<Node<Bully>>> {
+        let message = Packet { from: Incarnation(from), to: Incarnation(to), body };
+        handle(node, config, Event::Message { from: PEER, message })
+    }
+
+    fn packets(effects: &[EffectOf<Node<Bully>>]) -> Packets {
+        let sent = effects.iter().filter_map(|effect| match effect {
+            Effect::Send { to, message } => Some((*to, message.clone())),
+            _ => None,
+        });
+        sent.collect()
+    }
+
+    fn notices(effects: &[EffectOf<Node<Bully>>]) -> Vec<Notice> {
+        let notices = effects.iter().filter_map(|effect| match effect {
+            Effect::Inform(notice) => Some(*notice),
+            _ => None,
+        });
+        notices.collect()
+    }
+
+    #[test]
+    fn a_packet_carries_the_incarnations_of_both_ends() {
+        let config = config();
+        let mut node = start(&config, ME);
+        receive(&mut node, &config, (7, 0), Body::Plain(OK));
+        let sent = packets(&handle(&mut node, &config, Event::Campaign));
+        let mine = Incarnation(2);
+        let packet = |to| Packet { from: mine, to: Incarnation(to), body: Body::Plain(ELECTION) };
+        assert_eq!(sent, [(PEER, packet(7)), (NodeId(3), packet(0))]);
+    }
+
+    /// 2 answers, crashes and comes back, and then its old answer arrives. If that counted, 1 would wait for an
+    /// announcement that nobody owes it.
+    #[test]
+    fn an_answer_of_a_former_incarnation_does_not_count() {
+        for (filter, waits_in_vain) in [(true, false), (false, true)] {
+            let config = NodeConfig { filter, ..config() };
+            let mut node = start(&config, ME);
+            handle(&mut node, &config, Event::Campaign);
+            receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+            let late = receive(&mut node, &config, (4, 2), Body::Plain(OK));
+            assert_eq!(!late.is_empty(), waits_in_vain);
+        }
+    }
+
+    #[test]
+    fn a_question_to_a_former_incarnation_is_not_answered() {
+        let config = config();
+        let mut node = start(&config, NodeId(3));
+        assert_eq!(receive(&mut node, &config, (4, 1), Body::Plain(ELECTION)), []);
+        assert_eq!(receive(&mut node, &config, (4, 2), Body::Plain(ELECTION)).len(), 1);
+    }
+
+    #[test]
+    fn a_newer_incarnation_is_a_crash_of_the_older() {
+        let config = config();
+        let mut node = start(&config, ME);
+        assert_eq!(receive(&mut node, &config, (4, 0), Body::Plain(OK)), []);
+        let effects = receive(&mut node, &config, (5, 0), Body::Plain(OK));
+        assert_eq!(notices(&effects), [Notice::Down(PEER), Notice::Up(PEER)]);
+    }
+
+    #[test]
+    fn with_a_detector_a_newer_incarnation_is_up_when_it_hears_me() {
+        let timing = Timing::for_transmission(Span::from_millis(1));
+        let detector = Some(DetectorConfig::for_timing(&timing));
+        let config = NodeConfig { detector, ..config() };
+        let mut node = start(&config, ME);
+        receive(&mut node, &config, (4, 2), Body::Heartbeat { hears: true });
+        let effects = receive(&mut node, &config, (5, 0), Body::Heartbeat { hears: false });
+        assert_eq!(notices(&effects), [Notice::Down(PEER)]);
+        let greeting = Packet {
+            from: Incarnation(2),
+            to: Incarnation(5),
+            body: Body::Heartbeat { hears: true },
+        };
+        assert_eq!(packets(&effects), [(PEER, greeting)]);
+        let effects = receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+        assert_eq!(notices(&effects), [Notice::Up(PEER)]);
+    }
+
+    #[test]
+    fn an_overflowing_queue_is_a_peer_down_until_it_is_heard() {
+        let config = linked(1);
+        let mut leader = start(&config, NodeId(3));
+        let question = |number| Body::First(Numbered { number, base: number, message: ELECTION });
+        assert_eq!(packets(&receive(&mut leader, &config, (4, 2), question(1))).len(), 2);
+        let effects = receive(&mut leader, &config, (4, 2), question(2));
+        assert_eq!(notices(&effects), [Notice::Down(PEER)]);
+        assert!(effects.contains(&Effect::CancelTimer(Timer::Resend(PEER))));
+        let effects = receive(&mut leader, &config, (4, 2), Body::Ack { below: 1 });
+        assert_eq!(notices(&effects), [Notice::Up(PEER)]);
+    }
+
+    #[test]
+    fn a_peer_that_is_down_gets_every_message_once() {
+        let mut config = linked(8);
+        config.inner.mode = Mode::Hardened;
+        let mut leader = start(&config, NodeId(3));
+        handle(&mut leader, &config, Event::PeerDown(PEER));
+        let beat = Timer::Inner(bully::Timer::Upkeep(UpkeepTimer::Heartbeat));
+        let effects = handle(&mut leader, &config, Event::Timer(beat));
+        let told: Vec<NodeId> = packets(&effects).into_iter().map(|(to, _)| to).collect();
+        assert_eq!(told, [ME, PEER]);
+        assert_ne!(handle(&mut leader, &config, Event::Timer(Timer::Resend(ME))), []);
+        assert_eq!(handle(&mut leader, &config, Event::Timer(Timer::Resend(PEER))), []);
+    }
+
+    #[test]
+    fn retransmissions_are_not_on_the_account_of_the_election() {
+        let config = linked(8);
+        let mut node = start(&config, ME);
+        let first = packets(&handle(&mut node, &config, Event::Campaign));
+        let again = handle(&mut node, &config, Event::Timer(Timer::Resend(PEER)));
+        let kinds = Packet::<Message>::KINDS;
+        assert_eq!(kinds.len(), Message::KINDS.len() + ADDED_NAMES.len());
+        assert_eq!(kinds[first[0].1.kind()].name, "ELECTION");
+        let resent = &packets(&again)[0].1;
+        assert_eq!(kinds[resent.kind()].name, "RETRANSMIT");
+        assert_eq!(kinds[resent.kind()].class, Class::Link);
+        assert_eq!(resent.to_string(), "RETRANSMIT ELECTION #1");
+        let names: Vec<&str> = kinds[Message::KINDS.len()..].iter().map(|kind| kind.name).collect();
+        assert_eq!(names, ADDED_NAMES);
+    }
+
+    const ADDED_NAMES: [&str; 3] = ["RETRANSMIT", "ACK", "HEARTBEAT"];
+
+    #[test]
+    fn only_a_retransmission_is_work_to_be_waited_for() {
+        type NodeOfBullies = Node<Bully>;
+        assert!(!NodeOfBullies::is_upkeep(Timer::Resend(PEER)));
+        assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Beat)));
+        assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Suspect(PEER))));
+    }
+
+    fn any_body() -> impl Strategy<Value = Body<Message>> {
+        let number = || prop_oneof![0..8_u64, any::<u64>()];
+        let numbered = (number(), number()).prop_map(|(number, base)| Numbered {
+            number,
+            base,
+            message: ELECTION,
+        });
+        prop_oneof![
+            Just(Body::Plain(OK)),
+            numbered.clone().prop_map(Body::First),
+            numbered.prop_map(Body::Again),
+            number().prop_map(|below| Body::Ack { below }),
+            any::<bool>().prop_map(|hears| Body::Heartbeat { hears }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_a_peer_can_send_breaks_a_node_or_makes_it_grow(
+            arrivals in vec((0..6_u32, 0..4_u32, 0..4_u32, any_body()), 0..100)
+        ) {
+            let timing = Timing::for_transmission(Span::from_millis(1));
+            let detector = Some(DetectorConfig::for_timing(&timing));
+            let config = NodeConfig { detector, ..linked(4) };
+            let mut node = start(&config, ME);
+            for (sender, from, to, body) in arrivals {
+                let message = Packet { from: Incarnation(from), to: Incarnation(to), body };
+                handle(&mut node, &config, Event::Message { from: NodeId(sender), message });
+                prop_assert!(node.links.len() <= 3 && node.incarnations.len() <= 3);
+            }
+        }
+    }
+}

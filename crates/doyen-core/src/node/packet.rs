@@ -1,0 +1,111 @@
+//! What nodes send each other: an algorithm's message in an envelope, an acknowledgement or a heartbeat.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::link::Numbered;
+use crate::members::Incarnation;
+use crate::protocol::{Kind, Message, varint_len};
+
+/// What one node sends another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Packet<M> {
+    /// The sender's incarnation; zero where incarnations are not told apart.
+    pub from: Incarnation,
+    /// The receiver's incarnation, as far as the sender knows it; zero if it does not.
+    pub to: Incarnation,
+    /// What it carries.
+    pub body: Body<M>,
+}
+
+/// What a packet carries.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Body<M> {
+    /// A message where there is no link.
+    Plain(M),
+    /// A message on a link, for the first time.
+    First(Numbered<M>),
+    /// A message on a link that has been sent before.
+    Again(Numbered<M>),
+    /// "Every message below this number has come."
+    Ack {
+        /// The number that is due next.
+        below: u64,
+    },
+    /// "I live."
+    Heartbeat {
+        /// "And I hear you."
+        hears: bool,
+    },
+}
+
+/// The kinds that a node adds to those of its algorithm. A retransmission goes on the link's account, not on that of
+/// the election, whose messages are counted once.
+const ADDED: [Kind; 3] = [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
+
+/// Room for an algorithm's kinds and the added ones: the length of an array cannot depend on a type parameter.
+const ROOM: usize = 32;
+
+/// `kinds` and then the added ones; only that many are meant.
+const fn extended(kinds: &[Kind]) -> [Kind; ROOM] {
+    assert!(
+        kinds.len() + ADDED.len() <= ROOM,
+        "an algorithm has more kinds than there is room for"
+    );
+    let mut all = [ADDED[0]; ROOM];
+    let mut i = 0;
+    while i < kinds.len() {
+        all[i] = kinds[i];
+        i += 1;
+    }
+    let mut added = 0;
+    while added < ADDED.len() {
+        all[i + added] = ADDED[added];
+        added += 1;
+    }
+    all
+}
+
+impl<M: Message> Message for Packet<M> {
+    const KINDS: &'static [Kind] = {
+        let all: &'static [Kind; ROOM] = &const { extended(M::KINDS) };
+        all.split_at(M::KINDS.len() + ADDED.len()).0
+    };
+
+    fn kind(&self) -> usize {
+        match &self.body {
+            Body::Plain(message) => message.kind(),
+            Body::First(numbered) => numbered.message.kind(),
+            Body::Again(_) => M::KINDS.len(),
+            Body::Ack { .. } => M::KINDS.len() + 1,
+            Body::Heartbeat { .. } => M::KINDS.len() + 2,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let envelope = varint_len(u64::from(self.from.0)) + varint_len(u64::from(self.to.0));
+        let tag = 1;
+        let body = match &self.body {
+            Body::Plain(message) => message.encoded_len(),
+            Body::First(numbered) | Body::Again(numbered) => numbered.encoded_len(),
+            Body::Ack { below } => varint_len(*below),
+            Body::Heartbeat { .. } => 1,
+        };
+        envelope + tag + body
+    }
+}
+
+impl<M: fmt::Display> fmt::Display for Packet<M> {
+    /// A message is written as its algorithm writes it, with its number after it where it has one.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.body {
+            Body::Plain(message) => message.fmt(f),
+            Body::First(numbered) => numbered.fmt(f),
+            Body::Again(numbered) => write!(f, "RETRANSMIT {numbered}"),
+            Body::Ack { below } => write!(f, "ACK below={below}"),
+            Body::Heartbeat { hears: true } => f.write_str("HEARTBEAT"),
+            Body::Heartbeat { hears: false } => f.write_str("HEARTBEAT unheard"),
+        }
+    }
+}
