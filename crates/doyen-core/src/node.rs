@@ -167,7 +167,8 @@ impl<P: Protocol> Protocol for Node<P> {
     fn is_upkeep(timer: Self::Timer) -> bool {
         match timer {
             Timer::Inner(timer) => P::is_upkeep(timer),
-            Timer::Resend(_) => false,
+            // Even heartbeats of a leader are retransmitted, so this too goes on for ever.
+            Timer::Resend(_) => true,
             Timer::Detector(_) => true,
         }
     }
@@ -588,9 +589,10 @@ mod tests {
     const ADDED_NAMES: [&str; 3] = ["RETRANSMIT", "ACK", "HEARTBEAT"];
 
     #[test]
-    fn only_a_retransmission_is_work_to_be_waited_for() {
+    fn only_the_algorithm_has_timers_worth_waiting_for() {
         type NodeOfBullies = Node<Bully>;
-        assert!(!NodeOfBullies::is_upkeep(Timer::Resend(PEER)));
+        assert!(!NodeOfBullies::is_upkeep(Timer::Inner(bully::Timer::Reply)));
+        assert!(NodeOfBullies::is_upkeep(Timer::Resend(PEER)));
         assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Beat)));
         assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Suspect(PEER))));
     }

@@ -84,6 +84,8 @@ pub enum What {
         member: NodeId,
         /// Which.
         timer: String,
+        /// Whether it belongs to upkeep that goes on for ever, such as a heartbeat.
+        upkeep: bool,
         /// When it is due.
         due: Time,
     },
@@ -93,6 +95,8 @@ pub enum What {
         member: NodeId,
         /// Which.
         timer: String,
+        /// Whether it belongs to upkeep that goes on for ever, such as a heartbeat.
+        upkeep: bool,
         /// The rules that fired with it.
         rules: Vec<String>,
     },

@@ -3,7 +3,12 @@
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
-use doyen_core::config::Config;
+use doyen_core::algorithm::ring_list::RingList;
+use doyen_core::algorithm::ring_resilient::RingResilient;
+use doyen_core::config::{Config, Timing};
+use doyen_core::detector::DetectorConfig;
+use doyen_core::link::LinkConfig;
+use doyen_core::node::{Node, NodeConfig, Packet};
 use doyen_core::protocol::{Kind, Message, Protocol};
 use doyen_core::time::Span;
 
@@ -12,12 +17,17 @@ use crate::record::Observer;
 use crate::scenario::Case;
 use crate::world::{Setup, World};
 
+/// How many heartbeats in a row a detector forgives on a network that loses messages.
+const LOST_HEARTBEATS: u32 = 3;
+
 /// Calls a function that is generic over the protocol with the one that `algorithm` names.
 macro_rules! dispatch {
     ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {
         match $algorithm {
             Algorithm::Bully => $function::<Bully>($($argument),*),
             Algorithm::ModifiedBully => $function::<ModifiedBully>($($argument),*),
+            Algorithm::RingList => $function::<RingList>($($argument),*),
+            Algorithm::RingResilient => $function::<RingResilient>($($argument),*),
             other => unreachable!("{other} has no state machine here"),
         }
     };
@@ -41,19 +51,49 @@ fn run_as<P: Protocol<Config = Config>>(
     case: &Case,
     observer: Option<&mut dyn Observer>,
 ) -> Outcome {
-    let setup = setup(case, &case.config);
+    if case.is_layered() {
+        let config = node_config(case);
+        let setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
+        return World::<Node<P>>::new(&setup, observer).run();
+    }
+    let setup = setup(case, &case.config, P::Message::KINDS.len());
     World::<P>::new(&setup, observer).run()
 }
 
-fn setup<'c, C>(case: &'c Case, config: &'c C) -> Setup<'c, C> {
+/// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
+/// the one that the algorithm knows if messages are retransmitted.
+fn node_config(case: &Case) -> NodeConfig<Config> {
+    let bare = Timing { transmission: case.bare_bound, ..case.config.timing };
+    NodeConfig {
+        inner: case.config.clone(),
+        members: case.members().clone(),
+        filter: case.config.hardened(),
+        link: case.reliable.then(|| LinkConfig::for_round_trip(bare.reply())),
+        detector: case.detector.map(|heartbeat| DetectorConfig {
+            heartbeat,
+            losses: if case.network.loss > 0.0 { LOST_HEARTBEATS } else { 0 },
+            ..DetectorConfig::for_timing(&bare)
+        }),
+    }
+}
+
+fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
     let timing = &case.config.timing;
+    // What the layers beneath the algorithm say comes last, unless everything keeps the order in which it was sent.
+    let mut ranks = case.ranks.clone();
+    ranks.resize(kinds, case.ranks.iter().copied().max().unwrap_or(0));
+    let patience = case.detector.map_or(Span::ZERO, |_| {
+        node_config(case).detector.map_or(Span::ZERO, |detector| detector.patience() * 2)
+    });
+    // The link waits 2D + p, then twice that, and so on; what has not arrived after the fifth time is given up on.
+    let retransmissions = if case.reliable { timing.reply() * 31 } else { Span::ZERO };
     Setup {
         members,
         config,
         network: case.network.clone(),
-        ranks: case.ranks.clone(),
+        ranks,
         dead: case.dead.iter().map(|&id| position(id)).collect(),
         dead_known: !case.contact_dead,
         leader: case.leader,
@@ -63,6 +103,6 @@ fn setup<'c, C>(case: &'c Case, config: &'c C) -> Setup<'c, C> {
         seed: case.seed,
         until: case.until,
         message_limit: case.message_limit,
-        settle: timing.heartbeat * 3 + timing.reply() * 2 + case.detector.unwrap_or(Span::ZERO) * 3,
+        settle: timing.heartbeat * 3 + timing.reply() * 2 + patience + retransmissions,
     }
 }

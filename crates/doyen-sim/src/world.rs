@@ -6,8 +6,8 @@
 //! at a time-out is in time.
 //!
 //! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of upkeep, and the
-//! script is done. If upkeep goes on (heartbeats), the run goes on for `settle` longer, since a heartbeat may still
-//! set something going. Time and message limits end runs that are never quiet.
+//! script is done. If upkeep goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
+//! still set something going. Time and message limits end runs that are never quiet.
 //!
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
@@ -326,8 +326,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 member.depth = member.depth.max(depth);
                 self.books.received(self.now, depth);
             }
-            Class::Link => self.work -= 1,
-            Class::Detector => self.upkeep -= 1,
+            Class::Link | Class::Detector => self.upkeep -= 1,
         }
         self.books.witness(self.now, to, kind as u32);
         member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
@@ -345,8 +344,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A message is no longer under way.
     fn landed(&mut self, class: Class) {
         match class {
-            Class::Election | Class::Link => self.work -= 1,
-            Class::Detector => self.upkeep -= 1,
+            Class::Election => self.work -= 1,
+            Class::Link | Class::Detector => self.upkeep -= 1,
         }
     }
 
@@ -453,8 +452,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline]
     fn launch(&mut self, at: Time, kind: usize, item: Item<P::Message, P::Timer>) {
         match P::Message::KINDS[kind].class {
-            Class::Election | Class::Link => self.work += 1,
-            Class::Detector => self.upkeep += 1,
+            Class::Election => self.work += 1,
+            Class::Link | Class::Detector => self.upkeep += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], item);
     }
@@ -465,8 +464,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let due = self.now + Span::from_nanos(self.by_clock(member, wait));
         self.arm_at(member, timer, due);
         if self.observer.is_some() {
-            let (member, timer) = (self.id(member), format!("{timer:?}"));
-            self.record(What::Armed { member, timer, due });
+            let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
+            self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
         }
     }
 
@@ -520,8 +519,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let state = &mut self.members[member as usize].protocol;
         state.handle(self.setup.config, Event::Timer(timer), out);
         if self.observer.is_some() {
-            let (member, timer, rules) = (self.id(member), format!("{timer:?}"), rules(out));
-            self.record(What::Fired { member, timer, rules });
+            let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
+            self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
         }
         self.act(member, Cause::Itself, out);
     }

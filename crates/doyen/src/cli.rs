@@ -5,6 +5,7 @@
 
 mod algorithms;
 mod compare;
+mod memory;
 mod output;
 mod progress;
 mod sim;

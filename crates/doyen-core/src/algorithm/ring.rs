@@ -8,21 +8,22 @@
 //! - Members that the failure detector gave up are not tried. Nothing else is remembered about the dead: the next token
 //!   tries them again, which is why f dead members cost 2f fruitless probes in a list ring's two circuits. A memory of
 //!   its own would keep out a member that was slow once, for the ring hears nothing of it afterwards.
-//! - When the search comes round to the searcher, nobody else is alive and the token is its own again: [`Hops::pass`]
-//!   and [`Hops::on_timer`] return it, and no message is sent. So a single member elects itself.
+//! - When the search comes round to the searcher, nobody else is alive and it has the token back, without a message. So
+//!   a single member elects itself.
 //! - A hop is named by the lowest number that none of the sender's other hops bears, so that numbers, timers and states
-//!   stay few. A HOP-ACK that is later than `T_hop` can therefore be taken for that of a later hop to the same member. If
-//!   that member has died meanwhile the token is lost, as any token can be: rounds are for that.
+//!   stay few. A HOP-ACK later than `T_hop` can therefore be taken for that of a later hop to the same member. If that
+//!   member has died meanwhile the token is lost, as any token can be: rounds are for that.
 //! - A HOP-ACK that is late or lost makes two copies of a token, one for each of two successors. Textbook rings live in
 //!   a world where that cannot happen. Hardened rings must pass on only one of them.
 //! - The two circuits of every live member are at most 2N tokens; a member waits for no more hops than that and gives
 //!   up the oldest.
 //!
 //! **Rounds.** A token whose initiator has died meets nobody who takes it off the ring (F15, F16), and one that is lost
-//! is missed by nobody (F14). So a token carries its [`Round`] and its hops. It is dropped after [`hop_limit`] hops, or
-//! by a member that has seen a later round. And a member that has passed it on starts a round of its own when
-//! [`re_initiation`] has gone by without an end: 004's "have the initiator's successor wait a while, then reinitiate a
-//! new election. Do the same for this successor's successor, and so on".
+//! is missed by nobody (F14). So a token carries its [`Round`] and its hops. It is dropped after 2N hops, or by a member
+//! that has seen a later round. And a member that has passed it on begins a round of its own when
+//! `T_re(k) = 2N(D+p) + N·T_hop + k·N(D+p)` has gone by without an end, k being its distance from the initiator: 004's
+//! "have the initiator's successor wait a while, then reinitiate a new election. Do the same for this successor's
+//! successor, and so on".
 
 use std::fmt;
 
@@ -52,7 +53,7 @@ pub enum Hop<T> {
 }
 
 /// What tells apart the hops whose HOP-ACK a member waits for; also the tag of the timer that ends the wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct HopNumber(pub u32);
 
@@ -77,6 +78,13 @@ impl<T> Hop<T> {
 impl HopNumber {
     fn encoded_len(self) -> usize {
         varint_len(u64::from(self.0))
+    }
+}
+
+impl fmt::Debug for HopNumber {
+    /// The bare number: the timer of a hop reads `Hop(2)` in a trace.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 
@@ -244,9 +252,9 @@ pub(crate) fn hop_limit(config: &Config) -> u32 {
     u32::try_from(2 * config.members.len()).unwrap_or(u32::MAX)
 }
 
-/// `T_re(k) = 2N(D+p) + N·T_hop + k·N(D+p)`: how long `member` waits for the end of a round before it begins one of
-/// its own. Two circuits among the living and the fruitless hops to the dead take no longer than the first two terms. The
-/// third lets the members come one after the other, the initiator (k = 0) first, then its successor (k = 1), …
+/// `T_re`: how long `member` waits for the end of `round` before it begins one of its own. Two circuits among the living
+/// and the fruitless hops to the dead take no longer than the first two terms. The third lets the members come one
+/// after the other, the initiator (k = 0) first, then its successor (k = 1), …
 pub(crate) fn re_initiation(config: &Config, round: Round, member: NodeId) -> Span {
     let n = config.members.len() as u64;
     let k = config.members.ring_distance(round.initiator, member) as u64;

@@ -50,6 +50,8 @@ pub struct Case {
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
     pub ranks: Vec<u8>,
+    /// The bound on the delay of a single transmission. The members' `D` is longer if messages are retransmitted.
+    pub bare_bound: Span,
     /// The failure detector's period, if it is on.
     pub detector: Option<Span>,
     /// Whether messages go over the reliable link.
@@ -111,6 +113,12 @@ impl Case {
         self.config.mode
     }
 
+    /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
+    /// filter that tells incarnations apart.
+    pub fn is_layered(&self) -> bool {
+        self.reliable || self.detector.is_some() || self.config.hardened()
+    }
+
     /// The members alive at the beginning, lowest key first.
     pub fn live_by_rank(&self) -> Vec<NodeId> {
         let by_rank = (0..self.members().len()).map(|rank| self.members().by_rank(rank));
@@ -153,7 +161,8 @@ impl Scenario {
         let dead = self.resolve_dead(&members, convention, leader)?;
         let kinds = run::kinds(algorithm);
         let network = self.resolve_network(algorithm, &members, kinds)?;
-        let timing = self.resolve_timing(&network)?;
+        let bare_bound = Span::from_nanos(network.delay.bound());
+        let timing = self.resolve_timing(&network, bare_bound)?;
         let announce = match self.announce.as_deref() {
             None | Some("lower") => Announce::Lower,
             Some("all") => Announce::All,
@@ -190,6 +199,7 @@ impl Scenario {
             initiators,
             network,
             ranks,
+            bare_bound,
             detector,
             reliable: self.reliable,
             faults,
@@ -372,10 +382,14 @@ impl Scenario {
         })
     }
 
-    fn resolve_timing(&self, network: &NetworkModel) -> Result<Timing> {
+    fn resolve_timing(&self, network: &NetworkModel, bare_bound: Span) -> Result<Timing> {
         let bound = match span(self.bound.as_ref(), "bound")? {
             Some(bound) => bound,
-            None => Span::from_nanos(network.delay.bound()),
+            // Time for two retransmissions, after 2D + p and twice that.
+            None if self.reliable && network.loss > 0.0 => {
+                bare_bound * 7 + Span::from_nanos(network.processing) * 3
+            }
+            None => bare_bound,
         };
         let mut timing = Timing::for_transmission(bound);
         timing.processing = Span::from_nanos(network.processing);

@@ -13,6 +13,11 @@ impl<P: Protocol> World<'_, '_, P> {
     /// Puts the script and the first random faults into the queue. Who notices at once does so now: a million events
     /// need not be queued for that.
     pub(super) fn schedule(&mut self, out: &mut Effects<P>) {
+        let script = self.setup.script.iter().enumerate();
+        let counts = |(_, (trigger, _)): &(usize, &(Trigger, Action))| {
+            matches!(trigger, Trigger::Count { .. })
+        };
+        self.watches.extend(script.clone().filter(counts).map(|(entry, _)| (entry, 0)));
         for &(id, at) in self.setup.initiators {
             let Some(position) = self.setup.members.position(id) else { continue };
             if at > Time::ZERO {
@@ -22,13 +27,9 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.campaign(position as u32, out);
             }
         }
-        for (entry, (trigger, _)) in self.setup.script.iter().enumerate() {
-            match trigger {
-                Trigger::At(at) => {
-                    self.work += 1;
-                    self.queue.push(at.0, SCRIPT_RANK, Item::Script(entry));
-                }
-                Trigger::Count { .. } => self.watches.push((entry, 0)),
+        for (entry, (trigger, _)) in script {
+            if let Trigger::At(at) = trigger {
+                self.later(*at, Item::Script(entry));
             }
         }
         for kind in ChaosKind::ALL {
@@ -198,6 +199,12 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.announce(position, view);
         self.act(position, Cause::Itself, out);
+        if self.setup.dead_known && self.setup.dead.contains(&position) {
+            // Who told everybody that it was dead must tell them that it is back.
+            for peer in (0..self.members.len() as u32).filter(|&peer| peer != position) {
+                self.tell(peer, Event::PeerUp(id), out);
+            }
+        }
     }
 
     fn pause(&mut self, position: u32, span: u64) {

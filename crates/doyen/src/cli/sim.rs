@@ -12,8 +12,8 @@ use doyen_sim::selfcheck::{self, Verdict};
 use doyen_sim::summary::Summary;
 use doyen_sim::{expect, formula, run};
 
-use super::Answer;
 use super::progress::Spinner;
+use super::{Answer, memory};
 
 /// Simulate one election, message by message
 #[derive(Args, Debug)]
@@ -90,7 +90,7 @@ pub(super) fn read(path: &Path) -> Result<(String, String)> {
 /// Refuses what would not fit into memory before it begins.
 fn check_memory(case: &Case) -> Result<()> {
     let needed = case.memory_estimate();
-    let available = available_memory();
+    let available = memory::available();
     if needed <= available {
         return Ok(());
     }
@@ -102,16 +102,6 @@ fn check_memory(case: &Case) -> Result<()> {
         needed as f64 / 1e9,
         available as f64 / 1e9,
     )
-}
-
-/// The memory that is free, where the system says so; else what any machine has.
-fn available_memory() -> u64 {
-    let parse = |text: String| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-        line.trim().trim_end_matches(" kB").parse::<u64>().ok()
-    };
-    let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(parse);
-    kilobytes.map_or(4_000_000_000, |kilobytes| kilobytes * 1024)
 }
 
 fn check_determinism(case: &Case) -> Result<Answer> {

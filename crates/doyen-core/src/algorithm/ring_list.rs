@@ -1,0 +1,622 @@
+//! The ring with a circulating list (000 "Ring-based Election"; 001's example; Tanenbaum).
+//!
+//! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Everybody adds its
+//! key and passes it on. When the list is back at the initiator it names everybody alive; the initiator picks the best
+//! and sends its name round with COORDINATOR. The dead are passed over, see [`ring`](super::ring).
+//!
+//! | rule | event | what it does |
+//! |---|---|---|
+//! | L1 | start | sends ELECTION with a list of itself |
+//! | L2 | ELECTION of another | adds its key, passes it on |
+//! | L3 | own ELECTION is back | the best of the list has won: sends COORDINATOR |
+//! | L4 | COORDINATOR of another | follows the winner, passes it on |
+//! | L5 | own COORDINATOR is back | follows the winner, takes the token off the ring |
+//!
+//! **Textbook mode** is these five rules and no memory: "multiple elections can be in progress" (000), "ok to have two
+//! elections at once" (001), each with its own list and its own two circuits. A member holds one of its own at a time.
+//! 001's text describes another algorithm than its example, [`ring_active_list`](super::ring_active_list). A member
+//! whose token finds nobody else alive has it back at once, and so wins alone; a token of *another* that finds nobody
+//! else alive is dropped, for it would run in circles inside one member.
+//!
+//! Costs without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member
+//! costs one fruitless probe and `T_hop` in each circuit, unless the failure detector has given it up.
+//!
+//! What goes wrong is there to be seen: a list whose initiator dies grows for ever (F16), and "does no harm" (000) is
+//! false when the winner of one of two elections dies between its two circuits (F17).
+//!
+//! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive
+//! failures: numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine,
+//! [`ListRing`], and differ in textbook mode alone. To the rules L6 to L8 that stand there, and to what
+//! [`allegiance`](super::allegiance) says, hardened mode adds:
+//!
+//! - L2a: a member that leads, or knows its leader to be alive and in office, answers the ELECTION of a member below
+//!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). Otherwise it passes the token
+//!   on, but does not itself wait for the end of an election that it does not need. COORDINATOR's list shows who is in
+//!   office. Nobody vouches for a winner that has not signed it, or the repetition after a winner that died would be
+//!   silenced, nor for a leader that asks for an election itself;
+//! - L3: a winner that is its own initiator takes office before it tells anybody; every other learns that it leads from
+//!   the token, as everybody does. A winner below a member that was passed over is borne, then contested (H4);
+//! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
+//!   on, and the member waits for a better end of the election;
+//! - L7: the wait doubles with every failure, with jitter;
+//! - L8: rounds of the same number are ordered by their initiators, and a member passes on each of a round's circuits
+//!   once. So of several rounds one survives, and so does one of the two copies of a token that a late HOP-ACK makes.
+//!   That also ends every list on which a member finds itself (F16). The initiator of a round whose number is too low
+//!   is told the latest with NACK. A member that vouches adopts the asker's epoch nevertheless: when a leader has died
+//!   and the members notice one after the other, the round of the last to notice must not be too old for the others.
+
+use std::fmt;
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
+use super::ring_resilient::{Lap, Rounds};
+use crate::config::{Config, Timing};
+use crate::members::{Epoch, Key, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+
+/// A member that runs the list ring of 000 and 001.
+pub type RingList = ListRing<Plain>;
+
+/// The textbook of 000 and 001: no rounds, no hop limit, no repetition.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Plain {}
+
+impl Reading for Plain {
+    const RESILIENT: bool = false;
+}
+
+/// Which seed's list ring a member runs in textbook mode.
+pub trait Reading: Clone + Eq + Hash + fmt::Debug {
+    /// Whether its textbook survives failures during the election.
+    const RESILIENT: bool;
+}
+
+/// A member that runs a list ring: [`RingList`] or [`RingResilient`](super::ring_resilient::RingResilient).
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ListRing<R> {
+    allegiance: Allegiance,
+    hops: Hops<Token>,
+    /// Its own token is on the ring; or, with rounds, it waits for the end of one and [`Timer::Round`] is armed.
+    electing: bool,
+    /// What it remembers of the rounds; nothing in the textbook of 000.
+    rounds: Option<Box<Rounds>>,
+    reading: PhantomData<R>,
+}
+
+/// What goes round the ring.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Token {
+    /// Whose election it is, and which.
+    pub round: Round,
+    /// How many hops it has made in this circuit; not counted in the textbook of 000.
+    pub hops: u32,
+    /// What it is for.
+    pub circuit: Circuit,
+}
+
+/// The two circuits of an election.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Circuit {
+    /// "Who is alive?"
+    Election {
+        /// Those it has come by.
+        list: Vec<Key>,
+    },
+    /// "This one has won."
+    Coordinator {
+        /// The winner.
+        leader: Key,
+        /// Those it has come by; left empty in the textbook of 000.
+        list: Vec<NodeId>,
+    },
+}
+
+/// What the members of a list ring say to each other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// A token, or the word that it has arrived.
+    Hop(Hop<Token>),
+    /// Hardened mode's upkeep.
+    Upkeep(Upkeep),
+}
+
+/// What a member of a list ring waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// `T_hop`: the HOP-ACK of its successor.
+    Hop(HopNumber),
+    /// `T_re`: the end of a round.
+    Round,
+    /// Hardened mode's upkeep.
+    Upkeep(UpkeepTimer),
+}
+
+impl<R: Reading> Protocol for ListRing<R> {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Epoch;
+
+    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let remembers = R::RESILIENT || config.hardened();
+        let mut member = Self {
+            allegiance,
+            hops: Hops::new(),
+            electing: false,
+            rounds: remembers.then(|| Box::new(Rounds::new(&boot))),
+            reading: PhantomData,
+        };
+        member.obey(config, verdict, out);
+        member
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::PeerDown(peer) => {
+                let verdict = self.allegiance.on_peer_down(peer, self.electing);
+                self.obey(config, verdict, out);
+            }
+            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::Timer(timer) => self.on_timer(config, timer, out),
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.allegiance.view(self.electing)
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    }
+}
+
+impl<R: Reading> ListRing<R> {
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        self.allegiance.heard(from);
+        match message {
+            Message::Hop(hop) => {
+                if let Some(token) = self.hops.receive(from, hop, out) {
+                    self.on_token(config, token, out);
+                }
+            }
+            Message::Upkeep(upkeep) => self.on_upkeep(config, from, upkeep, out),
+        }
+    }
+
+    fn on_upkeep(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        upkeep: Upkeep,
+        out: &mut Effects<Self>,
+    ) {
+        let verdict = self.allegiance.on_upkeep(config, from, upkeep, self.electing, out);
+        match upkeep {
+            // A round of its own was too old (L8): the next one must not be.
+            Upkeep::Nack { epoch } => self.allegiance.see_epoch(epoch, out),
+            Upkeep::Alive { reign } => {
+                if let Some(rounds) = &mut self.rounds
+                    && reign.leader.id == from
+                    && self.allegiance.leader() == Some(from)
+                {
+                    rounds.in_office = true;
+                }
+            }
+        }
+        self.obey(config, verdict, out);
+    }
+
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+        match timer {
+            Timer::Hop(number) => {
+                let returned = self.hops.on_timer(config, &self.allegiance, number, out);
+                self.take_back(config, returned, out);
+            }
+            Timer::Round => {
+                out.rule("L7");
+                self.allegiance.election_failed();
+                self.call_election(config, out);
+            }
+            Timer::Upkeep(timer) => {
+                let verdict = self.allegiance.on_timer(config, timer, self.electing, out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Settled => self.end_election(out),
+            Verdict::Contest if self.electing => {}
+            Verdict::Contest => self.call_election(config, out),
+            Verdict::Defer(reign) => self.defer(config, reign, out),
+        }
+    }
+
+    /// L1: sends a list of itself round.
+    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        out.rule("L1");
+        out.election_started();
+        let me = config.members.key(self.allegiance.id());
+        let epoch = match &mut self.rounds {
+            Some(_) if config.hardened() => self.allegiance.open_epoch(out),
+            Some(rounds) => rounds.open_epoch(out),
+            None => Epoch::default(),
+        };
+        let round = Round { epoch, initiator: me.id };
+        self.await_end(config, round, out);
+        self.send(config, Token::first(round, Circuit::Election { list: vec![me] }), out);
+    }
+
+    /// A token is here: its own, back from a circuit, or another's.
+    fn on_token(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+        if !self.admit(config, &token, out) {
+            return out.rule("L8");
+        }
+        let own = token.round.initiator == self.allegiance.id();
+        let Token { round, hops, circuit } = token;
+        match circuit {
+            Circuit::Election { list } if own => self.choose(config, round, &list, out),
+            Circuit::Election { list } => self.on_election(config, round, hops, list, out),
+            Circuit::Coordinator { leader, list } => {
+                let claim = Reign { epoch: round.epoch, leader };
+                if own {
+                    self.on_confirmation(config, claim, &list, out);
+                } else {
+                    self.on_coordinator(config, round, hops, claim, list, out);
+                }
+            }
+        }
+    }
+
+    /// L8: whether a token is to be handled. Without rounds, every one is.
+    fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
+        let Round { epoch, initiator } = token.round;
+        let own = initiator == self.allegiance.id();
+        if !config.members.contains(initiator) {
+            return false;
+        }
+        let Some(rounds) = &mut self.rounds else { return true };
+        if !own && token.hops >= hop_limit(config) {
+            return false;
+        }
+        if !config.hardened() {
+            let current = epoch >= rounds.epoch;
+            rounds.see_epoch(epoch, out);
+            return current;
+        }
+        let lap = Some(Lap::of(token));
+        if own {
+            return lap == rounds.last;
+        }
+        let latest = self.allegiance.epoch();
+        if lap > rounds.last {
+            self.allegiance.see_epoch(epoch, out);
+            return true;
+        }
+        if epoch < latest {
+            out.send(initiator, Upkeep::Nack { epoch: latest }.into());
+        }
+        false
+    }
+
+    /// L2: adds its key, unless it knows a leader that the asker is to follow (L2a).
+    fn on_election(
+        &mut self,
+        config: &Config,
+        round: Round,
+        hops: u32,
+        mut list: Vec<Key>,
+        out: &mut Effects<Self>,
+    ) {
+        let asker = config.members.key(round.initiator);
+        if let Some(rounds) = &mut self.rounds
+            && self.allegiance.leader() == Some(asker.id)
+        {
+            rounds.in_office = false; // its leader would not ask if it led
+        }
+        let secure = self.secure_reign();
+        if let Some(reign) = secure.filter(|reign| reign.leader > asker) {
+            return self.vouch(config, asker.id, reign, out);
+        }
+        out.rule("L2");
+        if self.rounds.is_some() && secure.is_none() {
+            self.await_end(config, round, out);
+        }
+        list.push(config.members.key(self.allegiance.id()));
+        self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
+    }
+
+    /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and in office.
+    fn secure_reign(&self) -> Option<Reign> {
+        let in_office = self.rounds.as_ref().is_some_and(|rounds| rounds.in_office);
+        match self.allegiance.leads() {
+            _ if self.electing => None,
+            true => self.allegiance.reign(),
+            false => self.allegiance.live_reign().filter(|_| in_office),
+        }
+    }
+
+    /// L2a: tells `asker` of the leader. A leader first makes the asker's epoch its own, so that its claim is not older
+    /// than the question.
+    fn vouch(&mut self, config: &Config, asker: NodeId, mut reign: Reign, out: &mut Effects<Self>) {
+        out.rule("L2a");
+        if self.allegiance.leads() {
+            self.allegiance.lead(config, out);
+            reign.epoch = self.allegiance.epoch();
+        }
+        out.send(asker, Upkeep::Alive { reign }.into());
+    }
+
+    /// L3: the list is complete, its best has won.
+    fn choose(&mut self, config: &Config, round: Round, list: &[Key], out: &mut Effects<Self>) {
+        if config.hardened() && !self.electing {
+            return out.rule("L8"); // a leader has made itself heard meanwhile
+        }
+        out.rule("L3");
+        let me = config.members.key(self.allegiance.id());
+        let leader = list.iter().copied().max().unwrap_or(me);
+        let list = self.signed(Vec::new());
+        let claim = Reign { epoch: round.epoch, leader };
+        if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
+            return;
+        }
+        self.send(config, Token::first(round, Circuit::Coordinator { leader, list }), out);
+    }
+
+    /// L4: follows the winner.
+    fn on_coordinator(
+        &mut self,
+        config: &Config,
+        round: Round,
+        hops: u32,
+        claim: Reign,
+        list: Vec<NodeId>,
+        out: &mut Effects<Self>,
+    ) {
+        let leader = claim.leader;
+        let list = self.signed(list);
+        if config.hardened() && self.allegiance.is_down(leader.id) {
+            out.rule("L4a");
+            if !self.electing {
+                self.await_end(config, round, out);
+            }
+        } else {
+            out.rule("L4");
+            if !self.follow(config, claim, &list, out) {
+                return;
+            }
+        }
+        let circuit = Circuit::Coordinator { leader, list };
+        self.send(config, Token { round, hops, circuit }, out);
+    }
+
+    /// L5: the winner's name is back, the election is over. L6: unless the winner never saw it.
+    fn on_confirmation(
+        &mut self,
+        config: &Config,
+        claim: Reign,
+        list: &[NodeId],
+        out: &mut Effects<Self>,
+    ) {
+        if config.hardened() && !self.electing {
+            return out.rule("L5"); // it won itself, or the winner has made itself heard
+        }
+        let leader = claim.leader.id;
+        let gone = config.hardened() && self.allegiance.is_down(leader);
+        if self.rounds.is_some() && (gone || !list.contains(&leader)) {
+            out.rule("L6");
+            self.allegiance.election_failed();
+            return self.call_election(config, out);
+        }
+        out.rule("L5");
+        self.follow(config, claim, list, out);
+    }
+
+    /// Follows the winner, whose victory those on `list` have seen. Says whether it does.
+    fn follow(
+        &mut self,
+        config: &Config,
+        claim: Reign,
+        list: &[NodeId],
+        out: &mut Effects<Self>,
+    ) -> bool {
+        let verdict = if config.hardened() {
+            // Whatever election it takes part in, this is the end of it: L8 lets no earlier round pass.
+            self.allegiance.on_claim(config, claim, false, out)
+        } else {
+            self.allegiance.accept(config, claim, out);
+            Verdict::Settled
+        };
+        let follows = verdict == Verdict::Settled;
+        if let Some(rounds) = &mut self.rounds
+            && follows
+        {
+            rounds.in_office = list.contains(&claim.leader.id);
+        }
+        self.obey(config, verdict, out);
+        follows
+    }
+
+    /// H6: another member vouches for a leader that this one cannot hear. It defers, and asks again later, less and
+    /// less often.
+    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        let me = self.allegiance.id();
+        if self.electing && reign.leader > config.members.key(me) {
+            self.allegiance.defer_to(reign.leader.id);
+            let round = Round { epoch: self.allegiance.epoch(), initiator: me };
+            self.await_end(config, round, out);
+        }
+    }
+
+    /// It takes part in an election from now on. With rounds it does not wait for the end for ever.
+    fn await_end(&mut self, config: &Config, round: Round, out: &mut Effects<Self>) {
+        self.electing = true;
+        if self.rounds.is_some() {
+            let wait = re_initiation(config, round, self.allegiance.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+        }
+    }
+
+    /// It knows the end of the election.
+    fn end_election(&mut self, out: &mut Effects<Self>) {
+        if self.electing && self.rounds.is_some() {
+            out.cancel_timer(Timer::Round);
+        }
+        self.electing = false;
+    }
+
+    /// The list of a COORDINATOR, with this member added where COORDINATOR keeps one.
+    fn signed(&self, mut list: Vec<NodeId>) -> Vec<NodeId> {
+        if self.rounds.is_some() {
+            list.push(self.allegiance.id());
+        }
+        list
+    }
+
+    /// Passes a token on.
+    fn send(&mut self, config: &Config, mut token: Token, out: &mut Effects<Self>) {
+        if let Some(rounds) = &mut self.rounds {
+            token.hops += 1;
+            rounds.last = Some(Lap::of(&token));
+        }
+        let returned = self.hops.pass(config, &self.allegiance, token, out);
+        self.take_back(config, returned, out);
+    }
+
+    /// Nobody else is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
+    fn take_back(&mut self, config: &Config, returned: Option<Token>, out: &mut Effects<Self>) {
+        match returned {
+            None => {}
+            Some(token) if token.round.initiator == self.allegiance.id() => {
+                self.on_token(config, token, out);
+            }
+            Some(_) => out.rule("L8"),
+        }
+    }
+}
+
+impl Token {
+    /// A token that sets out.
+    fn first(round: Round, circuit: Circuit) -> Self {
+        Self { round, hops: 0, circuit }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let circuit = match &self.circuit {
+            Circuit::Election { list } => {
+                let keys: usize = list.iter().map(|&key| key_len(key)).sum();
+                varint_len(list.len() as u64) + keys
+            }
+            Circuit::Coordinator { leader, list } => {
+                let ids: usize = list.iter().map(|id| varint_len(u64::from(id.0))).sum();
+                key_len(*leader) + varint_len(list.len() as u64) + ids
+            }
+        };
+        self.round.encoded_len() + varint_len(u64::from(self.hops)) + 1 + circuit
+    }
+}
+
+impl From<Hop<Token>> for Message {
+    fn from(hop: Hop<Token>) -> Self {
+        Self::Hop(hop)
+    }
+}
+
+impl From<Upkeep> for Message {
+    fn from(upkeep: Upkeep) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+impl From<HopNumber> for Timer {
+    fn from(number: HopNumber) -> Self {
+        Self::Hop(number)
+    }
+}
+
+impl From<UpkeepTimer> for Timer {
+    fn from(timer: UpkeepTimer) -> Self {
+        Self::Upkeep(timer)
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECTION"),
+        Kind::election("COORDINATOR"),
+        Kind::link("HOP-ACK"),
+        Kind::detector("ALIVE"),
+        Kind::election("NACK"),
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Hop(Hop::Pass { token, .. }) => match token.circuit {
+                Circuit::Election { .. } => 0,
+                Circuit::Coordinator { .. } => 1,
+            },
+            Self::Hop(Hop::Ack { .. }) => 2,
+            Self::Upkeep(Upkeep::Alive { .. }) => 3,
+            Self::Upkeep(Upkeep::Nack { .. }) => 4,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Hop(hop) => hop.encoded_len(Token::encoded_len),
+            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hop(hop) => hop.fmt(f),
+            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.circuit {
+            Circuit::Election { list } => {
+                write!(f, "ELECTION {}", self.round)?;
+                write_list(f, list)
+            }
+            Circuit::Coordinator { leader, list } => {
+                write!(f, "COORDINATOR {} leader={leader}", self.round)?;
+                write_list(f, list)
+            }
+        }
+    }
+}
+
+/// Writes ` list=3,1,2`, and nothing for an empty list.
+fn write_list(f: &mut fmt::Formatter<'_>, list: &[impl fmt::Display]) -> fmt::Result {
+    for (place, entry) in list.iter().enumerate() {
+        write!(f, "{}{entry}", if place == 0 { " list=" } else { "," })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The modified ring, which survives crashes (004 "Modification to Ring Election", "Modified Ring Election").
+//!
+//! The list ring of [`ring_list`](super::ring_list), whose rules L1 to L5 it has, with three things more. COORDINATOR
+//! collects the ids of those it comes by, as ELECTION collects their keys, so that the initiator sees whether the
+//! winner is still there to lead. If it is not, the election is repeated. And if the initiator fails, its successors
+//! see to it one after the other: "have the initiator's successor wait a while, then reinitiate a new election. Do the
+//! same for this successor's successor, and so on".
+//!
+//! | rule | event | what it does |
+//! |---|---|---|
+//! | L6 | own COORDINATOR is back, the winner not on its list | the winner has failed: L1 again |
+//! | L7 | `T_re` | nobody has ended the round that it passed on: L1 |
+//! | L8 | a token of an earlier round, or after 2N hops | an orphan: drops it |
+//!
+//! 004 leaves open how long "a while" is, and what becomes of a token whose initiator failed. So a round has a number,
+//! one higher than any its initiator knew of. A member that passed on its ELECTION waits `T_re`, longer the further it
+//! stands from the initiator (see [`ring`](super::ring)), and COORDINATOR ends the wait. The initiator waits too, as the
+//! zeroth of its successors: its neighbour can fail with the token in its hands. An orphan ends where a later round has
+//! been, or after 2N hops. Numbers are stored, even in textbook mode, or a member that has just recovered would begin
+//! with number one again, and everybody would take its token for an orphan. That makes the initiator's incarnation,
+//! which the specification has in the name of a round, unnecessary.
+//!
+//! Members that begin at the same time begin rounds of the same number. In textbook mode all of these run to their ends,
+//! as in 000.
+//!
+//! Costs without failures are those of the list ring, 2n messages and 2n·D. A winner that fails after it has put
+//! itself on the list costs n + (n−1) + 2(n−1), every further one about 2n more. What the list proves is that the
+//! winner was alive when COORDINATOR came by: one that fails after that is followed by all (F18), until the failure
+//! detector gives it up.
+//!
+//! **Hardened mode** is described in [`ring_list`](super::ring_list): hardened, the two are the same algorithm.
+
+use super::allegiance::Elective;
+use super::ring::Round;
+use super::ring_list::{Circuit, ListRing, Reading, Token};
+use crate::members::Epoch;
+use crate::protocol::{Boot, Effects, Origin};
+
+/// A member that runs the modified ring of 004.
+pub type RingResilient = ListRing<Resilient>;
+
+/// The textbook of 004: rounds, a hop limit, repetition.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Resilient {}
+
+impl Reading for Resilient {
+    const RESILIENT: bool = true;
+}
+
+/// What a member remembers of the rounds on its ring.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Rounds {
+    /// Textbook: the number of the latest round, durable. Hardened mode has it from the allegiance.
+    pub(super) epoch: Epoch,
+    /// The circuit that it began or passed on last.
+    pub(super) last: Option<Lap>,
+    /// Whether its leader is known to have taken office.
+    pub(super) in_office: bool,
+}
+
+impl Rounds {
+    pub(super) fn new(boot: &Boot<Epoch>) -> Self {
+        Self {
+            epoch: boot.durable.unwrap_or_default(),
+            last: None,
+            in_office: matches!(boot.origin, Origin::Founding { leader: Some(_) }),
+        }
+    }
+
+    /// Textbook: takes note of a round's number, durably.
+    pub(super) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            out.persist(epoch);
+        }
+    }
+
+    /// Textbook: the number of a new round, durably.
+    pub(super) fn open_epoch<P: Elective>(&mut self, out: &mut Effects<P>) -> Epoch {
+        self.see_epoch(self.epoch.next(), out);
+        self.epoch
+    }
+}
+
+/// One circuit of a round. Later rounds and circuits are greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Lap {
+    round: Round,
+    /// The second circuit, that of COORDINATOR.
+    coordinator: bool,
+}
+
+impl Lap {
+    pub(super) fn of(token: &Token) -> Self {
+        let coordinator = matches!(token.circuit, Circuit::Coordinator { .. });
+        Self { round: token.round, coordinator }
+    }
+}

@@ -1,0 +1,178 @@
+//! `doyen compare`: what each algorithm costs, formula beside measurement, and what is to be said about what the
+//! literature prints. With a plan: any sweep.
+
+mod tables;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use clap::Args;
+use doyen_sim::claims::{self, Claim, Measured, Table};
+use doyen_sim::plan::{Limits, Plan};
+use doyen_sim::report::{self, Page};
+use doyen_sim::scenario::Case;
+use doyen_sim::sweep::{self, Part, Shard};
+use serde_json::json;
+
+use super::progress::{self, Spinner};
+use super::{Answer, memory, output, sim};
+
+/// Compare the algorithms: messages, stages and time, formula beside measurement
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen compare                                            the tables and verdicts of the literature
+  doyen compare --html report.html                         the same with plots, as one self-contained page
+  doyen compare --plan plans/loss.toml --csv loss.csv      a sweep of your own
+  doyen compare --plan plans/loss.toml --shard 1/2 --csv part1.csv
+  doyen compare --plan plans/loss.toml --merge part1.csv part2.csv --csv loss.csv --html loss.html")]
+pub(crate) struct Compare {
+    /// Run this sweep instead of the literature's tables
+    #[arg(long, value_name = "FILE.toml")]
+    plan: Option<PathBuf>,
+
+    /// Run only this part of the sweep: 1/3 is the first of three
+    #[arg(long, value_name = "I/N", requires = "plan", conflicts_with = "merge")]
+    shard: Option<Shard>,
+
+    /// Put the parts of a sweep together instead of running it
+    #[arg(long, value_name = "PARTS", num_args = 1.., requires = "plan")]
+    merge: Vec<PathBuf>,
+
+    /// Write the rows as CSV; - is the standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Write tables and verdicts, or the rows of a sweep, as JSON; - or nothing is the standard output
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+
+    /// Write a self-contained page with plots
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    html: Option<PathBuf>,
+
+    /// Show the evidence for every verdict
+    #[arg(long, conflicts_with = "plan")]
+    evidence: bool,
+}
+
+impl Compare {
+    pub(crate) fn run(self) -> Result<Answer> {
+        match &self.plan {
+            Some(path) => self.run_plan(path),
+            None => self.run_literature(),
+        }
+    }
+
+    /// The tables and verdicts of the literature.
+    fn run_literature(&self) -> Result<Answer> {
+        let spinner = Spinner::start("simulating the literature");
+        let tables = claims::tables(&in_parallel);
+        let claims = claims::claims(&in_parallel);
+        drop(spinner);
+        if let Some(path) = &self.csv {
+            output::write(path, &tables::csv(&tables)?)?;
+        }
+        if let Some(path) = &self.json {
+            let document = json!({ "tables": tables, "claims": claims });
+            output::write(path, &format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+        }
+        if let Some(path) = &self.html {
+            self.write_page(path, report::DEFAULT_PLAN_NAME, report::DEFAULT_PLAN, &tables, &claims)?;
+        }
+        let quiet = [&self.csv, &self.json].into_iter().flatten().any(|path| is_stdout(path));
+        if !quiet {
+            let mut out = io::stdout().lock();
+            tables::write(&mut out, &tables)?;
+            tables::write_claims(&mut out, &claims, self.evidence)?;
+            if let Some(path) = &self.html {
+                writeln!(out, "The page is {}.", path.display())?;
+            }
+        }
+        // A formula that stands in a table without holding is our own mistake, unlike a claim that is wrong.
+        let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
+        Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
+    }
+
+    fn write_page(
+        &self,
+        path: &Path,
+        name: &str,
+        text: &str,
+        tables: &[Table],
+        claims: &[Claim],
+    ) -> Result<()> {
+        let limits = limits();
+        let plan = Plan::from_toml(name, text, &limits).map_err(|error| anyhow!(error))?;
+        let part = self.sweep(&plan, &limits)?;
+        let page = Page::new(&plan, &part.rows).with_tables(tables::sections(tables, claims));
+        output::write(path, &page.html().map_err(|error| anyhow!(error))?)
+    }
+
+    /// A sweep.
+    fn run_plan(&self, path: &Path) -> Result<Answer> {
+        let (name, text) = sim::read(path)?;
+        let limits = limits();
+        let plan = Plan::from_toml(&name, &text, &limits).map_err(|error| anyhow!(error))?;
+        if self.csv.is_none() && self.json.is_none() && self.html.is_none() {
+            bail!(
+                "{} runs, and nowhere to put the result; add --csv FILE, --json FILE or --html FILE (- is the standard \
+                 output)",
+                plan.size().runs
+            );
+        }
+        let part = if self.merge.is_empty() { self.sweep(&plan, &limits)? } else { self.merge(&plan)? };
+        if let Some(path) = &self.csv {
+            output::write(path, &part.to_csv().map_err(|error| anyhow!(error))?)?;
+        }
+        if let Some(path) = &self.json {
+            output::write(path, &part.to_json().map_err(|error| anyhow!(error))?)?;
+        }
+        if let Some(path) = &self.html {
+            let page = Page::new(&plan, &part.rows);
+            output::write(path, &page.html().map_err(|error| anyhow!(error))?)?;
+        }
+        eprintln!("{} runs of plan {}, shard {}", part.rows.len(), part.plan, part.shard);
+        Ok(Answer::Yes)
+    }
+
+    fn sweep(&self, plan: &Plan, limits: &Limits) -> Result<Part> {
+        let shard = self.shard.unwrap_or(Shard::ALL);
+        let bar = progress::bar(plan.size().runs, "runs");
+        let part = sweep::run(plan, shard, limits, |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        });
+        bar.finish_and_clear();
+        part.map_err(|error| anyhow!(error))
+    }
+
+    fn merge(&self, plan: &Plan) -> Result<Part> {
+        let read = |path: &PathBuf| {
+            let (name, text) = sim::read(path)?;
+            Part::read(&name, &text).map_err(|error| anyhow!(error))
+        };
+        let parts = self.merge.iter().map(read).collect::<Result<Vec<Part>>>()?;
+        let whole = sweep::merge(parts).map_err(|error| anyhow!("--merge: {error}"))?;
+        if whole.plan != plan.fingerprint() {
+            bail!("--merge: the parts are of another plan ({}, not {})", whole.plan, plan.fingerprint());
+        }
+        Ok(whole)
+    }
+}
+
+/// Measures cases on all cores; the order of the results is that of the cases.
+fn in_parallel(cases: &[Case]) -> Vec<Measured> {
+    use rayon::prelude::*;
+
+    cases.par_iter().with_max_len(1).map(claims::measure).collect()
+}
+
+fn limits() -> Limits {
+    Limits { bytes: memory::available(), ..Limits::default() }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
