@@ -1,7 +1,10 @@
 //! The simulator counts bytes without encoding anything; this compares its arithmetic with the encoding itself.
 
 use doyen_core::algorithm::allegiance::{Reign, Upkeep};
-use doyen_core::algorithm::{bully, modified_bully};
+use doyen_core::algorithm::ring::{Hop, HopNumber, Round};
+use doyen_core::algorithm::{
+    bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids,
+};
 use doyen_core::link::Numbered;
 use doyen_core::members::{Epoch, Incarnation, Key, NodeId};
 use doyen_core::node::{Body, Packet};
@@ -28,10 +31,17 @@ fn key() -> impl Strategy<Value = Key> {
     })
 }
 
+fn node() -> impl Strategy<Value = NodeId> {
+    small().prop_map(NodeId)
+}
+
+fn reign() -> impl Strategy<Value = Reign> {
+    (epoch(), key()).prop_map(|(epoch, leader)| Reign { epoch, leader })
+}
+
 fn upkeep() -> impl Strategy<Value = Upkeep> {
-    let reign = (epoch(), key()).prop_map(|(epoch, leader)| Reign { epoch, leader });
     prop_oneof![
-        reign.prop_map(|reign| Upkeep::Alive { reign }),
+        reign().prop_map(|reign| Upkeep::Alive { reign }),
         epoch().prop_map(|epoch| Upkeep::Nack { epoch }),
     ]
 }
@@ -56,6 +66,50 @@ fn modified_bully_message() -> impl Strategy<Value = modified_bully::Message> {
         epoch().prop_map(|epoch| Message::Coordinator { epoch }),
         upkeep().prop_map(Message::Upkeep),
     ]
+}
+
+fn round() -> impl Strategy<Value = Round> {
+    (epoch(), node()).prop_map(|(epoch, initiator)| Round { epoch, initiator })
+}
+
+fn hop<T: std::fmt::Debug + 'static>(
+    token: impl Strategy<Value = T> + 'static,
+) -> impl Strategy<Value = Hop<T>> {
+    let number = || small().prop_map(HopNumber);
+    prop_oneof![
+        (proptest::option::of(number()), token)
+            .prop_map(|(number, token)| Hop::Pass { number, token }),
+        number().prop_map(|number| Hop::Ack { number }),
+    ]
+}
+
+fn chang_roberts_message() -> impl Strategy<Value = chang_roberts::Message> {
+    use chang_roberts::{Message, Token};
+    let token = prop_oneof![
+        reign().prop_map(|bid| Token::Election { bid }),
+        reign().prop_map(|reign| Token::Elected { reign }),
+    ];
+    prop_oneof![
+        key().prop_map(|key| Message::Election { key }),
+        key().prop_map(|key| Message::Elected { key }),
+        hop(token).prop_map(Message::from),
+        upkeep().prop_map(Message::from),
+    ]
+}
+
+fn ring_active_list_message() -> impl Strategy<Value = ring_active_list::Message> {
+    use ring_active_list::{Message, Token};
+    let token = (round(), node()).prop_map(|(round, member)| Token { round, member });
+    prop_oneof![hop(token).prop_map(Message::from), upkeep().prop_map(Message::from)]
+}
+
+fn ring_all_ids_message() -> impl Strategy<Value = ring_all_ids::Message> {
+    use ring_all_ids::{Message, Token};
+    let token = prop_oneof![
+        (round(), node()).prop_map(|(round, member)| Token::ElectMe { round, member }),
+        (round(), node()).prop_map(|(round, leader)| Token::NewCoordinator { round, leader }),
+    ];
+    prop_oneof![hop(token).prop_map(Message::from), upkeep().prop_map(Message::from)]
 }
 
 fn packet<M: Message + 'static>(
@@ -96,6 +150,21 @@ mod the_counted_size_is_the_encoded_size {
 
         #[test]
         fn of_modified_bully(message in modified_bully_message()) {
+            check(&message)?;
+        }
+
+        #[test]
+        fn of_chang_roberts(message in chang_roberts_message()) {
+            check(&message)?;
+        }
+
+        #[test]
+        fn of_ring_active_list(message in ring_active_list_message()) {
+            check(&message)?;
+        }
+
+        #[test]
+        fn of_ring_all_ids(message in ring_all_ids_message()) {
             check(&message)?;
         }
 

@@ -58,7 +58,12 @@
 mod harness;
 
 use doyen_core::algorithm::bully::Bully;
+use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
+use doyen_core::algorithm::ring_active_list::RingActiveList;
+use doyen_core::algorithm::ring_all_ids::RingAllIds;
+use doyen_core::algorithm::ring_list::RingList;
+use doyen_core::algorithm::ring_resilient::RingResilient;
 
 /// One line for each algorithm: the folder of its scripts, with `_` for `-`, and its type.
 macro_rules! scripts_of {
@@ -80,4 +85,9 @@ macro_rules! scripts_of {
 scripts_of! {
     bully: Bully,
     modified_bully: ModifiedBully,
+    ring_list: RingList,
+    ring_active_list: RingActiveList,
+    ring_all_ids: RingAllIds,
+    chang_roberts: ChangRoberts,
+    ring_resilient: RingResilient,
 }

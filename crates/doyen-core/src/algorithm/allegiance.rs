@@ -88,6 +88,8 @@ pub(crate) enum Verdict {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Allegiance {
     id: NodeId,
+    /// For the algorithms that have no other state: it lies in a byte that is free here, a million times.
+    participant: bool,
     leader: Option<NodeId>,
     down: PeerSet,
     hardened: Option<Box<Hardened>>,
@@ -125,7 +127,8 @@ impl Allegiance {
         boot: &Boot<Epoch>,
         out: &mut Effects<P>,
     ) -> (Self, Verdict) {
-        let mut me = Self { id, leader: None, down: PeerSet::new(), hardened: None };
+        let (down, hardened) = (PeerSet::new(), None);
+        let mut me = Self { id, participant: false, leader: None, down, hardened };
         if config.hardened() {
             let epoch = boot.durable.unwrap_or_default();
             me.hardened = Some(Box::new(Hardened { epoch, ..Hardened::default() }));
@@ -159,6 +162,16 @@ impl Allegiance {
         self.leader == Some(self.id)
     }
 
+    /// Whether this member takes part in an election, where the algorithm has no other state that tells.
+    pub(crate) fn participates(&self) -> bool {
+        self.participant
+    }
+
+    /// From now on this member takes part in an election, or no longer does.
+    pub(crate) fn set_participant(&mut self, participant: bool) {
+        self.participant = participant;
+    }
+
     /// Whether `peer` is held for dead.
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
         self.down.contains(peer)
@@ -183,6 +196,33 @@ impl Allegiance {
     pub(crate) fn live_reign(&self) -> Option<Reign> {
         let leader = self.leader.filter(|&leader| leader != self.id && !self.is_down(leader))?;
         self.reign().filter(|reign| reign.leader.id == leader)
+    }
+
+    /// The claim this member lives under, be it its own, unless it participates in an election.
+    pub(crate) fn standing_reign(&self) -> Option<Reign> {
+        match self.participant {
+            true => None,
+            false if self.leads() => self.reign(),
+            false => self.live_reign(),
+        }
+    }
+
+    /// Tells `asker`, who wants an election numbered `epoch`, under which claim this member lives. A leader takes over
+    /// the number, so that its claim is not older than the question.
+    pub(crate) fn vouch<P: Elective>(
+        &mut self,
+        config: &Config,
+        asker: NodeId,
+        epoch: Epoch,
+        out: &mut Effects<P>,
+    ) {
+        self.see_epoch(epoch, out);
+        if self.leads() {
+            self.lead(config, out);
+        }
+        if let Some(reign) = self.standing_reign() {
+            out.send(asker, Upkeep::Alive { reign }.into());
+        }
     }
 
     /// How often an election has failed since a leader was last known; zero in textbook mode.
@@ -217,7 +257,10 @@ impl Allegiance {
     /// This member has won the election of the highest epoch it knows.
     pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
         let reign = Reign { epoch: self.epoch(), leader: config.members.key(self.id) };
-        self.accept(config, reign, out);
+        // Only where a peer has used up all epochs a larger claim can stand: then it has not won.
+        if self.reign().is_none_or(|last| reign >= last) {
+            self.accept(config, reign, out);
+        }
     }
 
     /// Takes note of a leader that only others can hear (H6).
@@ -330,11 +373,11 @@ impl Allegiance {
             Upkeep::Nack { epoch } => {
                 // An equal epoch answers an older claim of this leader's own, or the other leader will be heard.
                 let outdone = self.leads() && self.reign().is_some_and(|r| epoch > r.epoch);
+                self.see_epoch(epoch, out);
                 if !outdone {
                     return Verdict::Nothing;
                 }
                 out.rule("H3");
-                self.see_epoch(epoch, out);
                 Verdict::Contest
             }
         }

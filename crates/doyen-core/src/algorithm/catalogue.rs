@@ -211,7 +211,7 @@ pub const PROMISES: &[Promise] = &[
         false,
         ["FIFO links, nobody fails", NO_FAILURE, STOPS, "n², however many initiators"],
     ),
-    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n²+n"]),
+    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n²; the winner also says ALIVE n−1 times"]),
     Promise::new(
         Algorithm::RingAllIds,
         false,

@@ -217,9 +217,11 @@ fn send<T, P: Circular<T>>(
 
 /// The first member clockwise of `after` that is not held for dead; the asking member itself if the search reaches it.
 pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId) -> NodeId {
-    let me = allegiance.id();
-    let mut clockwise = config.members.clockwise(after);
-    clockwise.find(|&peer| peer == me || !allegiance.is_down(peer)).unwrap_or(me)
+    let mut next = config.members.next_clockwise(after);
+    while next != allegiance.id() && allegiance.is_down(next) {
+        next = config.members.next_clockwise(next);
+    }
+    next
 }
 
 /// One election on a ring, told apart from all others: by its number, and by who began it where two began at once.

@@ -30,10 +30,10 @@
 //! [`allegiance`](super::allegiance) says, hardened mode adds:
 //!
 //! - L2a: a member that leads, or knows its leader to be alive and in office, answers the ELECTION of a member below
-//!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). Otherwise it passes the token
-//!   on, but does not itself wait for the end of an election that it does not need. COORDINATOR's list shows who is in
-//!   office. Nobody vouches for a winner that has not signed it, or the repetition after a winner that died would be
-//!   silenced, nor for a leader that asks for an election itself;
+//!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of one above the
+//!   leader goes on. Its followers do not wait for the end of that election, for they have a leader; but the leader
+//!   does, and is silent meanwhile. COORDINATOR's list shows who is in office: nobody vouches for a winner that has not
+//!   signed it, or the repetition after a winner that died would be silenced, nor for a leader that asks itself;
 //! - L3: a winner that is its own initiator takes office before it tells anybody; every other learns that it leads from
 //!   the token, as everybody does. A winner below a member that was passed over is borne, then contested (H4);
 //! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
@@ -339,8 +339,12 @@ impl<R: Reading> ListRing<R> {
             return self.vouch(config, asker.id, reign, out);
         }
         out.rule("L2");
-        if self.rounds.is_some() && secure.is_none() {
-            self.await_end(config, round, out);
+        if let Some(rounds) = &self.rounds {
+            let waits = self.electing && rounds.last.is_some_and(|lap| lap.round == round);
+            let has_a_leader = secure.is_some() && !self.allegiance.leads();
+            if !waits && !has_a_leader {
+                self.await_end(config, round, out);
+            }
         }
         list.push(config.members.key(self.allegiance.id()));
         self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
@@ -619,4 +623,82 @@ fn write_list(f: &mut fmt::Formatter<'_>, list: &[impl fmt::Display]) -> fmt::Re
         write!(f, "{}{entry}", if place == 0 { " list=" } else { "," })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mode;
+    use crate::members::Members;
+    use crate::protocol::{Effect, Message as _, Origin};
+    use crate::time::Span;
+
+    fn member_of_two(config: &Config) -> RingList {
+        let boot = Boot {
+            incarnation: Default::default(),
+            durable: None,
+            origin: Origin::Founding { leader: None },
+        };
+        RingList::start(NodeId(1), config, boot, &mut Effects::new())
+    }
+
+    fn two_members() -> Config {
+        let timing = Timing::for_transmission(Span::from_millis(1));
+        Config::new(Members::range(1, 2).unwrap(), timing, Mode::Textbook)
+    }
+
+    fn election_of(initiator: u32) -> Event<Message, Timer> {
+        let round = Round { epoch: Epoch::default(), initiator: NodeId(initiator) };
+        let token = Token::first(round, Circuit::Election { list: Vec::new() });
+        let number = Some(HopNumber(0));
+        Event::Message { from: NodeId(2), message: Hop::Pass { number, token }.into() }
+    }
+
+    /// No script can show this: two live members never have more than 2N tokens on the ring.
+    #[test]
+    fn the_oldest_of_too_many_hops_is_given_up() {
+        let config = two_members();
+        let mut member = member_of_two(&config);
+        let mut out = Effects::new();
+        for _ in 0..4 {
+            member.handle(&config, election_of(2), &mut out);
+        }
+        let cancelled = Effect::CancelTimer(Timer::Hop(HopNumber(0)));
+        assert!(!out.list().contains(&cancelled));
+        member.handle(&config, election_of(2), &mut out);
+        assert!(out.list().contains(&cancelled));
+    }
+
+    #[test]
+    fn a_token_of_a_stranger_is_dropped() {
+        let config = two_members();
+        let mut member = member_of_two(&config);
+        let mut out = Effects::new();
+        member.handle(&config, election_of(9), &mut out);
+        assert_eq!(out.rules(), ["L8"]);
+    }
+
+    #[test]
+    fn a_message_is_as_long_as_it_says() {
+        let round = Round { epoch: Epoch(300), initiator: NodeId(7) };
+        let key = |id, attr| Key { attr, id: NodeId(id) };
+        let election = Circuit::Election { list: vec![key(7, -1), key(200, 70)] };
+        let coordinator = Circuit::Coordinator { leader: key(7, 7), list: vec![NodeId(200)] };
+        let reign = Reign { epoch: Epoch(3), leader: key(7, 7) };
+        let messages: [Message; 5] = [
+            Hop::Pass { number: Some(HopNumber(1)), token: Token::first(round, election) }.into(),
+            Hop::unacknowledged(Token::first(round, coordinator)).into(),
+            Hop::Ack { number: HopNumber(500) }.into(),
+            Upkeep::Alive { reign }.into(),
+            Upkeep::Nack { epoch: Epoch(128) }.into(),
+        ];
+        for message in messages {
+            assert_eq!(postcard::to_allocvec(&message).unwrap().len(), message.encoded_len());
+        }
+    }
+
+    #[test]
+    fn a_member_is_small() {
+        assert!(size_of::<RingList>() <= 64);
+    }
 }

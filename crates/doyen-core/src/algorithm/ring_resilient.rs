@@ -85,7 +85,7 @@ impl Rounds {
 /// One circuit of a round. Later rounds and circuits are greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Lap {
-    round: Round,
+    pub(super) round: Round,
     /// The second circuit, that of COORDINATOR.
     coordinator: bool,
 }

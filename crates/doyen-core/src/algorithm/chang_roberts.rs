@@ -1,0 +1,560 @@
+//! Chang–Roberts (1979): the refined ring of seed 003, the "Ring Election" of seed 004.
+//!
+//! The members stand in a ring and speak only to their clockwise neighbour. A member that misses the coordinator
+//! sends ELECTION with its own key. A message that meets a higher member is replaced by that member's, one that meets
+//! a member which has said more already is swallowed. So only the highest member sees its own message come back. It
+//! has won, and sends ELECTED once round.
+//!
+//! | rule | event | what it does |
+//! |---|---|---|
+//! | CR1 | start, not participating | participates; sends ELECTION with its own key |
+//! | CR2 | ELECTION, higher key | participates; passes it on |
+//! | CR3 | ELECTION, lower key, not participating | participates; sends its own key instead |
+//! | CR4 | ELECTION, lower key, participating | swallows it |
+//! | CR5 | ELECTION, its own key | leads, participates no more; sends ELECTED |
+//! | CR6 | ELECTED, another's key | follows it, participates no more; passes it on |
+//! | CR7 | ELECTED, its own key | takes it off the ring |
+//!
+//! **Textbook mode.** 003 has no CR4: a higher process sends its own message "to start a new election" for every
+//! lower one that comes. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the
+//! variant `003-no-swallow`. 004 replaces a message only if the member "has not forwarded an election message
+//! earlier", which must include one that it has sent itself, and does not say what becomes of the others: they are
+//! swallowed. 003's "all other processes abandon their elections" is the end of participation in CR6. Keys hold the
+//! id, so that equal attributes do not make two winners. Nobody is polled: 003 lets "the control part of a failed
+//! process" forward, so a message goes to the neighbour, past those that the failure detector gave up and past nobody
+//! else. A member to whom nobody else is left wins without a message; by the letter of 003 it would send both
+//! messages to itself.
+//!
+//! Costs: one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. 003 calls
+//! that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), on average
+//! over all rings n·Hₙ + n.
+//!
+//! A lost message stops the textbook ring: those that take part swallow every new attempt (F14). A winner-to-be that
+//! dies leaves a message that nobody takes off the ring (F15).
+//!
+//! **Hardened mode** adds what [`allegiance`](super::allegiance) and [`ring`] say, such as HOP-ACK and a way past the
+//! dead. ELECTION is a *bid*: the claim that its owner will make if it wins, and so it names the election by its
+//! epoch. Here:
+//!
+//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So
+//!   whoever took part in one election takes part in the next like everybody else (F14), and a bid that comes a
+//!   second time, be it an orphan or a copy, is swallowed (F15). That is stricter than a limit of hops: nothing goes
+//!   round twice. ELECTED is treated alike (CR7);
+//! - CR6: by the order of claims. A winner that the failure detector gave up is not followed, although ELECTED goes
+//!   on: the member goes on waiting, or calls an election if it takes part in none, and those that hear the winner
+//!   make it defer (CR9);
+//! - CR8: a member that has taken part and hears of no winner in time bids itself, with a higher epoch (F14, F15).
+//!   The owner of the last bid comes first, then its successor, … Each failure doubles the wait;
+//! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder
+//!   defers (F8). It notes the bid's epoch: when a leader has died and its followers notice one after the other, the
+//!   last comes with a bid that all others let pass;
+//! - CR10: a bid in an older epoch than one that the member knows of is answered with NACK, and the bidder goes
+//!   higher the next time.
+//!
+//! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::ring::{self, Hop, HopNumber, Hops, Round};
+use crate::config::{Config, Timing, Variant};
+use crate::members::{Epoch, Key, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+
+/// A member that runs Chang–Roberts. Small, for there are simulations with millions of them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ChangRoberts {
+    /// With the participant's flag, which is all that the textbook's member has besides.
+    allegiance: Allegiance,
+    hardened: Option<Box<Hardened>>,
+}
+
+/// What a hardened member has besides.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Hardened {
+    hops: Hops<Token>,
+    /// The largest bid it has made or passed on.
+    bid: Option<Reign>,
+    /// The largest ELECTED it has sent or passed on.
+    told: Option<Reign>,
+}
+
+/// What the members of the ring say to each other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// "Elect this one", in textbook mode.
+    Election {
+        /// The highest member that the message has met.
+        key: Key,
+    },
+    /// "This one is elected", in textbook mode.
+    Elected {
+        /// The winner.
+        key: Key,
+    },
+    /// Hardened mode's messages round the ring.
+    Hop(Box<Hop<Token>>),
+    /// Hardened mode's upkeep.
+    Upkeep(Box<Upkeep>),
+}
+
+/// What goes round the ring in hardened mode.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Token {
+    /// "Elect this one."
+    Election {
+        /// The claim it will have if it wins.
+        bid: Reign,
+    },
+    /// "This one is elected."
+    Elected {
+        /// The winner's claim.
+        reign: Reign,
+    },
+}
+
+/// What a member of the ring waits for, in hardened mode only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// `T_hop`: a HOP-ACK.
+    Hop(HopNumber),
+    /// `T_re`: the end of the round it takes part in.
+    Round,
+    /// Hardened mode's upkeep.
+    Upkeep(UpkeepTimer),
+}
+
+impl Protocol for ChangRoberts {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Epoch;
+
+    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let hardened = config
+            .hardened()
+            .then(|| Box::new(Hardened { hops: Hops::new(), bid: None, told: None }));
+        let mut member = Self { allegiance, hardened };
+        member.obey(config, verdict, out);
+        member
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+            Event::Campaign => self.call_election(config, out),
+            Event::Timer(timer) => self.on_timer(config, timer, out),
+            Event::PeerDown(peer) => {
+                let verdict = self.allegiance.on_peer_down(peer, self.participates());
+                self.obey(config, verdict, out);
+            }
+            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.allegiance.view(self.participates())
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    }
+}
+
+impl ChangRoberts {
+    fn participates(&self) -> bool {
+        self.allegiance.participates()
+    }
+
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        self.allegiance.heard(from);
+        match message {
+            // A message of the other mode cannot come from a member with the same configuration.
+            Message::Election { .. } | Message::Elected { .. } if self.hardened.is_some() => {}
+            Message::Election { key } => self.on_election(config, key, out),
+            Message::Elected { key } => self.on_elected(config, key, out),
+            Message::Hop(hop) => self.on_hop(config, from, *hop, out),
+            Message::Upkeep(upkeep) => {
+                let electing = self.participates();
+                let verdict = self.allegiance.on_upkeep(config, from, *upkeep, electing, out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+        match timer {
+            Timer::Hop(number) => {
+                let Some(hardened) = &mut self.hardened else { return };
+                let back = hardened.hops.on_timer(config, &self.allegiance, number, out);
+                self.take_back(config, back, out);
+            }
+            Timer::Round => {
+                out.rule("CR8");
+                self.allegiance.set_participant(false);
+                self.allegiance.election_failed();
+                self.call_election(config, out);
+            }
+            Timer::Upkeep(timer) => {
+                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Settled => self.end_participation(out),
+            Verdict::Contest => self.call_election(config, out),
+            Verdict::Defer(reign) => self.defer(config, reign, out),
+        }
+    }
+
+    /// CR1: this member wants an election.
+    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.participates() {
+            return;
+        }
+        out.rule("CR1");
+        out.election_started();
+        let own = config.members.key(self.allegiance.id());
+        if self.hardened.is_some() {
+            let epoch = self.allegiance.open_epoch(out);
+            self.bid(config, Reign { epoch, leader: own }, out);
+        } else {
+            self.stand(config, own, out);
+        }
+    }
+
+    fn end_participation(&mut self, out: &mut Effects<Self>) {
+        if self.participates() && self.hardened.is_some() {
+            out.cancel_timer(Timer::Round);
+        }
+        self.allegiance.set_participant(false);
+    }
+}
+
+/// The textbook's rules.
+impl ChangRoberts {
+    /// CR1, CR3: asks to be elected, unless nobody else is left to ask.
+    fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
+        self.allegiance.set_participant(true);
+        if !self.send(config, Message::Election { key: own }, out) {
+            self.win(config, own, out);
+        }
+    }
+
+    fn on_election(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
+        let own = config.members.key(self.allegiance.id());
+        if key > own {
+            out.rule("CR2");
+            self.allegiance.set_participant(true);
+            self.send(config, Message::Election { key }, out);
+        } else if key == own {
+            out.rule("CR5");
+            self.win(config, own, out);
+        } else if !self.participates() || config.reads(Variant::NoSwallow) {
+            out.rule("CR3");
+            self.stand(config, own, out);
+        } else {
+            out.rule("CR4");
+        }
+    }
+
+    fn win(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
+        self.on_end(config, own, out);
+        self.send(config, Message::Elected { key: own }, out);
+    }
+
+    fn on_elected(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
+        if key.id == self.allegiance.id() {
+            return out.rule("CR7");
+        }
+        out.rule("CR6");
+        self.on_end(config, key, out);
+        self.send(config, Message::Elected { key }, out);
+    }
+
+    /// The election is over, and this is its winner.
+    fn on_end(&mut self, config: &Config, winner: Key, out: &mut Effects<Self>) {
+        self.allegiance.set_participant(false);
+        self.allegiance.accept(config, Reign { epoch: Epoch::default(), leader: winner }, out);
+    }
+
+    /// Sends to the neighbour; says whether there is one.
+    fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
+        let me = self.allegiance.id();
+        let neighbour = ring::successor(config, &self.allegiance, me);
+        if neighbour != me {
+            out.send(neighbour, message);
+        }
+        neighbour != me
+    }
+}
+
+/// Hardened mode's rules.
+impl ChangRoberts {
+    fn on_hop(&mut self, config: &Config, from: NodeId, hop: Hop<Token>, out: &mut Effects<Self>) {
+        let Some(hardened) = &mut self.hardened else { return };
+        match hardened.hops.receive(from, hop, out) {
+            Some(Token::Election { bid }) if config.members.contains(bid.leader.id) => {
+                self.on_bid(config, bid, out);
+            }
+            Some(Token::Elected { reign }) if config.members.contains(reign.leader.id) => {
+                self.on_reign(config, reign, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// CR1 to CR3: sends or passes on a bid, the largest so far, and waits for the end of its round.
+    fn bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+        let Some(hardened) = &mut self.hardened else { return };
+        hardened.bid = Some(bid);
+        self.allegiance.see_epoch(bid.epoch, out);
+        self.allegiance.set_participant(true);
+        self.await_end(config, bid, out);
+        self.pass(config, Token::Election { bid }, out);
+    }
+
+    /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
+    fn await_end(&self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+        let round = Round { epoch: bid.epoch, initiator: bid.leader.id };
+        let wait = ring::re_initiation(config, round, self.allegiance.id())
+            + config.timing.reply() * config.members.len() as u64;
+        out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+    }
+
+    fn on_bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+        let own = config.members.key(self.allegiance.id());
+        let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
+        if bid.leader == own {
+            if self.participates() && Some(bid) == last {
+                out.rule("CR5");
+                self.announce(config, out);
+            }
+            return;
+        }
+        if self.allegiance.standing_reign().is_some_and(|reign| reign.leader > bid.leader) {
+            out.rule("CR9");
+            return self.allegiance.vouch(config, bid.leader.id, bid.epoch, out);
+        }
+        let best = Reign { leader: bid.leader.max(own), ..bid };
+        if bid.epoch < self.allegiance.epoch() || Some(best) <= self.allegiance.reign() {
+            out.rule("CR10");
+            let epoch = self.allegiance.epoch();
+            return out.send(bid.leader.id, Upkeep::Nack { epoch }.into());
+        }
+        if Some(bid) <= last {
+            return out.rule("CR4");
+        }
+        out.rule(if best == bid { "CR2" } else { "CR3" });
+        self.bid(config, best, out);
+    }
+
+    /// CR5: its own bid has come back, or there is nobody else.
+    fn announce(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.end_participation(out);
+        self.allegiance.lead(config, out);
+        if let Some(reign) = self.allegiance.reign() {
+            self.tell(config, reign, out);
+        }
+    }
+
+    /// CR6, CR7.
+    fn on_reign(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
+        if reign.leader.id == self.allegiance.id() || Some(reign) <= told {
+            return out.rule("CR7");
+        }
+        out.rule("CR6");
+        if self.allegiance.is_down(reign.leader.id) {
+            self.tell(config, reign, out);
+            return self.call_election(config, out);
+        }
+        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
+        self.obey(config, verdict, out);
+        if self.allegiance.leader() == Some(reign.leader.id) {
+            self.tell(config, reign, out);
+        }
+    }
+
+    fn tell(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        let Some(hardened) = &mut self.hardened else { return };
+        hardened.told = Some(reign);
+        self.pass(config, Token::Elected { reign }, out);
+    }
+
+    /// H6: another member follows a leader that this one cannot hear. It defers, and bids again later, less and less
+    /// often.
+    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        let own = config.members.key(self.allegiance.id());
+        let bid = self.hardened.as_ref().and_then(|hardened| hardened.bid);
+        if let Some(bid) = bid
+            && self.participates()
+            && reign.leader > own
+        {
+            self.allegiance.defer_to(reign.leader.id);
+            self.await_end(config, bid, out);
+        }
+    }
+
+    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+        let Some(hardened) = &mut self.hardened else { return };
+        let back = hardened.hops.pass(config, &self.allegiance, token, out);
+        self.take_back(config, back, out);
+    }
+
+    /// A bid that found nobody else alive is won, whosever it was.
+    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
+        let Some(Token::Election { bid }) = token else { return };
+        let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
+        if !self.participates() || Some(bid) != last {
+            return;
+        }
+        out.rule("CR5");
+        if bid.leader.id != self.allegiance.id() {
+            self.allegiance.open_epoch(out); // in its own epoch a lower winner might come too late
+        }
+        self.announce(config, out);
+    }
+}
+
+impl From<Hop<Token>> for Message {
+    fn from(hop: Hop<Token>) -> Self {
+        Self::Hop(Box::new(hop))
+    }
+}
+
+impl From<Upkeep> for Message {
+    fn from(upkeep: Upkeep) -> Self {
+        Self::Upkeep(Box::new(upkeep))
+    }
+}
+
+impl From<HopNumber> for Timer {
+    fn from(number: HopNumber) -> Self {
+        Self::Hop(number)
+    }
+}
+
+impl From<UpkeepTimer> for Timer {
+    fn from(timer: UpkeepTimer) -> Self {
+        Self::Upkeep(timer)
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECTION"),
+        Kind::election("ELECTED"),
+        Kind::link("HOP-ACK"),
+        Kind::detector("ALIVE"),
+        Kind::election("NACK"),
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Election { .. } => 0,
+            Self::Elected { .. } => 1,
+            Self::Hop(hop) => match **hop {
+                Hop::Pass { token: Token::Election { .. }, .. } => 0,
+                Hop::Pass { token: Token::Elected { .. }, .. } => 1,
+                Hop::Ack { .. } => 2,
+            },
+            Self::Upkeep(upkeep) => match **upkeep {
+                Upkeep::Alive { .. } => 3,
+                Upkeep::Nack { .. } => 4,
+            },
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Election { key } | Self::Elected { key } => key_len(*key),
+            Self::Hop(hop) => hop.encoded_len(|token| {
+                let (Token::Election { bid: claim } | Token::Elected { reign: claim }) = token;
+                1 + varint_len(claim.epoch.0) + key_len(claim.leader)
+            }),
+            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Election { key } => write!(f, "ELECTION {key}"),
+            Self::Elected { key } => write!(f, "ELECTED {key}"),
+            Self::Hop(hop) => hop.fmt(f),
+            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Election { bid } => write!(f, "ELECTION {} epoch={}", bid.leader, bid.epoch),
+            Self::Elected { reign } => write!(f, "ELECTED {} epoch={}", reign.leader, reign.epoch),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Mode;
+    use crate::members::{Incarnation, Members};
+    use crate::protocol::Origin;
+    use crate::time::Span;
+
+    #[test]
+    fn a_million_members_stay_small() {
+        assert!(size_of::<ChangRoberts>() <= 40);
+        assert!(size_of::<Message>() <= 24);
+    }
+
+    /// No member with the same configuration sends such a message.
+    #[test]
+    fn nonsense_is_ignored() {
+        let stranger = Reign { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
+        let nonsense = |token| Message::from(Hop::Pass { number: None, token });
+        let key = Key { attr: 2, id: NodeId(2) };
+        let cases = [
+            (Mode::Hardened, Message::Election { key }),
+            (Mode::Hardened, Message::Elected { key }),
+            (Mode::Hardened, nonsense(Token::Election { bid: stranger })),
+            (Mode::Hardened, nonsense(Token::Elected { reign: stranger })),
+            (Mode::Textbook, nonsense(Token::Election { bid: stranger })),
+        ];
+        for (mode, message) in cases {
+            let timing = Timing::for_transmission(Span::from_millis(1));
+            let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
+            let origin = Origin::Founding { leader: None };
+            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let mut out = Effects::new();
+            let mut member = ChangRoberts::start(NodeId(2), &config, boot, &mut out);
+            let before = member.clone();
+            out.clear();
+            member.handle(&config, Event::Message { from: NodeId(1), message }, &mut out);
+            assert_eq!(member, before);
+            assert!(out.list().is_empty());
+        }
+    }
+}

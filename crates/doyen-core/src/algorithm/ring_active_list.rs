@@ -1,0 +1,363 @@
+//! The ring with an active list at every member (001 "Algorithm"; Silberschatz).
+//!
+//! A member that misses the coordinator starts a list of the living, its *active list*, and sends its own number
+//! round the ring with ELECT. Everybody whom this reaches does the same, and everybody enters the numbers that come
+//! by into its own list. Whoever gets its own number back knows all the others, and picks the best. Nobody announces
+//! anything: each decides for itself, and all come to the same.
+//!
+//! | rule | 001 | event | what it does |
+//! |---|---|---|---|
+//! | AL1 | | start, no list | begins a list with itself; sends ELECT with its own number |
+//! | AL2 | (ii) | ELECT of another, no list | begins a list with both; sends its own number, *then* the other |
+//! | AL3 | (i) | ELECT of another | enters it; passes it on |
+//! | AL4 | (iii) | its own ELECT | its list is complete: follows the best on it, takes the message off the ring |
+//!
+//! **Textbook mode.** 001 has lost the subscripts of its numbers; the rules above are restored from its three cases.
+//! Its example is another algorithm, in which one list travels: [`ring_list`](super::ring_list). The order in AL2
+//! matters, and links must keep it: a member's own number follows behind all others, and comes back last. 001 does
+//! not say when a list is forgotten: it is when its owner has decided, so that the next election begins a new one. As
+//! in all rings of 003's kind nobody is passed over but those that the failure detector gave up. A member to whom
+//! nobody else is left elects itself without a message.
+//!
+//! Costs: n² messages, no matter how many start. The last member decides after at most 2n−1 hops.
+//!
+//! A number whose owner has died goes round for ever, and a lost one leaves its owner waiting for ever.
+//!
+//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
+//! the dead, rounds, and every number once in a round. Here:
+//!
+//! - AL4: each decides for itself, as in 001, but when somebody dies on the way the lists differ, and so would the
+//!   decisions. Therefore only one of them counts, the winner's. It says ALIVE to everybody at once, and the others
+//!   follow it then, by the order of claims. Their own decision is no more than the reason why they wait;
+//! - AL5: a member that hears no winner in time starts a new round (the winner has died, or a number is lost). The
+//!   initiator comes first, then its successor, … Each failure doubles the wait;
+//! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE
+//!   instead, and their owners defer (F8);
+//! - AL7: a number in an older round than one that the member knows of is answered with NACK, and its owner goes
+//!   higher the next time.
+//!
+//! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::ring::{self, Hop, HopNumber, Hops, Round};
+use super::roll_call::{self, Entry, RollCall};
+use crate::config::{Config, Timing};
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
+
+/// A member that runs the ring with active lists.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RingActiveList {
+    allegiance: Allegiance,
+    /// The active list.
+    list: RollCall,
+    /// Hardened mode's hops.
+    hops: Hops<Token>,
+}
+
+/// What the members of the ring say to each other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// A number on its way round the ring, or the word that it has arrived.
+    Hop(Hop<Token>),
+    /// Hardened mode's upkeep.
+    Upkeep(Upkeep),
+}
+
+/// What goes round the ring: ELECT, "this one is alive".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Token {
+    /// In which election; textbook mode does not look at it.
+    pub round: Round,
+    /// The number.
+    pub member: NodeId,
+}
+
+/// What a member of the ring waits for, in hardened mode only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// `T_hop`: a HOP-ACK.
+    Hop(HopNumber),
+    /// `T_re`: the end of the round it takes part in.
+    Round,
+    /// Hardened mode's upkeep.
+    Upkeep(UpkeepTimer),
+}
+
+impl Protocol for RingActiveList {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Epoch;
+
+    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let mut member = Self { allegiance, list: RollCall::new(id), hops: Hops::new() };
+        member.obey(config, verdict, out);
+        member
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+            Event::Campaign => self.call_election(config, out),
+            Event::Timer(timer) => self.on_timer(config, timer, out),
+            Event::PeerDown(peer) => {
+                let verdict = self.allegiance.on_peer_down(peer, self.participates());
+                self.obey(config, verdict, out);
+            }
+            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.allegiance.view(self.participates())
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    }
+}
+
+impl RingActiveList {
+    fn participates(&self) -> bool {
+        self.allegiance.participates()
+    }
+
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        self.allegiance.heard(from);
+        match message {
+            Message::Hop(hop) => {
+                if let Some(token) = self.hops.receive(from, hop, out) {
+                    self.on_elect(config, token, out);
+                }
+            }
+            Message::Upkeep(upkeep) => {
+                let electing = self.participates();
+                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+        match timer {
+            Timer::Hop(number) => {
+                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                self.take_back(config, back, out);
+            }
+            Timer::Round => {
+                out.rule("AL5");
+                self.allegiance.set_participant(false);
+                self.allegiance.election_failed();
+                self.call_election(config, out);
+            }
+            Timer::Upkeep(timer) => {
+                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Settled => self.end_participation(config, out),
+            Verdict::Contest => self.call_election(config, out),
+            Verdict::Defer(reign) => self.defer(config, reign, out),
+        }
+    }
+
+    /// AL1: this member wants an election.
+    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.participates() {
+            return;
+        }
+        out.rule("AL1");
+        out.election_started();
+        let me = self.allegiance.id();
+        let epoch = self.allegiance.open_epoch(out);
+        self.list.open(Round { epoch, initiator: me }, me);
+        self.participate(config, out);
+    }
+
+    /// Sends its own number, and waits for it to come back.
+    fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.allegiance.set_participant(true);
+        let round = self.list.round();
+        self.allegiance.see_epoch(round.epoch, out);
+        self.await_end(config, out);
+        self.pass(config, Token { round, member: self.allegiance.id() }, out);
+    }
+
+    fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
+        if config.hardened() {
+            let wait = ring::re_initiation(config, self.list.round(), self.allegiance.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+        }
+    }
+
+    /// A number has come round.
+    fn on_elect(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+        match self.list.enter(config, &self.allegiance, token.round, token.member) {
+            Entry::Own => {
+                out.rule("AL4");
+                self.decide(config, out);
+            }
+            Entry::First => {
+                out.rule("AL2");
+                self.participate(config, out);
+                self.pass(config, token, out);
+            }
+            Entry::Further => {
+                out.rule("AL3");
+                self.pass(config, token, out);
+            }
+            Entry::Refused => {
+                out.rule("AL6");
+                self.allegiance.vouch(config, token.member, token.round.epoch, out);
+            }
+            Entry::Late => {
+                out.rule("AL7");
+                let epoch = self.allegiance.epoch();
+                out.send(token.member, Upkeep::Nack { epoch }.into());
+            }
+            Entry::Known => {}
+        }
+    }
+
+    /// AL4: the list is complete. In hardened mode the winner alone acts on it.
+    fn decide(&mut self, config: &Config, out: &mut Effects<Self>) {
+        let winner = self.list.highest(config, &self.allegiance);
+        if !config.hardened() {
+            self.end_participation(config, out);
+            let reign = Reign { epoch: Epoch::default(), leader: config.members.key(winner) };
+            self.allegiance.accept(config, reign, out);
+        } else if winner == self.allegiance.id() {
+            self.lead(config, out);
+        }
+    }
+
+    /// Hardened: leads, and the first ALIVE goes out at once.
+    fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.end_participation(config, out);
+        self.allegiance.lead(config, out);
+        self.on_timer(config, Timer::Upkeep(UpkeepTimer::Heartbeat), out);
+    }
+
+    /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
+    /// less often.
+    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
+            self.allegiance.defer_to(reign.leader.id);
+            self.await_end(config, out);
+        }
+    }
+
+    fn end_participation(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.participates() && config.hardened() {
+            out.cancel_timer(Timer::Round);
+        }
+        self.allegiance.set_participant(false);
+        self.list.close(config);
+    }
+
+    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        self.take_back(config, back, out);
+    }
+
+    /// A number has found nobody else alive. With its own it has won; those of others are lost like their owners.
+    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
+        let own = Token { round: self.list.round(), member: self.allegiance.id() };
+        if token == Some(own) && self.participates() {
+            out.rule("AL4");
+            match config.hardened() {
+                true => self.lead(config, out),
+                false => self.decide(config, out),
+            }
+        }
+    }
+}
+
+impl From<Hop<Token>> for Message {
+    fn from(hop: Hop<Token>) -> Self {
+        Self::Hop(hop)
+    }
+}
+
+impl From<Upkeep> for Message {
+    fn from(upkeep: Upkeep) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+impl From<HopNumber> for Timer {
+    fn from(number: HopNumber) -> Self {
+        Self::Hop(number)
+    }
+}
+
+impl From<UpkeepTimer> for Timer {
+    fn from(timer: UpkeepTimer) -> Self {
+        Self::Upkeep(timer)
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECT"),
+        Kind::link("HOP-ACK"),
+        Kind::detector("ALIVE"),
+        Kind::election("NACK"),
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Hop(Hop::Pass { .. }) => 0,
+            Self::Hop(Hop::Ack { .. }) => 1,
+            Self::Upkeep(Upkeep::Alive { .. }) => 2,
+            Self::Upkeep(Upkeep::Nack { .. }) => 3,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Hop(hop) => hop.encoded_len(|token| {
+                token.round.encoded_len() + varint_len(u64::from(token.member.0))
+            }),
+            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hop(hop) => hop.fmt(f),
+            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ELECT {}", self.member)?;
+        write_epoch(f, self.round.epoch)
+    }
+}

@@ -1,0 +1,443 @@
+//! The ring of all ids (003, first algorithm).
+//!
+//! A member that misses the coordinator sends ("elect me", its id) round the ring. Everybody whom this reaches sends
+//! an ELECT-ME of its own and, right behind it, passes on the other. So the initiator gets the ids of all others and,
+//! last, its own. It elects the best and sends ("new coordinator", that one) round the ring.
+//!
+//! | rule | event | what it does |
+//! |---|---|---|
+//! | AI1 | start, no election | sends its own ELECT-ME, collects the others' |
+//! | AI2 | ELECT-ME of another, no election | sends its own, *then* passes on the other |
+//! | AI3 | ELECT-ME of another | collects it; passes it on |
+//! | AI4 | its own ELECT-ME, as initiator | follows the best it has collected; sends NEW-COORDINATOR |
+//! | AI5 | its own ELECT-ME, else | takes it off the ring |
+//! | AI6 | NEW-COORDINATOR of another initiator | follows; passes it on |
+//! | AI7 | its own NEW-COORDINATOR | takes it off the ring |
+//!
+//! **Textbook mode.** By the letter of 003 a process that receives an ELECT-ME sends its own each time, which would
+//! never end: it sends one in an election. Links must keep the order of messages ("all links in the ring are assumed
+//! to be FIFO"). 003 does not say who takes the others' ELECT-MEs off the ring. Here whoever sent one does (AI5). If
+//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other:
+//! each keeps the message that the other waits for. Several initiators each send their NEW-COORDINATOR. 003 has a
+//! failed process' "control part" forward what comes, so nobody is passed over but those that the failure detector
+//! gave up. A member to whom nobody else is left elects itself without a message.
+//!
+//! Costs: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are 003's
+//! "order of n²".
+//!
+//! 003 assumes "that failures do not occur during an election". If they do, an id whose owner has died goes round for
+//! ever, and a lost one leaves its owner waiting for ever.
+//!
+//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
+//! the dead, rounds, and every id once in a round. Here:
+//!
+//! - AI4: those held for dead are not elected;
+//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, by the winner too, who leads
+//!   from then on. A winner that the failure detector gave up is not followed, although the message goes on: the
+//!   member goes on waiting, or calls an election if it takes part in none, and those that hear the winner make it
+//!   defer (AI9);
+//! - AI7: NEW-COORDINATOR ends where the same has been said already. So what several initiators say goes round once,
+//!   and nothing goes round for ever;
+//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a
+//!   message is lost). The initiator comes first, then its successor, … Each failure doubles the wait. Whoever came
+//!   too late for the initiator's count has its turn then;
+//! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE
+//!   instead, and their owners defer (F8);
+//! - AI10: an id in an older round than one that the member knows of is answered with NACK, and its owner goes higher
+//!   the next time.
+//!
+//! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::ring::{self, Hop, HopNumber, Hops, Round};
+use super::roll_call::{self, Entry, RollCall};
+use crate::config::{Config, Timing, Variant};
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
+
+/// A member that runs the ring of all ids.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RingAllIds {
+    allegiance: Allegiance,
+    /// The ids it has seen; the initiator elects from them.
+    ids: RollCall,
+    /// Hardened mode's hops.
+    hops: Hops<Token>,
+    /// Hardened: the largest claim that it has sent round or passed on.
+    told: Option<Box<Reign>>,
+}
+
+/// What the members of the ring say to each other.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// Something on its way round the ring, or the word that it has arrived.
+    Hop(Hop<Token>),
+    /// Hardened mode's upkeep.
+    Upkeep(Upkeep),
+}
+
+/// What goes round the ring.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Token {
+    /// "Elect me."
+    ElectMe {
+        /// In which election.
+        round: Round,
+        /// Who says it.
+        member: NodeId,
+    },
+    /// "This one is the new coordinator."
+    NewCoordinator {
+        /// In which election; its initiator says it.
+        round: Round,
+        /// The winner.
+        leader: NodeId,
+    },
+}
+
+/// What a member of the ring waits for, in hardened mode only.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// `T_hop`: a HOP-ACK.
+    Hop(HopNumber),
+    /// `T_re`: the end of the round it takes part in.
+    Round,
+    /// Hardened mode's upkeep.
+    Upkeep(UpkeepTimer),
+}
+
+impl Protocol for RingAllIds {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Epoch;
+
+    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let mut member = Self { allegiance, ids: RollCall::new(id), hops: Hops::new(), told: None };
+        member.obey(config, verdict, out);
+        member
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+            Event::Campaign => self.call_election(config, out),
+            Event::Timer(timer) => self.on_timer(config, timer, out),
+            Event::PeerDown(peer) => {
+                let verdict = self.allegiance.on_peer_down(peer, self.participates());
+                self.obey(config, verdict, out);
+            }
+            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.allegiance.view(self.participates())
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    }
+}
+
+impl RingAllIds {
+    fn participates(&self) -> bool {
+        self.allegiance.participates()
+    }
+
+    /// Whether the election it takes part in is its own.
+    fn initiated(&self) -> bool {
+        self.participates() && self.ids.round().initiator == self.allegiance.id()
+    }
+
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        self.allegiance.heard(from);
+        match message {
+            Message::Hop(hop) => match self.hops.receive(from, hop, out) {
+                Some(Token::ElectMe { round, member }) => {
+                    self.on_elect_me(config, round, member, out);
+                }
+                Some(Token::NewCoordinator { round, leader })
+                    if config.members.contains(leader) =>
+                {
+                    self.on_new_coordinator(config, round, leader, out);
+                }
+                _ => {}
+            },
+            Message::Upkeep(upkeep) => {
+                let electing = self.participates();
+                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+        match timer {
+            Timer::Hop(number) => {
+                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                self.take_back(config, back, out);
+            }
+            Timer::Round => {
+                out.rule("AI8");
+                self.allegiance.set_participant(false);
+                self.allegiance.election_failed();
+                self.call_election(config, out);
+            }
+            Timer::Upkeep(timer) => {
+                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
+                self.obey(config, verdict, out);
+            }
+        }
+    }
+
+    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Settled => self.end_participation(config, out),
+            Verdict::Contest => self.call_election(config, out),
+            Verdict::Defer(reign) => self.defer(config, reign, out),
+        }
+    }
+
+    /// AI1: this member wants an election.
+    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.participates() {
+            return;
+        }
+        out.rule("AI1");
+        out.election_started();
+        let me = self.allegiance.id();
+        let epoch = self.allegiance.open_epoch(out);
+        self.ids.open(Round { epoch, initiator: me }, me);
+        self.participate(config, out);
+    }
+
+    /// Sends its own ELECT-ME, and waits for the end of the election.
+    fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.allegiance.set_participant(true);
+        let round = self.ids.round();
+        self.allegiance.see_epoch(round.epoch, out);
+        self.await_end(config, out);
+        self.pass(config, Token::ElectMe { round, member: self.allegiance.id() }, out);
+    }
+
+    fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
+        if config.hardened() {
+            let wait = ring::re_initiation(config, self.ids.round(), self.allegiance.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+        }
+    }
+
+    fn on_elect_me(
+        &mut self,
+        config: &Config,
+        round: Round,
+        member: NodeId,
+        out: &mut Effects<Self>,
+    ) {
+        let token = Token::ElectMe { round, member };
+        match self.ids.enter(config, &self.allegiance, round, member) {
+            Entry::Own if self.initiated() => {
+                out.rule("AI4");
+                self.elect(config, out);
+            }
+            Entry::Own => out.rule("AI5"),
+            Entry::First => {
+                out.rule("AI2");
+                self.participate(config, out);
+                self.pass(config, token, out);
+            }
+            Entry::Further => {
+                out.rule("AI3");
+                if !(config.reads(Variant::Absorb) && self.initiated()) {
+                    self.pass(config, token, out);
+                }
+            }
+            Entry::Refused => {
+                out.rule("AI9");
+                self.allegiance.vouch(config, member, round.epoch, out);
+            }
+            Entry::Late => {
+                out.rule("AI10");
+                let epoch = self.allegiance.epoch();
+                out.send(member, Upkeep::Nack { epoch }.into());
+            }
+            Entry::Known => {}
+        }
+    }
+
+    /// AI4: the initiator has heard of everybody.
+    fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
+        let leader = self.ids.highest(config, &self.allegiance);
+        let epoch = self.allegiance.epoch();
+        let round = Round { epoch, ..self.ids.round() };
+        self.end_participation(config, out);
+        let reign = Reign { epoch, leader: config.members.key(leader) };
+        self.allegiance.on_claim(config, reign, false, out);
+        self.tell(config, round, leader, out);
+    }
+
+    /// AI6, AI7.
+    fn on_new_coordinator(
+        &mut self,
+        config: &Config,
+        round: Round,
+        leader: NodeId,
+        out: &mut Effects<Self>,
+    ) {
+        let reign = Reign { epoch: round.epoch, leader: config.members.key(leader) };
+        let told = self.told.as_ref().is_some_and(|told| reign <= **told);
+        if round.initiator == self.allegiance.id() || told {
+            return out.rule("AI7");
+        }
+        out.rule("AI6");
+        if !config.hardened() {
+            self.end_participation(config, out);
+            self.allegiance.accept(config, reign, out);
+            return self.tell(config, round, leader, out);
+        }
+        if self.allegiance.is_down(leader) {
+            self.tell(config, round, leader, out);
+            return self.call_election(config, out);
+        }
+        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
+        self.obey(config, verdict, out);
+        if self.allegiance.leader() == Some(leader) {
+            self.tell(config, round, leader, out);
+        }
+    }
+
+    fn tell(&mut self, config: &Config, round: Round, leader: NodeId, out: &mut Effects<Self>) {
+        if config.hardened() {
+            let leader = config.members.key(leader);
+            self.told = Some(Box::new(Reign { epoch: round.epoch, leader }));
+        }
+        self.pass(config, Token::NewCoordinator { round, leader }, out);
+    }
+
+    /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
+    /// less often.
+    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
+            self.allegiance.defer_to(reign.leader.id);
+            self.await_end(config, out);
+        }
+    }
+
+    fn end_participation(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.participates() && config.hardened() {
+            out.cancel_timer(Timer::Round);
+        }
+        self.allegiance.set_participant(false);
+        self.ids.close(config);
+    }
+
+    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        self.take_back(config, back, out);
+    }
+
+    /// A message has found nobody else alive. With its own ELECT-ME it has won; the others are lost like their
+    /// owners.
+    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
+        let (round, member) = (self.ids.round(), self.allegiance.id());
+        if token == Some(Token::ElectMe { round, member }) && self.participates() {
+            out.rule("AI4");
+            self.ids.open(Round { initiator: member, ..round }, member);
+            self.elect(config, out);
+        }
+    }
+}
+
+impl From<Hop<Token>> for Message {
+    fn from(hop: Hop<Token>) -> Self {
+        Self::Hop(hop)
+    }
+}
+
+impl From<Upkeep> for Message {
+    fn from(upkeep: Upkeep) -> Self {
+        Self::Upkeep(upkeep)
+    }
+}
+
+impl From<HopNumber> for Timer {
+    fn from(number: HopNumber) -> Self {
+        Self::Hop(number)
+    }
+}
+
+impl From<UpkeepTimer> for Timer {
+    fn from(timer: UpkeepTimer) -> Self {
+        Self::Upkeep(timer)
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("ELECT-ME"),
+        Kind::election("NEW-COORDINATOR"),
+        Kind::link("HOP-ACK"),
+        Kind::detector("ALIVE"),
+        Kind::election("NACK"),
+    ];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Hop(Hop::Pass { token: Token::ElectMe { .. }, .. }) => 0,
+            Self::Hop(Hop::Pass { token: Token::NewCoordinator { .. }, .. }) => 1,
+            Self::Hop(Hop::Ack { .. }) => 2,
+            Self::Upkeep(Upkeep::Alive { .. }) => 3,
+            Self::Upkeep(Upkeep::Nack { .. }) => 4,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Hop(hop) => hop.encoded_len(|token| {
+                let (Token::ElectMe { round, member: id }
+                | Token::NewCoordinator { round, leader: id }) = token;
+                1 + round.encoded_len() + varint_len(u64::from(id.0))
+            }),
+            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        }
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hop(hop) => hop.fmt(f),
+            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ElectMe { round, member } => {
+                write!(f, "ELECT-ME {member}")?;
+                write_epoch(f, round.epoch)
+            }
+            Self::NewCoordinator { round, leader } => write!(f, "NEW-COORDINATOR {leader} {round}"),
+        }
+    }
+}
