@@ -2,9 +2,7 @@
 
 use doyen_core::algorithm::allegiance::{Reign, Upkeep};
 use doyen_core::algorithm::ring::{Hop, HopNumber, Round};
-use doyen_core::algorithm::{
-    bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids,
-};
+use doyen_core::algorithm::{bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids};
 use doyen_core::link::Numbered;
 use doyen_core::members::{Epoch, Incarnation, Key, NodeId};
 use doyen_core::node::{Body, Packet};

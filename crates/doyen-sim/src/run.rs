@@ -2,7 +2,10 @@
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::bully::Bully;
+use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
+use doyen_core::algorithm::ring_active_list::RingActiveList;
+use doyen_core::algorithm::ring_all_ids::RingAllIds;
 use doyen_core::algorithm::ring_list::RingList;
 use doyen_core::algorithm::ring_resilient::RingResilient;
 use doyen_core::config::{Config, Timing};
@@ -28,7 +31,9 @@ macro_rules! dispatch {
             Algorithm::ModifiedBully => $function::<ModifiedBully>($($argument),*),
             Algorithm::RingList => $function::<RingList>($($argument),*),
             Algorithm::RingResilient => $function::<RingResilient>($($argument),*),
-            other => unreachable!("{other} has no state machine here"),
+            Algorithm::RingActiveList => $function::<RingActiveList>($($argument),*),
+            Algorithm::RingAllIds => $function::<RingAllIds>($($argument),*),
+            Algorithm::ChangRoberts => $function::<ChangRoberts>($($argument),*),
         }
     };
 }

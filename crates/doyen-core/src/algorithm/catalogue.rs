@@ -8,7 +8,6 @@ use crate::config::{Mode, Variant};
 
 /// The algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[non_exhaustive]
 pub enum Algorithm {
     /// [`bully`](super::bully).
     Bully,
@@ -211,7 +210,7 @@ pub const PROMISES: &[Promise] = &[
         false,
         ["FIFO links, nobody fails", NO_FAILURE, STOPS, "n², however many initiators"],
     ),
-    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n²; the winner also says ALIVE n−1 times"]),
+    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n², and n−1 ALIVE"]),
     Promise::new(
         Algorithm::RingAllIds,
         false,
