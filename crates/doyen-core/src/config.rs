@@ -78,7 +78,7 @@ impl Timing {
         }
     }
 
-    /// `2D + p`: after this a reply will not come any more (003's T1, 004's "2T_trans + T_process", a hop's
+    /// `2D + p`: after this a reply will not come any more (003's T1, 004's `2T_trans + T_process`, a hop's
     /// acknowledgement, the COORDINATOR after a GRANT).
     pub fn reply(&self) -> Span {
         self.transmission * 2 + self.processing

@@ -5,7 +5,9 @@
 //! trust. The command line fills in the same struct from its flags, so there is one set of rules and one set of
 //! errors.
 
+mod parse;
 mod resolve;
+mod trouble;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -48,7 +50,7 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
     /// Who notices that the coordinator is gone, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2, at = "1ms" }]`.
-    /// By default the lowest live member does at once, unless a detector is on.
+    /// By default the lowest live member does at once, unless somebody leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initiators: Option<Initiators>,
     /// To whom a bully announces itself: `lower` (default) or `all`.

@@ -253,12 +253,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     /// Something happens to a member.
-    fn tell(
-        &mut self,
-        position: u32,
-        event: Event<P::Message, P::Timer>,
-        out: &mut Effects<P>,
-    ) {
+    fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>, out: &mut Effects<P>) {
         let member = &mut self.members[position as usize];
         if member.status != Status::Up {
             return;
@@ -498,14 +493,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
     }
 
-    fn fire(
-        &mut self,
-        at: Time,
-        member: u32,
-        arming: u32,
-        timer: P::Timer,
-        out: &mut Effects<P>,
-    ) {
+    fn fire(&mut self, at: Time, member: u32, arming: u32, timer: P::Timer, out: &mut Effects<P>) {
         let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
         if !current {
             return; // cancelled, armed anew or its member died

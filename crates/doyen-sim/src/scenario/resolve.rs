@@ -10,20 +10,18 @@ use doyen_core::protocol::Kind;
 use doyen_core::time::Span;
 use serde::Serialize;
 
-use super::{
-    ChaosEntry, FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
-    ScenarioError, Share,
+use super::parse::{
+    Result, bounded, kind, member, parse, parse_delay, parse_id, parse_range, required, share, span,
 };
-use crate::fault::{Action, Chaos, Fault, Trigger};
-use crate::network::{DelayModel, LinkRule, NetworkModel};
+use super::{
+    FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
+    ScenarioError,
+};
+use crate::fault::{Action, Chaos, Trigger};
+use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::run;
-use crate::time::{Time, parse_span};
-
-type Result<T> = std::result::Result<T, ScenarioError>;
-
-/// More members than anybody has memory for.
-const MAX_MEMBERS: u64 = 100_000_000;
+use crate::time::Time;
 
 /// A scenario that makes sense: what [`run::run`] runs.
 #[derive(Clone, Debug)]
@@ -137,7 +135,7 @@ impl Case {
             // A list of n keys for each initiator; one message for each member under way.
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
-            _ => n,
+            Algorithm::ChangRoberts => n,
         };
         let detector = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
         let state = match self.algorithm {
@@ -177,7 +175,7 @@ impl Scenario {
                 "the period must be above zero, such as 5ms",
             ));
         }
-        let initiators = self.resolve_initiators(&members, &dead, detector.is_some())?;
+        let initiators = self.resolve_initiators(&members, &dead)?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let faults = self.resolve_faults(algorithm, &members, kinds)?;
         let chaos = self.chaos.as_ref().map(|chaos| chaos.resolve()).transpose()?;
@@ -320,11 +318,11 @@ impl Scenario {
         &self,
         members: &Members,
         dead: &[NodeId],
-        detector: bool,
     ) -> Result<Vec<(NodeId, Time)>> {
         let live = || members.iter().filter(|id| dead.binary_search(id).is_err());
         let listed = match &self.initiators {
-            None if detector || self.leader.is_some() => return Ok(Vec::new()),
+            // A leader is there: whoever misses it later notices through the detector or the script.
+            None if self.leader.is_some() => return Ok(Vec::new()),
             None => {
                 let lowest = live().min_by_key(|&id| members.key(id));
                 return Ok(lowest.map(|id| (id, Time::ZERO)).into_iter().collect());
@@ -449,142 +447,6 @@ impl Scenario {
     }
 }
 
-impl LinkException {
-    fn resolve(&self, index: usize, members: &Members, kinds: &[Kind]) -> Result<LinkRule> {
-        let key = |name: &str| format!("link[{index}].{name}");
-        let place = |id: Option<u32>, name: &str| {
-            id.map(|id| position(members, &key(name), id)).transpose()
-        };
-        let kind = self.kind.as_ref().map(|name| kind(kinds, &key("kind"), name)).transpose()?;
-        let delay = self.delay.as_ref().map(|text| parse_delay(&key("delay"), text)).transpose()?;
-        let loss = self.loss.as_ref().map(|loss| share(Some(loss), &key("loss"))).transpose()?;
-        Ok(LinkRule {
-            from: place(self.from, "from")?,
-            to: place(self.to, "to")?,
-            kind,
-            delay,
-            loss,
-        })
-    }
-}
-
-impl FaultEntry {
-    fn trigger(
-        &self,
-        key: &dyn Fn(&str) -> String,
-        members: &Members,
-        kinds: &[Kind],
-    ) -> Result<Trigger> {
-        match (&self.at, &self.when) {
-            (Some(at), None) => Ok(Trigger::At(Time::ZERO + required(Some(at), &key("at"))?)),
-            (None, Some(after)) => {
-                let sent = match after.has.as_str() {
-                    "sent" => true,
-                    "received" => false,
-                    other => {
-                        let problem = format!("has = `{other}`; use sent or received");
-                        return Err(ScenarioError::new(key("when"), problem));
-                    }
-                };
-                if after.count == 0 {
-                    return Err(ScenarioError::new(key("when"), "count must be at least 1"));
-                }
-                Ok(Trigger::Count {
-                    member: position(members, &key("when"), after.member)?,
-                    sent,
-                    kind: kind(kinds, &key("when"), &after.kind)?,
-                    count: after.count,
-                })
-            }
-            _ => Err(ScenarioError::new(
-                key("at"),
-                "say when: either at = \"3ms\" or when = { member = 3, has = \"sent\", kind = \"OK\" }",
-            )),
-        }
-    }
-
-    fn action(&self, key: &dyn Fn(&str) -> String, members: &Members) -> Result<Action> {
-        let mut actions = Vec::new();
-        let mut fault = |fault: Fault| actions.push(Action::Fault(fault));
-        let at = |name: &str, id: u32| position(members, &key(name), id);
-        if let Some(id) = self.crash {
-            fault(Fault::Crash { member: at("crash", id)?, forwards: self.forwards });
-        }
-        if let Some(id) = self.restart {
-            fault(Fault::Restart { member: at("restart", id)?, disk: self.disk.unwrap_or(true) });
-        }
-        if let Some(id) = self.pause {
-            let span = required(self.lasting.as_ref(), &key("for"))?.as_nanos();
-            fault(Fault::Pause { member: at("pause", id)?, span });
-        }
-        if let Some(id) = self.clock {
-            let rate = self.rate.unwrap_or(1.0);
-            if !(0.001..=1000.0).contains(&rate) {
-                return Err(ScenarioError::new(
-                    key("rate"),
-                    format!("{rate} is not between 0.001 and 1000"),
-                ));
-            }
-            let rate_ppm = (rate * 1e6).round() as u32;
-            let jump = span(self.skew.as_ref(), &key("skew"))?.unwrap_or_default().as_nanos();
-            fault(Fault::Clock { member: at("clock", id)?, rate_ppm, jump });
-        }
-        if let Some([from, to]) = self.cut {
-            fault(Fault::Cut { from: at("cut", from)?, to: at("cut", to)? });
-        }
-        if let Some([from, to]) = self.mend {
-            fault(Fault::Mend { from: at("mend", from)?, to: at("mend", to)? });
-        }
-        if let Some(groups) = &self.partition {
-            fault(Fault::Partition(sides(members, &key("partition"), groups)?));
-        }
-        if self.heal {
-            fault(Fault::Heal);
-        }
-        if let Some(id) = self.campaign {
-            actions.push(Action::Campaign(at("campaign", id)?));
-        }
-        match actions.len() {
-            1 => Ok(actions.remove(0)),
-            count => Err(ScenarioError::new(
-                key("at"),
-                format!(
-                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal and \
-                     campaign; this one has {count}"
-                ),
-            )),
-        }
-    }
-}
-
-impl ChaosEntry {
-    fn resolve(&self) -> Result<Chaos> {
-        let mean = |text: &Option<String>, key: &str| -> Result<Option<u64>> {
-            let mean = span(text.as_ref(), &format!("chaos.{key}"))?;
-            if mean == Some(Span::ZERO) {
-                return Err(ScenarioError::new(format!("chaos.{key}"), "must be above zero"));
-            }
-            Ok(mean.map(Span::as_nanos))
-        };
-        let lasting = |every: Option<u64>, text: &Option<String>, key: &str| match every {
-            None => Ok(0),
-            Some(_) => required(text.as_ref(), &format!("chaos.{key}")).map(Span::as_nanos),
-        };
-        let crash_every = mean(&self.crash_every, "crash_every")?;
-        let pause_every = mean(&self.pause_every, "pause_every")?;
-        let cut_every = mean(&self.cut_every, "cut_every")?;
-        Ok(Chaos {
-            crash_every,
-            down_for: lasting(crash_every, &self.down_for, "down_for")?,
-            pause_every,
-            pause_for: lasting(pause_every, &self.pause_for, "pause_for")?,
-            cut_every,
-            cut_for: lasting(cut_every, &self.cut_for, "cut_for")?,
-            until: Time::ZERO + required(self.until.as_ref(), "chaos.until")?,
-        })
-    }
-}
-
 /// Long enough for every run that ends, and for a person to see that the others do not.
 fn default_until(
     timing: &Timing,
@@ -600,121 +462,4 @@ fn default_until(
     });
     let last_fault = last_fault.chain(chaos.map(|chaos| chaos.until)).max().unwrap_or_default();
     last_fault + base
-}
-
-fn parse<T: FromStr<Err = String>>(text: &Option<String>, key: &str) -> Result<Option<T>> {
-    let parsed = text.as_ref().map(|text| text.parse()).transpose();
-    parsed.map_err(|problem| ScenarioError::new(key, problem))
-}
-
-fn span(text: Option<&String>, key: &str) -> Result<Option<Span>> {
-    let parsed = text.map(|text| parse_span(text)).transpose();
-    parsed.map_err(|problem| ScenarioError::new(key, problem))
-}
-
-fn required(text: Option<&String>, key: &str) -> Result<Span> {
-    span(text, key)?
-        .ok_or_else(|| ScenarioError::new(key, "is missing; give a length of time such as 5ms"))
-}
-
-fn bounded(count: u64) -> Result<u32> {
-    if count > MAX_MEMBERS {
-        let problem =
-            format!("{count} members are more than can be simulated; at most {MAX_MEMBERS}");
-        return Err(ScenarioError::new("members", problem));
-    }
-    Ok(count as u32)
-}
-
-/// Reads `0..7`: both ends count.
-pub(crate) fn parse_range(text: &str) -> Result<(u32, u32)> {
-    let wrong = || {
-        let problem =
-            format!("`{text}` is not a number of members, a range such as 0..7 or a list of ids");
-        ScenarioError::new("members", problem)
-    };
-    let (first, last) = text.split_once("..").ok_or_else(wrong)?;
-    let first: u32 = first.trim().parse().map_err(|_| wrong())?;
-    let last: u32 = last.trim_start_matches('=').trim().parse().map_err(|_| wrong())?;
-    if first > last { Err(wrong()) } else { Ok((first, last)) }
-}
-
-fn parse_id(key: &str, text: &str) -> Result<u32> {
-    text.parse().map_err(|_| ScenarioError::new(key, format!("`{text}` is not a member's number")))
-}
-
-fn member(members: &Members, key: &str, id: u32) -> Result<NodeId> {
-    position(members, key, id).map(|_| NodeId(id))
-}
-
-fn position(members: &Members, key: &str, id: u32) -> Result<u32> {
-    let unknown = || {
-        let (first, last) = (members.at(0), members.at(members.len() - 1));
-        let problem =
-            format!("{id} is not a member; there are {} of them, {first} to {last}", members.len());
-        ScenarioError::new(key, problem)
-    };
-    members.position(NodeId(id)).map(|position| position as u32).ok_or_else(unknown)
-}
-
-fn kind(kinds: &[Kind], key: &str, name: &str) -> Result<usize> {
-    kinds.iter().position(|kind| kind.name == name).ok_or_else(|| {
-        let names: Vec<&str> = kinds.iter().map(|kind| kind.name).collect();
-        let problem =
-            format!("there are no {name} messages; this algorithm has {}", names.join(", "));
-        ScenarioError::new(key, problem)
-    })
-}
-
-/// On which side everybody is; who is not named is on a side of its own with the others not named.
-fn sides(members: &Members, key: &str, groups: &[Vec<u32>]) -> Result<Vec<u32>> {
-    let mut sides = vec![0; members.len()];
-    for (group, ids) in groups.iter().enumerate() {
-        for &id in ids {
-            let place = position(members, key, id)? as usize;
-            if sides[place] != 0 {
-                return Err(ScenarioError::new(key, format!("member {id} is in two groups")));
-            }
-            sides[place] = group as u32 + 1;
-        }
-    }
-    Ok(sides)
-}
-
-fn share(share: Option<&Share>, key: &str) -> Result<f64> {
-    let wrong = |what: &dyn fmt::Display| {
-        ScenarioError::new(key, format!("`{what}` is not a share; write 5% or 0.05"))
-    };
-    let fraction = match share {
-        None => 0.0,
-        Some(Share::Fraction(fraction)) => *fraction,
-        Some(Share::Text(text)) => {
-            let (number, scale) = match text.trim().strip_suffix('%') {
-                Some(number) => (number, 0.01),
-                None => (text.as_str(), 1.0),
-            };
-            number.trim().parse::<f64>().map_err(|_| wrong(text))? * scale
-        }
-    };
-    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(wrong(&fraction)) }
-}
-
-/// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
-fn parse_delay(key: &str, text: &str) -> Result<DelayModel> {
-    let wrong = |problem: String| ScenarioError::new(key, problem);
-    let nanos = |text: &str| parse_span(text).map(Span::as_nanos).map_err(wrong);
-    if let Some(range) = text.strip_prefix("uniform:") {
-        let (min, max) = range.split_once("..").ok_or_else(|| {
-            wrong(format!("`{text}` is not a range; write for example uniform:1ms..2ms"))
-        })?;
-        let (min, max) = (nanos(min)?, nanos(max)?);
-        if min > max {
-            return Err(wrong(format!("`{text}` runs backwards; write the shorter delay first")));
-        }
-        return Ok(DelayModel::Uniform { min, max });
-    }
-    if let Some(mean) = text.strip_prefix("exp:") {
-        return Ok(DelayModel::Exponential { mean: nanos(mean)? });
-    }
-    Ok(DelayModel::Fixed(nanos(text)?))
 }

@@ -1,0 +1,167 @@
+//! What goes wrong, from what is written to what is meant.
+
+use doyen_core::members::Members;
+use doyen_core::protocol::Kind;
+use doyen_core::time::Span;
+
+use super::parse::{Result, kind, parse_delay, position, required, share, span};
+use super::{ChaosEntry, FaultEntry, LinkException, ScenarioError};
+use crate::fault::{Action, Chaos, Fault, Trigger};
+use crate::network::LinkRule;
+use crate::time::Time;
+
+impl LinkException {
+    pub(super) fn resolve(
+        &self,
+        index: usize,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<LinkRule> {
+        let key = |name: &str| format!("link[{index}].{name}");
+        let place = |id: Option<u32>, name: &str| {
+            id.map(|id| position(members, &key(name), id)).transpose()
+        };
+        let kind = self.kind.as_ref().map(|name| kind(kinds, &key("kind"), name)).transpose()?;
+        let delay = self.delay.as_ref().map(|text| parse_delay(&key("delay"), text)).transpose()?;
+        let loss = self.loss.as_ref().map(|loss| share(Some(loss), &key("loss"))).transpose()?;
+        Ok(LinkRule {
+            from: place(self.from, "from")?,
+            to: place(self.to, "to")?,
+            kind,
+            delay,
+            loss,
+        })
+    }
+}
+
+impl FaultEntry {
+    pub(super) fn trigger(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<Trigger> {
+        match (&self.at, &self.when) {
+            (Some(at), None) => Ok(Trigger::At(Time::ZERO + required(Some(at), &key("at"))?)),
+            (None, Some(after)) => {
+                let sent = match after.has.as_str() {
+                    "sent" => true,
+                    "received" => false,
+                    other => {
+                        let problem = format!("has = `{other}`; use sent or received");
+                        return Err(ScenarioError::new(key("when"), problem));
+                    }
+                };
+                if after.count == 0 {
+                    return Err(ScenarioError::new(key("when"), "count must be at least 1"));
+                }
+                Ok(Trigger::Count {
+                    member: position(members, &key("when"), after.member)?,
+                    sent,
+                    kind: kind(kinds, &key("when"), &after.kind)?,
+                    count: after.count,
+                })
+            }
+            _ => Err(ScenarioError::new(
+                key("at"),
+                "say when: either at = \"3ms\" or when = { member = 3, has = \"sent\", kind = \"OK\" }",
+            )),
+        }
+    }
+
+    pub(super) fn action(&self, key: &dyn Fn(&str) -> String, members: &Members) -> Result<Action> {
+        let mut actions = Vec::new();
+        let mut fault = |fault: Fault| actions.push(Action::Fault(fault));
+        let at = |name: &str, id: u32| position(members, &key(name), id);
+        if let Some(id) = self.crash {
+            fault(Fault::Crash { member: at("crash", id)?, forwards: self.forwards });
+        }
+        if let Some(id) = self.restart {
+            fault(Fault::Restart { member: at("restart", id)?, disk: self.disk.unwrap_or(true) });
+        }
+        if let Some(id) = self.pause {
+            let span = required(self.lasting.as_ref(), &key("for"))?.as_nanos();
+            fault(Fault::Pause { member: at("pause", id)?, span });
+        }
+        if let Some(id) = self.clock {
+            let rate = self.rate.unwrap_or(1.0);
+            if !(0.001..=1000.0).contains(&rate) {
+                return Err(ScenarioError::new(
+                    key("rate"),
+                    format!("{rate} is not between 0.001 and 1000"),
+                ));
+            }
+            let rate_ppm = (rate * 1e6).round() as u32;
+            let jump = span(self.skew.as_ref(), &key("skew"))?.unwrap_or_default().as_nanos();
+            fault(Fault::Clock { member: at("clock", id)?, rate_ppm, jump });
+        }
+        if let Some([from, to]) = self.cut {
+            fault(Fault::Cut { from: at("cut", from)?, to: at("cut", to)? });
+        }
+        if let Some([from, to]) = self.mend {
+            fault(Fault::Mend { from: at("mend", from)?, to: at("mend", to)? });
+        }
+        if let Some(groups) = &self.partition {
+            fault(Fault::Partition(sides(members, &key("partition"), groups)?));
+        }
+        if self.heal {
+            fault(Fault::Heal);
+        }
+        if let Some(id) = self.campaign {
+            actions.push(Action::Campaign(at("campaign", id)?));
+        }
+        match actions.len() {
+            1 => Ok(actions.remove(0)),
+            count => Err(ScenarioError::new(
+                key("at"),
+                format!(
+                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal and \
+                     campaign; this one has {count}"
+                ),
+            )),
+        }
+    }
+}
+
+impl ChaosEntry {
+    pub(super) fn resolve(&self) -> Result<Chaos> {
+        let mean = |text: &Option<String>, key: &str| -> Result<Option<u64>> {
+            let mean = span(text.as_ref(), &format!("chaos.{key}"))?;
+            if mean == Some(Span::ZERO) {
+                return Err(ScenarioError::new(format!("chaos.{key}"), "must be above zero"));
+            }
+            Ok(mean.map(Span::as_nanos))
+        };
+        let lasting = |every: Option<u64>, text: &Option<String>, key: &str| match every {
+            None => Ok(0),
+            Some(_) => required(text.as_ref(), &format!("chaos.{key}")).map(Span::as_nanos),
+        };
+        let crash_every = mean(&self.crash_every, "crash_every")?;
+        let pause_every = mean(&self.pause_every, "pause_every")?;
+        let cut_every = mean(&self.cut_every, "cut_every")?;
+        Ok(Chaos {
+            crash_every,
+            down_for: lasting(crash_every, &self.down_for, "down_for")?,
+            pause_every,
+            pause_for: lasting(pause_every, &self.pause_for, "pause_for")?,
+            cut_every,
+            cut_for: lasting(cut_every, &self.cut_for, "cut_for")?,
+            until: Time::ZERO + required(self.until.as_ref(), "chaos.until")?,
+        })
+    }
+}
+
+/// On which side everybody is; who is not named is on a side of its own with the others not named.
+fn sides(members: &Members, key: &str, groups: &[Vec<u32>]) -> Result<Vec<u32>> {
+    let mut sides = vec![0; members.len()];
+    for (group, ids) in groups.iter().enumerate() {
+        for &id in ids {
+            let place = position(members, key, id)? as usize;
+            if sides[place] != 0 {
+                return Err(ScenarioError::new(key, format!("member {id} is in two groups")));
+            }
+            sides[place] = group as u32 + 1;
+        }
+    }
+    Ok(sides)
+}
