@@ -58,7 +58,6 @@ pub fn of(case: &Case) -> Option<Formula> {
         Algorithm::RingActiveList => active_list(&group)?,
         Algorithm::RingAllIds => all_ids(&group)?,
         Algorithm::ChangRoberts => chang_roberts(&group)?,
-        _ => return None,
     };
     // A run that is cut short is not what the formula is about.
     (formula.value < case.message_limit).then_some(formula)
@@ -140,17 +139,24 @@ impl<'a> Group<'a> {
         if self.contacts_dead() { self.configured - self.n } else { 0 }
     }
 
+    /// The messages it takes to get round the ring, fruitless probes included. Nobody sends to itself.
+    fn circuit(&self) -> u64 {
+        if self.n == 1 { self.contacted() } else { self.n + self.contacted() }
+    }
+
     /// How many dead members have a higher key than the live member of this rank.
     fn dead_above(&self, rank: u64) -> u64 {
         self.dead_above[rank as usize - 1]
     }
 
-    /// Whether no message takes longer than the time-outs allow for.
+    /// Whether no message takes longer than the time-outs allow for. A message that must not overtake an earlier one
+    /// may have to wait for it as long as that one was processed.
     fn in_time(&self) -> bool {
         let network = &self.case.network;
         let bounded = !matches!(network.delay, DelayModel::Exponential { .. });
         let bound = self.case.config.timing.transmission.as_nanos();
-        bounded && network.delay.bound() <= bound && network.processing == 0
+        let held_up = (network.fifo || self.case.reliable) && network.processing > 0;
+        bounded && network.delay.bound() <= bound && !held_up
     }
 
     /// Whether all initiators start before any message arrives.
@@ -302,24 +308,22 @@ fn modified_bully_name(group: &Group<'_>, to_live: u64, to_dead: u64) -> Formula
 
 /// Every initiator's list goes round twice; every dead member that is not known to be dead is probed in each circuit.
 fn list_ring(group: &Group<'_>) -> Option<Formula> {
-    let remembers = group.hardened() || group.case.algorithm == Algorithm::RingResilient;
     let applies = match group.case.mode() {
-        Mode::Textbook => group.count() == 1 || !remembers || group.in_order(),
+        Mode::Textbook => true,
         Mode::Hardened => group.count() == 1,
         Mode::Literal(_) => false,
     };
     if !applies || !group.in_time() || !group.starts_together() {
         return None;
     }
-    let circuit = if group.n == 1 { group.contacted() } else { group.n + group.contacted() };
+    let circuit = group.circuit();
     let value = 2 * group.count() * circuit;
     let source = match group.case.algorithm {
         Algorithm::RingResilient => "004, modification to ring election",
         _ => "000, ring-based election",
     };
     Some(match (group.n, group.contacts_dead(), group.count()) {
-        (1, false, _) => alone(source),
-        (1, true, _) => Formula::new("alone: 2(N-1) probes", value, source),
+        (1, _, _) => alone(value, source),
         (_, true, 1) => Formula::new("000: 2N with probes of the dead", value, source),
         (_, true, _) => Formula::new("000: 2mN with probes of the dead", value, source),
         (_, false, 1) => Formula::new("000: 2n", value, source),
@@ -330,34 +334,41 @@ fn list_ring(group: &Group<'_>) -> Option<Formula> {
 /// Every member's number goes round once, however many began.
 fn active_list(group: &Group<'_>) -> Option<Formula> {
     let source = "001, ring algorithm";
-    let ordered = group.in_order() && group.starts_together();
-    if group.case.mode() != Mode::Textbook || group.contacts_dead() || !ordered {
+    if !calls_the_roll(group) {
         return None;
     }
-    if group.n == 1 {
-        return Some(alone(source));
-    }
-    Some(Formula::new("001: n^2", group.n * group.n, source))
+    let circuit = group.circuit();
+    Some(match group.n {
+        1 => alone(circuit, source),
+        n => with_dead("001: n^2", n * circuit, n * (circuit - n), source),
+    })
 }
 
 /// Every member's "elect me" goes round once, and every initiator's "new coordinator".
 fn all_ids(group: &Group<'_>) -> Option<Formula> {
     let source = "003, election algorithms for unidirectional ring topologies";
-    let (n, m) = (group.n, group.count());
-    let ordered = group.in_order() && group.starts_together();
-    if group.contacts_dead() || !ordered || group.hardened() {
+    if !calls_the_roll(group) {
         return None;
     }
-    if n == 1 {
-        return Some(alone(source));
-    }
-    match (group.case.mode(), m) {
-        (Mode::Textbook, 1) => Some(Formula::new("003: n^2+n", n * n + n, source)),
-        (Mode::Textbook, _) => Some(Formula::new("003: n^2+mn", n * n + m * n, source)),
-        (Mode::Literal(Variant::Absorb), 1) => {
+    let (n, m, circuit) = (group.n, group.count(), group.circuit());
+    let absorbs = group.case.mode() == Mode::Literal(Variant::Absorb);
+    match (n, m) {
+        (1, _) => Some(alone(2 * circuit, source)),
+        (_, 1) if absorbs => {
             Some(Formula::new("003 absorbed: n(n+1)/2+n", n * (n + 1) / 2 + n, source))
         }
-        _ => None,
+        _ if absorbs => None,
+        (_, 1) => Some(with_dead("003: n^2+n", (n + 1) * circuit, (n + 1) * (circuit - n), source)),
+        _ => Some(Formula::new("003: n^2+mn", (n + m) * n, source)),
+    }
+}
+
+/// Whether everybody's number goes round exactly once.
+fn calls_the_roll(group: &Group<'_>) -> bool {
+    let in_order = group.in_order() && group.starts_together();
+    match group.hardened() {
+        false => in_order && !group.contacts_dead(),
+        true => in_order && group.count() == 1 && group.in_time(),
     }
 }
 
@@ -371,7 +382,7 @@ fn chang_roberts(group: &Group<'_>) -> Option<Formula> {
         return None;
     }
     if group.n == 1 {
-        return (!group.contacts_dead()).then(|| alone(source));
+        return Some(alone(2 * group.circuit(), source));
     }
     let ring = LiveRing::of(group);
     if group.case.mode() == Mode::Literal(Variant::NoSwallow) {
@@ -481,8 +492,10 @@ fn started_by_rank(case: &Case) -> Vec<bool> {
     starts
 }
 
-fn alone(source: &'static str) -> Formula {
-    Formula::new("alone: no messages", 0, source)
+/// A member that is alone sends nothing but probes in vain.
+fn alone(probes: u64, source: &'static str) -> Formula {
+    let name = if probes == 0 { "alone: no messages" } else { "alone: probes of the dead" };
+    Formula::new(name, probes, source)
 }
 
 /// A formula to which messages to dead members come on top.

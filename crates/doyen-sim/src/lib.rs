@@ -1,6 +1,7 @@
 //! Simulates coordinator elections message by message.
 
 pub mod account;
+pub mod claims;
 pub mod expect;
 pub mod fault;
 pub mod formula;

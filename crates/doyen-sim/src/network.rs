@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use doyen_core::time::Span;
+
 use crate::hash::FastMap;
 use crate::random::Random;
 use crate::time::Time;
@@ -51,7 +53,7 @@ impl DelayModel {
 pub struct NetworkModel {
     /// How long a message takes.
     pub delay: DelayModel,
-    /// How long a member takes from a receipt to what it sends because of it, at most; drawn uniformly from zero.
+    /// How long a member takes from a receipt to what it does because of it, at most; drawn uniformly from zero.
     pub processing: u64,
     /// The probability that a message is lost.
     pub loss: f64,
@@ -134,7 +136,16 @@ impl Network {
         Self { model, plain, order: LinkOrder::default(), cuts: HashSet::new(), sides: None }
     }
 
-    /// Decides what becomes of a message that is sent now. `reply`: a receipt is the reason for it.
+    /// How long a member takes this time from a receipt to what it does because of it.
+    #[inline]
+    pub fn processing(&self, random: &mut Random) -> Span {
+        match self.model.processing {
+            0 => Span::ZERO,
+            longest => Span::from_nanos(random.between(0, longest)),
+        }
+    }
+
+    /// Decides what becomes of a message that is sent now.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -142,13 +153,8 @@ impl Network {
         from: u32,
         to: u32,
         kind: usize,
-        reply: bool,
         random: &mut Random,
     ) -> Fate {
-        let mut now = now;
-        if reply && self.model.processing > 0 {
-            now.0 += random.between(0, self.model.processing);
-        }
         if self.plain && self.sides.is_none() && self.cuts.is_empty() {
             let at = self.arrival(now, from, to, self.model.delay, random);
             return Fate::Arrives { at, again: None };
@@ -267,7 +273,7 @@ mod tests {
         let mut arrivals = [Vec::new(), Vec::new(), Vec::new()];
         for now in 0..200 {
             let to = random.between(0, 2) as u32;
-            let fate = network.send(Time(now), 3, to, 0, false, &mut random);
+            let fate = network.send(Time(now), 3, to, 0, &mut random);
             arrivals[to as usize].push(arrival(fate));
         }
         for arrivals in arrivals {
@@ -284,7 +290,7 @@ mod tests {
         assert!(network.is_cut(0, 2) && network.is_cut(2, 1) && !network.is_cut(1, 0));
         network.heal();
         let mut random = Random::new(1);
-        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, false, &mut random)), 6);
+        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, &mut random)), 6);
     }
 
     #[test]
@@ -299,8 +305,8 @@ mod tests {
         let model = NetworkModel { links: vec![slow, lossy], ..NetworkModel::fixed(1) };
         let mut network = Network::new(model);
         let mut random = Random::new(1);
-        assert_eq!(arrival(network.send(Time(0), 2, 1, 1, false, &mut random)), 9);
-        assert_eq!(network.send(Time(0), 2, 1, 0, false, &mut random), Fate::Lost);
-        assert_eq!(arrival(network.send(Time(0), 2, 0, 0, false, &mut random)), 1);
+        assert_eq!(arrival(network.send(Time(0), 2, 1, 1, &mut random)), 9);
+        assert_eq!(network.send(Time(0), 2, 1, 0, &mut random), Fate::Lost);
+        assert_eq!(arrival(network.send(Time(0), 2, 0, 0, &mut random)), 1);
     }
 }

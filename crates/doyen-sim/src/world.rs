@@ -135,12 +135,8 @@ struct Delivery<M> {
     message: M,
 }
 
-/// Why a member sends something: what it does because of a receipt takes processing time.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    Receipt,
-    Itself,
-}
+/// What a member does of itself it does at once; only a receipt takes processing time.
+const AT_ONCE: Span = Span::ZERO;
 
 impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A world at its beginning: everybody has started, nothing has happened.
@@ -229,7 +225,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             let member = Member { protocol, depth: 0, sent: 0, received: 0, status, leads: false };
             self.members.push(member);
             let position = position as u32;
-            self.act(position, Cause::Itself, out);
+            self.act(position, AT_ONCE, out);
             if self.members[position as usize].protocol.view().role == Role::Leader {
                 self.members[position as usize].leads = true;
                 self.books.reign_begins(self.now, position, true);
@@ -259,7 +255,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return;
         }
         member.protocol.handle(self.setup.config, event, out);
-        self.act(position, Cause::Itself, out);
+        self.act(position, AT_ONCE, out);
     }
 
     fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
@@ -333,7 +329,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if !self.watches.is_empty() {
             self.count(to, false, kind);
         }
-        self.act(to, Cause::Receipt, out);
+        let lag = self.network.processing(&mut self.random);
+        self.act(to, lag, out);
     }
 
     /// A message is no longer under way.
@@ -366,34 +363,36 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.record(What::Received { id, from, to: me, kind, rules });
         }
         let next = self.setup.members.clockwise(me).next().unwrap_or(me);
-        self.send(at, next, message, Cause::Receipt);
+        let lag = self.network.processing(&mut self.random);
+        self.send(at, next, message, lag);
     }
 
-    /// Does what a member wants done, in order, until it is done or the member has died of it.
+    /// Does what a member wants done, in order, until it is done or the member has died of it. Messages leave and
+    /// waits begin after `lag`: nobody waits for an answer before the question has left.
     #[inline]
-    fn act(&mut self, position: u32, cause: Cause, out: &mut Effects<P>) {
+    fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 {
             self.books.election(self.now, out.elections());
         }
         // Nearly always it is one effect: taking it is cheaper than draining a list.
         if let Some(effect) = out.take_single() {
-            self.apply(position, cause, effect);
+            self.apply(position, lag, effect);
         } else {
             for effect in out.drain() {
                 if self.members[position as usize].status != Status::Up {
                     break;
                 }
-                self.apply(position, cause, effect);
+                self.apply(position, lag, effect);
             }
         }
         out.clear();
     }
 
     #[inline]
-    fn apply(&mut self, position: u32, cause: Cause, effect: EffectOf<P>) {
+    fn apply(&mut self, position: u32, lag: Span, effect: EffectOf<P>) {
         match effect {
-            Effect::Send { to, message } => self.send(position, to, message, cause),
-            Effect::SetTimer { timer, after } => self.arm(position, timer, after),
+            Effect::Send { to, message } => self.send(position, to, message, lag),
+            Effect::SetTimer { timer, after } => self.arm(position, timer, after, lag),
             Effect::CancelTimer(timer) => self.disarm(position, timer),
             Effect::Persist(durable) => {
                 self.disks.insert(position, durable);
@@ -404,7 +403,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     #[inline]
-    fn send(&mut self, from: u32, to: NodeId, message: P::Message, cause: Cause) {
+    fn send(&mut self, from: u32, to: NodeId, message: P::Message, lag: Span) {
         let kind = message.kind();
         let class = P::Message::KINDS[kind].class;
         let Some(position) = self.setup.members.position(to) else {
@@ -421,9 +420,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             depth += 1;
         }
         let id = self.messages_sent;
-        let reply = cause == Cause::Receipt;
-        let fate =
-            self.network.send(self.now, from, position as u32, kind, reply, &mut self.random);
+        let leaves = self.now + lag;
+        let fate = self.network.send(leaves, from, position as u32, kind, &mut self.random);
         if self.observer.is_some() {
             self.record_send(id, from, to, &message, fate);
         }
@@ -453,10 +451,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.queue.push(at.0, self.setup.ranks[kind], item);
     }
 
-    fn arm(&mut self, member: u32, timer: P::Timer, after: Delay) {
+    fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
         self.disarm(member, timer);
         let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
-        let due = self.now + Span::from_nanos(self.by_clock(member, wait));
+        let due = self.now + lag + Span::from_nanos(self.by_clock(member, wait));
         self.arm_at(member, timer, due);
         if self.observer.is_some() {
             let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
@@ -510,7 +508,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
             self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
         }
-        self.act(member, Cause::Itself, out);
+        self.act(member, AT_ONCE, out);
     }
 
     /// What happens to a paused member waits until it resumes.

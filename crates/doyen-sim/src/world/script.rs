@@ -1,6 +1,6 @@
 //! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
 
-use super::{Armed, Cause, Item, SCRIPT_RANK, Status, World, rules};
+use super::{AT_ONCE, Armed, Item, SCRIPT_RANK, Status, World, rules};
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
 use crate::record::What;
@@ -124,7 +124,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let (member, rules) = (self.id(member), rules(out));
             self.record(What::Campaign { member, rules });
         }
-        self.act(member, Cause::Itself, out);
+        self.act(member, AT_ONCE, out);
     }
 
     fn inflict(&mut self, fault: &Fault, out: &mut Effects<P>) {
@@ -198,7 +198,7 @@ impl<P: Protocol> World<'_, '_, P> {
             self.record(What::Restarted { member: id, disk, rules });
         }
         self.announce(position, view);
-        self.act(position, Cause::Itself, out);
+        self.act(position, AT_ONCE, out);
         if self.setup.dead_known && self.setup.dead.contains(&position) {
             // Who told everybody that it was dead must tell them that it is back.
             for peer in (0..self.members.len() as u32).filter(|&peer| peer != position) {
