@@ -11,7 +11,7 @@
 //! | R3 | electing | T1 | nobody higher is alive: leads, announces COORDINATOR |
 //! | R4 | electing | OK | somebody higher is alive: waits T2 for its COORDINATOR |
 //! | R5 | any | COORDINATOR | from a higher one: follows; from a lower one: R1, the rule the name comes from |
-//! | R6 | leading | ELECTION | hardened: OK, and COORDINATOR again |
+//! | R6 | leading | ELECTION | hardened and `eager`: OK, and COORDINATOR again |
 //! | R7 | waiting | T2 | the one that answered has died: R1 again |
 //!
 //! **Textbook mode** is the seeds' algorithm with what it needs to be itself. The guard in R2 is 002's and 004's
@@ -40,6 +40,7 @@ use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use crate::config::{Announce, Config, Timing, Variant};
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+use crate::time::Span;
 
 /// A member that runs Bully.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -48,7 +49,7 @@ pub struct Bully {
     state: State,
     /// The number of the election it holds: an OK to an older one does not count.
     election: Epoch,
-    /// Hardened: its last COORDINATOR may still be on its way.
+    /// With R6: its last COORDINATOR may still be on its way.
     announcing: bool,
 }
 
@@ -95,7 +96,7 @@ pub enum Timer {
     Announcement,
     /// Serial variant: the next stage.
     Stage,
-    /// Hardened: the time in which its last COORDINATOR may still be on its way.
+    /// With R6: the time in which its last COORDINATOR may still be on its way.
     Announced,
     /// Hardened mode's upkeep.
     Upkeep(UpkeepTimer),
@@ -243,7 +244,7 @@ impl Bully {
         if asker > config.members.key(self.allegiance.id()) {
             return out.rule("R2'");
         }
-        if config.hardened() && !self.electing() {
+        if reassures(config) && !self.electing() {
             if self.allegiance.leads() {
                 return self.reassure(config, from, epoch, out);
             }
@@ -328,9 +329,9 @@ impl Bully {
                 out.send(peer, Message::Coordinator { epoch });
             }
         }
-        if config.hardened() {
+        if reassures(config) {
             self.announcing = true;
-            out.set_timer(Timer::Announced, config.timing.transmission * 2);
+            out.set_timer(Timer::Announced, crossing(config));
         }
     }
 
@@ -344,6 +345,19 @@ impl Bully {
         }
         self.state = State::Normal;
     }
+}
+
+/// Whether a leader that is asked announces itself again (R6). An eager winner must: its COORDINATOR may overtake the
+/// ELECTIONs of others, who then ask once more.
+fn reassures(config: &Config) -> bool {
+    config.hardened() || config.reads(Variant::Eager)
+}
+
+/// For how long an announcement, and a question that crossed it, may be on their way: 2D. What arrives at a bound is in
+/// time, but an eager winner answers the question that arrives after 2D sharp: so the reference counts have it.
+fn crossing(config: &Config) -> Span {
+    let bound = config.timing.transmission * 2;
+    if config.hardened() { bound } else { Span::from_nanos(bound.as_nanos().saturating_sub(1)) }
 }
 
 impl From<Upkeep> for Message {

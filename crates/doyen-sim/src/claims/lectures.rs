@@ -9,7 +9,8 @@ use super::setting::Setting;
 use super::{Printed, Quantity, Statement, Together, Trial};
 
 pub(super) fn statements() -> Vec<Statement> {
-    let parts = [bullies(), list_rings(), rings(), bully_of_004(), requirements()];
+    let parts =
+        [bullies(), list_rings(), all_ids(), refined_ring(), bully_of_004(), requirements()];
     parts.into_iter().flatten().collect()
 }
 
@@ -110,18 +111,10 @@ fn list_rings() -> Vec<Statement> {
     ]
 }
 
-/// 003 and 004 about the other rings.
-fn rings() -> Vec<Statement> {
+/// 003 about the ring of all ids.
+fn all_ids() -> Vec<Statement> {
     let all_ids = |n: u32| Setting::live(RingAllIds, n);
-    let refined = |n: u32| Setting::live(ChangRoberts, n);
     let order = |setting, n: f64| Trial::new(setting, Quantity::Messages, Printed::Order(n * n));
-    let at_most = |setting, quantity, limit: u32| {
-        Trial::new(setting, quantity, Printed::AtMost(f64::from(limit)))
-    };
-    let from_each = |n: u32| (1..=n).map(move |id| Setting::live(ChangRoberts, n).start(&[id]));
-    let of_kind = |setting, kind, count: u32| {
-        Trial::new(setting, Quantity::Kind(kind), Printed::Exactly(f64::from(count)))
-    };
     vec![
         Statement::new(
             "003-order",
@@ -140,6 +133,20 @@ fn rings() -> Vec<Statement> {
             Trial::elects(all_ids(10).start(&[3, 8]), 10),
             Trial::elects(all_ids(10).all_start(), 10),
         ]),
+    ]
+}
+
+/// 003 and 004 about the refined ring.
+fn refined_ring() -> Vec<Statement> {
+    let refined = |n: u32| Setting::live(ChangRoberts, n);
+    let at_most = |setting, quantity, limit: u32| {
+        Trial::new(setting, quantity, Printed::AtMost(f64::from(limit)))
+    };
+    let from_each = |n: u32| (1..=n).map(move |id| Setting::live(ChangRoberts, n).start(&[id]));
+    let of_kind = |setting, kind, count: u32| {
+        Trial::new(setting, Quantity::Kind(kind), Printed::Exactly(f64::from(count)))
+    };
+    vec![
         Statement::new(
             "003-maximum",
             "003, refinement",

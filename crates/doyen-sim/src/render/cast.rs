@@ -1,0 +1,121 @@
+//! What is known of every member at a moment of a run, from the records so far.
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Role;
+
+use super::Scene;
+use crate::record::What;
+use crate::time::Time;
+
+/// One member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Face {
+    pub(crate) life: Life,
+    pub(crate) role: Role,
+    pub(crate) leader: Option<NodeId>,
+}
+
+/// Whether a member does anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    Up,
+    /// Until this time it does nothing.
+    Paused(Time),
+    Dead,
+}
+
+/// What a new belief means to those who watch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    /// It leads now.
+    Leads,
+    /// It led, and does no longer; it may follow another one at once.
+    StepsDown(Option<NodeId>),
+    /// It follows this one now.
+    Follows(NodeId),
+    /// It no longer takes part in an election, or no longer follows, and knows no leader.
+    Alone,
+    /// It takes part in an election now.
+    Stands,
+    /// Nothing to speak of.
+    Nothing,
+}
+
+/// All of them, in the order in which they are shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Cast {
+    faces: Vec<Face>,
+}
+
+impl Cast {
+    /// Everybody at the beginning of a run.
+    pub(crate) fn new(scene: &Scene) -> Self {
+        let follower = Face { life: Life::Up, role: Role::Follower, leader: scene.leader };
+        let mut faces = vec![follower; scene.len()];
+        if let Some(place) = scene.leader.and_then(|leader| scene.place(leader)) {
+            faces[place].role = Role::Leader;
+        }
+        Self { faces }
+    }
+
+    pub(crate) fn face(&self, place: usize) -> Face {
+        self.faces[place]
+    }
+
+    pub(crate) fn set(&mut self, place: usize, face: Face) {
+        self.faces[place] = face;
+    }
+
+    /// Takes note of what happens to the member at `place`; says what it means if it is a new belief.
+    pub(crate) fn note(&mut self, place: usize, what: &What) -> Turn {
+        let face = &mut self.faces[place];
+        let newborn = Face { life: Life::Up, role: Role::Follower, leader: None };
+        match *what {
+            What::View { leader, role, .. } => {
+                let before = *face;
+                face.leader = leader;
+                face.role = role;
+                return turn(before, *face);
+            }
+            What::Crashed { .. } => *face = Face { life: Life::Dead, ..newborn },
+            What::Restarted { .. } => *face = newborn,
+            What::Paused { until, .. } => face.life = Life::Paused(until),
+            _ => {}
+        }
+        Turn::Nothing
+    }
+}
+
+fn turn(before: Face, after: Face) -> Turn {
+    match (before.role, after.role) {
+        (Role::Leader, Role::Leader) | (Role::Candidate, Role::Candidate) => Turn::Nothing,
+        (_, Role::Leader) => Turn::Leads,
+        (Role::Leader, Role::Follower) => Turn::StepsDown(after.leader),
+        (Role::Leader, Role::Candidate) => Turn::StepsDown(None),
+        (Role::Follower, Role::Candidate) => Turn::Stands,
+        (Role::Follower, Role::Follower) if before.leader == after.leader => Turn::Nothing,
+        (_, Role::Follower) => after.leader.map_or(Turn::Alone, Turn::Follows),
+    }
+}
+
+/// The member to which something happens, or with which it begins; nobody if it happens to all.
+pub(crate) fn subject(what: &What) -> Option<NodeId> {
+    match *what {
+        What::Sent { from: member, .. }
+        | What::Received { to: member, .. }
+        | What::Missed { to: member, .. }
+        | What::Armed { member, .. }
+        | What::Fired { member, .. }
+        | What::Campaign { member, .. }
+        | What::Suspected { member, .. }
+        | What::Trusted { member, .. }
+        | What::View { member, .. }
+        | What::Crashed { member, .. }
+        | What::Restarted { member, .. }
+        | What::Paused { member, .. }
+        | What::Clock { member, .. }
+        | What::Cut { from: member, .. }
+        | What::Mended { from: member, .. } => Some(member),
+        What::Partitioned { .. } | What::Healed => None,
+    }
+}

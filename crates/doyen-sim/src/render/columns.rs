@@ -1,0 +1,382 @@
+//! A run as text: one line an event, one column a member, written while the run goes on.
+//!
+//! ```text
+//!         ms  0 1 2 3 4 5 6 7
+//!      0.000  │ │ │ │ │ │ │ ✖  7 is dead
+//!             │ │ │ │ ! │ │    4 calls an election [R1]
+//!             │ │ │ │ ● ○ ○ ○  4 → 5..7 ELECTION
+//!      1.000  │ │ │ │ ╎ ▼ │    5 ← 4 ELECTION [R2 R1]
+//! ```
+//!
+//! Left the time, where it is a new one. Then every member's life line, with a sign at those whom the event concerns.
+//! Then the event in words, with the rules of the specification that fired. [`LEGEND`] explains the signs.
+//!
+//! Events of one instant that say the same of several members, or of one member and several others, become one line: a
+//! broadcast is one line, and so are its receipts. An event moves up to the line it joins only past lines in which its
+//! member does nothing, so that cause always stands above effect. Lines are kept back for the instant at most, and
+//! never more than a few hundred of them.
+//!
+//! Up to [`MAX_COLUMNS`] members have a column; with more there is one column, for the sign.
+
+mod instant;
+mod line;
+
+use std::io::{self, Write};
+
+use doyen_core::members::Key;
+use doyen_core::protocol::Role;
+
+use self::instant::Instant;
+use self::line::{Colour, Line};
+use super::cast::{Cast, Face, Life};
+use super::{Clock, Filter, Scene, Unit};
+use crate::record::{Observer, Record};
+use crate::time::Time;
+
+/// The most members that have a column each.
+pub const MAX_COLUMNS: usize = 32;
+
+/// What the signs in the columns mean.
+pub const LEGEND: &str = "\
+│ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is dead
+! calls an election   ● sends   ○ is sent to   × is sent to in vain   ▼ receives   T its timer fires
+★ begins to lead   ☆ stops leading   ✓ follows a leader   ? suspects   + trusts again
+✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended   a b c side of a partition";
+
+/// After so many lines the head of the columns is written again.
+const LINES_PER_HEAD: usize = 40;
+
+/// How wide the time is.
+const TIME_WIDTH: usize = 10;
+
+/// How the columns are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Whether to colour the signs, for terminals.
+    pub colour: bool,
+    /// The unit of time.
+    pub clock: Clock,
+    /// Whether to show heartbeats, acknowledgements and their timers.
+    pub upkeep: bool,
+}
+
+/// Writes a run in columns while it goes on.
+#[derive(Debug)]
+pub struct Columns<W: Write> {
+    out: W,
+    failed: Option<io::Error>,
+    options: Options,
+    unit: Unit,
+    /// How wide a column is; `None` if there are too many members for columns.
+    width: Option<usize>,
+    scene: Scene,
+    filter: Filter,
+    /// Everybody after all records so far.
+    cast: Cast,
+    /// Everybody after all lines written so far.
+    shown: Cast,
+    now: Time,
+    instant: Instant,
+    /// Whether the time has been written already.
+    dated: bool,
+    lines: usize,
+}
+
+impl<W: Write> Columns<W> {
+    /// Shows the run of `scene` on `out`, which is written to a line at a time.
+    pub fn new(scene: Scene, options: Options, out: W) -> Self {
+        let digits = |key: &Key| key.id.0.to_string().len();
+        let width = (scene.len() <= MAX_COLUMNS)
+            .then(|| scene.keys().iter().map(digits).max().unwrap_or(1));
+        let cast = Cast::new(&scene);
+        Self {
+            out,
+            failed: None,
+            options,
+            unit: Unit::new(options.clock, scene.transmission),
+            width,
+            filter: Filter::new(options.upkeep),
+            shown: cast.clone(),
+            cast,
+            scene,
+            now: Time::ZERO,
+            instant: Instant::default(),
+            dated: false,
+            lines: 0,
+        }
+    }
+
+    /// Writes what is left, and says whether everything could be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.write_instant();
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.out.flush(),
+        }
+    }
+
+    fn write_instant(&mut self) {
+        for line in self.instant.take() {
+            for &(place, face) in &line.faces {
+                self.shown.set(place, face);
+            }
+            if line.is_silent() || self.failed.is_some() {
+                continue;
+            }
+            if self.lines.is_multiple_of(LINES_PER_HEAD) {
+                self.write(&self.head());
+                self.dated = false;
+            }
+            self.write(&self.body(&line));
+            self.dated = true;
+            self.lines += 1;
+        }
+    }
+
+    fn write(&mut self, line: &str) {
+        let trimmed = line.trim_end();
+        self.failed = writeln!(self.out, "{trimmed}").err();
+    }
+
+    fn head(&self) -> String {
+        let mut head = format!("{:>TIME_WIDTH$}  ", self.unit.name);
+        if let Some(width) = self.width {
+            for key in self.scene.keys() {
+                head.push_str(&format!("{:>width$} ", key.id));
+            }
+        }
+        head
+    }
+
+    fn body(&self, line: &Line) -> String {
+        let time = if self.dated { String::new() } else { self.unit.fixed(self.now.0) };
+        let mut body = format!("{time:>TIME_WIDTH$}  ");
+        match self.width {
+            None => body.push_str(&self.paint(line.sign(), line.colour())),
+            Some(width) => {
+                for place in 0..self.scene.len() {
+                    let (sign, colour) = self.sign_at(place, line);
+                    body.push_str(&" ".repeat(width - 1));
+                    body.push_str(&self.paint(sign, colour));
+                    body.push(' ');
+                }
+            }
+        }
+        body.push(' ');
+        // A trace that somebody else wrote must not move the cursor.
+        body.extend(line.text().chars().map(|c| if c.is_control() { ' ' } else { c }));
+        body
+    }
+
+    /// The sign in a column: the event's, or else how the member is.
+    fn sign_at(&self, place: usize, line: &Line) -> (char, Colour) {
+        if let Some(side) = line.side(place) {
+            return (side, line.colour());
+        }
+        if line.faces.iter().any(|&(subject, _)| subject == place) {
+            return (line.sign(), line.colour());
+        }
+        if let Some(sign) = line.peer_sign()
+            && line.peers.iter().any(|&peer| self.scene.place(peer) == Some(place))
+        {
+            return (sign, line.colour());
+        }
+        standing(self.shown.face(place), self.now)
+    }
+
+    fn paint(&self, sign: char, colour: Colour) -> String {
+        match colour.code().filter(|_| self.options.colour) {
+            Some(code) => format!("\x1b[{code}m{sign}\x1b[0m"),
+            None => sign.to_string(),
+        }
+    }
+}
+
+impl<W: Write> Observer for Columns<W> {
+    fn observe(&mut self, record: &Record) {
+        if !self.filter.passes(&record.what) {
+            return;
+        }
+        if record.at != self.now {
+            self.write_instant();
+            self.now = record.at;
+            self.dated = false;
+        }
+        if let Some(line) = Line::new(record, &self.scene, &mut self.cast) {
+            self.instant.add(line);
+        }
+        if self.instant.is_full() {
+            self.write_instant();
+        }
+    }
+}
+
+/// How a member to which nothing happens is.
+fn standing(face: Face, now: Time) -> (char, Colour) {
+    match (face.life, face.role) {
+        (Life::Dead, _) => (' ', Colour::None),
+        (Life::Paused(until), _) if now < until => ('z', Colour::Faint),
+        (_, Role::Follower) => ('│', Colour::Faint),
+        (_, Role::Candidate) => ('╎', Colour::Faint),
+        (_, Role::Leader) => ('┃', Colour::Leader),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run;
+    use crate::scenario::Scenario;
+
+    fn shown(scenario: &str, options: Options) -> String {
+        let case = Scenario::from_toml("test", scenario).unwrap();
+        let mut out = Vec::new();
+        let mut columns = Columns::new(Scene::of(&case), options, &mut out);
+        run::run(&case, Some(&mut columns));
+        columns.finish().unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    const FIGURE_1: &str = r#"
+        algorithm = "bully"
+        members = "0..7"
+        dead = [7]
+        contact_dead = true
+        initiators = [4]
+    "#;
+
+    #[test]
+    fn figure_1_of_002_is_a_line_an_event_and_a_column_a_member() {
+        let expected = "
+        ms  0 1 2 3 4 5 6 7
+     0.000  │ │ │ │ │ │ │ ✖  7 is dead
+            │ │ │ │ ! │ │    4 calls an election [R1]
+            │ │ │ │ ● ○ ○ ○  4 → 5..7 ELECTION
+     1.000  │ │ │ │ ╎ ▼ ▼    5,6 ← 4 ELECTION [R2 R1]
+            │ │ │ │ ○ ● ●    5,6 → 4 OK
+            │ │ │ │ ╎ ● ○ ○  5 → 6,7 ELECTION
+            │ │ │ │ ╎ ╎ ● ○  6 → 7 ELECTION
+            │ │ │ │ ╎ ╎ ╎ ×  7 ← 4 ELECTION, in vain
+     2.000  │ │ │ │ ╎ ╎ ▼    6 ← 5 ELECTION [R2]
+            │ │ │ │ ╎ ○ ●    6 → 5 OK
+            │ │ │ │ ╎ ╎ ╎ ×  7 ← 5,6 ELECTION, in vain
+            │ │ │ │ ▼ ╎ ╎    4 ← 5 OK [R4]
+            │ │ │ │ ▼ ╎ ╎    4 ← 6 OK
+     3.000  │ │ │ │ ╎ ▼ ╎    5 ← 6 OK [R4]
+            │ │ │ │ ╎ ╎ T    6: timer Reply fires [R3]
+            ○ ○ ○ ○ ○ ○ ●    6 → 0..5 COORDINATOR
+            │ │ │ │ ╎ ╎ ★    6 leads
+     4.000  ▼ ▼ ▼ ▼ ▼ ▼ ┃    0..5 ← 6 COORDINATOR [R5]
+            ✓ ✓ ✓ ✓ ✓ ✓ ┃    0..5 follow 6
+";
+        assert_eq!(format!("\n{}", shown(FIGURE_1, Options::default())), expected);
+    }
+
+    #[test]
+    fn faults_show_in_the_life_lines() {
+        let scenario = r#"
+            algorithm = "bully"
+            mode = "hardened"
+            members = 4
+            leader = 4
+            until = "30ms"
+            fault = [
+                { at = "1ms", crash = 4 },
+                { at = "2ms", pause = 1, for = "2ms" },
+                { at = "3ms", partition = [[1, 2], [3, 4]] },
+                { at = "5ms", heal = true },
+                { at = "5ms", cut = [1, 3] },
+                { at = "6ms", mend = [1, 3] },
+                { at = "7ms", clock = 2, rate = 0.9, skew = "1ms" },
+                { at = "8ms", restart = 4, disk = false },
+            ]
+        "#;
+        let text = shown(scenario, Options::default());
+        let expected = "
+        ms  1 2 3 4
+     1.000  │ │ │ ✖  4 crashes
+     2.000  z │ │    1 pauses until 4ms
+     3.000  a a b b  partition 1,2 | 3,4
+     5.000  = = = =  healed
+            # │ #    cut 1 → 3
+     6.000  = │ =    mended 1 → 3
+     7.000  │ @ │    2: clock at 0.9 of the true rate, jumps 1ms ahead
+     8.000  │ │ │ ↺  4 restarts without a disk [H1]
+";
+        assert!(format!("\n{text}").starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn upkeep_is_shown_on_demand() {
+        let scenario = r#"
+            algorithm = "bully"
+            mode = "hardened"
+            members = 3
+            leader = 3
+            initiators = "none"
+            until = "20ms"
+            fault = [{ at = "19ms", campaign = 1 }]
+        "#;
+        assert!(!shown(scenario, Options::default()).contains("ALIVE"));
+        let upkeep = shown(scenario, Options { upkeep: true, ..Options::default() });
+        assert!(upkeep.contains("│ │ T  3: timer Heartbeat fires [H5]"), "{upkeep}");
+        assert!(upkeep.contains("○ ○ ●  3 → 1,2 ALIVE"), "{upkeep}");
+    }
+
+    #[test]
+    fn colours_are_only_where_they_are_wanted() {
+        let plain = shown(FIGURE_1, Options::default());
+        let coloured = shown(FIGURE_1, Options { colour: true, ..Options::default() });
+        assert!(!plain.contains('\x1b') && coloured.contains("\x1b[1;33m★\x1b[0m"));
+        let mut stripped = coloured;
+        for code in ["0", "2", "1;33", "32", "1;31", "1;36"] {
+            stripped = stripped.replace(&format!("\x1b[{code}m"), "");
+        }
+        assert_eq!(stripped, plain);
+    }
+
+    #[test]
+    fn times_may_count_transmissions() {
+        let scenario = "algorithm = \"bully\"\nmembers = 2\ndelay = \"20us\"";
+        let text = shown(scenario, Options { clock: Clock::Transmissions, ..Options::default() });
+        assert!(text.starts_with("         D  1 2\n     0.000  ! │  1 calls"), "{text}");
+        assert!(text.contains("\n     1.000  ╎ ▼  2 ← 1 ELECTION"), "{text}");
+    }
+
+    #[test]
+    fn the_head_is_repeated() {
+        let text = shown("algorithm = \"bully\"\nmembers = 12", Options::default());
+        let heads = text.lines().filter(|line| line.trim_start().starts_with("ms ")).count();
+        let lines = text.lines().count() - heads;
+        assert!(lines > LINES_PER_HEAD, "{text}");
+        assert_eq!(heads, lines.div_ceil(LINES_PER_HEAD));
+    }
+
+    #[test]
+    fn a_large_group_has_one_column_for_the_sign() {
+        let scenario = "algorithm = \"bully\"\nmembers = 100\ninitiators = [99]";
+        let text = shown(scenario, Options::default());
+        assert!(
+            text.starts_with("        ms\n     0.000  ! 99 calls an election [R1]\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("            ✓ 1..99 follow 100\n"), "{text}");
+    }
+
+    #[test]
+    fn the_first_failure_to_write_is_reported_at_the_end() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let case = Scenario::from_toml("test", FIGURE_1).unwrap();
+        let mut columns = Columns::new(Scene::of(&case), Options::default(), Closed);
+        run::run(&case, Some(&mut columns));
+        assert_eq!(columns.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+}

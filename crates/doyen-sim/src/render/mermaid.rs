@@ -1,0 +1,230 @@
+//! A run as a [Mermaid](https://mermaid.js.org) sequence diagram: text that many wikis and forges draw.
+//!
+//! Such a diagram has an order but no clock. A message stands where it arrives, so that what it causes stands below it;
+//! one that is lost stands where it was sent. The times are comments.
+
+use std::fmt::Write;
+
+use doyen_core::members::{Key, NodeId};
+
+use super::cast::{Cast, subject};
+use super::words::{bracketed, deed, sides};
+use super::{Filter, MAX_MEMBERS, MAX_MESSAGES, Scene, TooLarge};
+use crate::hash::FastMap;
+use crate::record::{Record, What};
+use crate::time::Time;
+
+/// Writes the run that `records` tell of as a `sequenceDiagram`.
+pub fn sequence(scene: &Scene, records: &[Record]) -> Result<String, TooLarge> {
+    if scene.len() > MAX_MEMBERS {
+        return Err(TooLarge::Members(scene.len()));
+    }
+    let mut sequence = Sequence::new(scene);
+    let mut filter = Filter::new(false);
+    for record in records.iter().filter(|record| filter.passes(&record.what)) {
+        sequence.take(record);
+        if sequence.messages > MAX_MESSAGES {
+            return Err(TooLarge::Messages);
+        }
+    }
+    Ok(sequence.out)
+}
+
+struct Sequence<'a> {
+    scene: &'a Scene,
+    out: String,
+    cast: Cast,
+    /// What the messages under way say.
+    texts: FastMap<u32, String>,
+    messages: usize,
+    /// The time that was noted last.
+    noted: Option<Time>,
+    /// Everybody, for a note about all.
+    all: String,
+}
+
+impl<'a> Sequence<'a> {
+    fn new(scene: &'a Scene) -> Self {
+        let keys = scene.keys();
+        let mut out = format!("sequenceDiagram\n    title {}\n", quoted(&scene.title));
+        for key in &keys {
+            let _ = writeln!(out, "    participant p{} as {key}", key.id);
+        }
+        let ends: Vec<String> = match &keys[..] {
+            [first, .., last] => [first, last].map(|key: &Key| format!("p{}", key.id)).to_vec(),
+            _ => keys.iter().map(|key| format!("p{}", key.id)).collect(),
+        };
+        Self {
+            scene,
+            out,
+            cast: Cast::new(scene),
+            texts: FastMap::default(),
+            messages: 0,
+            noted: None,
+            all: ends.join(","),
+        }
+    }
+
+    fn take(&mut self, record: &Record) {
+        let Some(member) = subject(&record.what) else { return self.take_split(record) };
+        let Some(place) = self.scene.place(member) else { return };
+        let turn = self.cast.note(place, &record.what);
+        match &record.what {
+            What::Sent { id, to, text, arrives, .. } => {
+                self.messages += 1;
+                self.texts.insert(*id, text.clone());
+                if arrives.is_none() {
+                    self.arrow(record.at, member, "-x", *to, &format!("{text}, lost"));
+                }
+            }
+            What::Received { id, from, rules, .. } => {
+                let text = self.texts.get(id).cloned().unwrap_or_default();
+                self.arrow(record.at, *from, "->>", member, &(text + &bracketed(rules)));
+            }
+            What::Missed { id, from, .. } => {
+                let text = self.texts.get(id).cloned().unwrap_or_default();
+                self.arrow(record.at, *from, "-x", member, &(text + ", in vain"));
+            }
+            What::Cut { to, .. } => self.note_link(record.at, member, *to, "cut"),
+            What::Mended { to, .. } => self.note_link(record.at, member, *to, "mended"),
+            _ => {
+                if let Some(text) = deed(record, turn) {
+                    self.note(record.at, &format!("p{member}"), &text);
+                }
+            }
+        }
+    }
+
+    fn take_split(&mut self, record: &Record) {
+        let text = match &record.what {
+            What::Partitioned { groups } => format!("partition {}", sides(groups)),
+            _ => "healed".to_owned(),
+        };
+        self.note(record.at, &self.all.clone(), &text);
+    }
+
+    fn note_link(&mut self, at: Time, from: NodeId, to: NodeId, what: &str) {
+        if self.scene.place(to).is_some() {
+            self.note(at, &format!("p{from},p{to}"), &format!("{what} {from} → {to}"));
+        }
+    }
+
+    fn arrow(&mut self, at: Time, from: NodeId, arrow: &str, to: NodeId, text: &str) {
+        if self.scene.place(from).is_some() && self.scene.place(to).is_some() {
+            self.date(at);
+            let _ = writeln!(self.out, "    p{from}{arrow}p{to}: {}", quoted(text));
+        }
+    }
+
+    fn note(&mut self, at: Time, over: &str, text: &str) {
+        self.date(at);
+        let _ = writeln!(self.out, "    Note over {over}: {}", quoted(text));
+    }
+
+    fn date(&mut self, at: Time) {
+        if self.noted.replace(at) != Some(at) {
+            let _ = writeln!(self.out, "    %% {at}");
+        }
+    }
+}
+
+/// Text that Mermaid takes for text: what would end a statement or begin markup is written as a character code.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '#' | ';' | '<' | '>' | '"' | '\\' => {
+                let _ = write!(quoted, "#{};", c as u32);
+            }
+            c if c.is_control() => quoted.push(' '),
+            c => quoted.push(c),
+        }
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run;
+    use crate::scenario::Scenario;
+
+    fn drawn(scenario: &str) -> String {
+        let case = Scenario::from_toml("test", scenario).unwrap();
+        let mut records = Vec::new();
+        run::run(&case, Some(&mut records));
+        sequence(&Scene::of(&case), &records).unwrap()
+    }
+
+    #[test]
+    fn a_message_stands_where_it_arrives() {
+        let text = drawn(
+            "algorithm = \"bully\"\nmembers = 3\ndead = [3]\ncontact_dead = true\nattr = { 1 = -5 }",
+        );
+        let expected = "\
+sequenceDiagram
+    title bully, textbook, 3 members
+    participant p1 as 1:-5
+    participant p2 as 2
+    participant p3 as 3
+    %% 0
+    Note over p3: is dead
+    Note over p1: calls an election [R1]
+    %% 1ms
+    p1->>p2: ELECTION [R2 R1]
+    p1-xp3: ELECTION, in vain
+    %% 2ms
+    p2-xp3: ELECTION, in vain
+    p2->>p1: OK [R4]
+    %% 3ms
+    Note over p2: timer Reply fires [R3]
+    Note over p2: leads
+    %% 4ms
+    p2->>p1: COORDINATOR [R5]
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn faults_are_notes_and_lost_messages_end_in_a_cross() {
+        let text = drawn(
+            r#"
+            algorithm = "bully"
+            members = 3
+            fault = [
+                { at = "0s", partition = [[1, 2], [3]] },
+                { at = "5ms", heal = true },
+                { at = "6ms", cut = [1, 3] },
+                { at = "7ms", crash = 2 },
+                { at = "9ms", restart = 2 },
+            ]
+        "#,
+        );
+        for line in [
+            "Note over p1,p3: partition 1,2 | 3",
+            "p2-xp3: ELECTION, lost",
+            "Note over p1,p3: healed",
+            "Note over p1,p3: cut 1 → 3",
+            "Note over p2: crashes",
+            "Note over p2: restarts [R1]",
+        ] {
+            assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn text_is_never_markup() {
+        assert_eq!(quoted("a;b #1 <i>\n"), "a#59;b #35;1 #60;i#62; ");
+    }
+
+    #[test]
+    fn too_many_members_are_refused() {
+        let case = Scenario::from_toml("test", "algorithm = \"bully\"\nmembers = 61").unwrap();
+        let refused = sequence(&Scene::of(&case), &[]);
+        assert_eq!(refused, Err(TooLarge::Members(61)));
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            "61 members do not fit into a picture; it shows at most 60"
+        );
+    }
+}

@@ -1,0 +1,345 @@
+//! Strokes, shapes and text as SVG.
+
+use std::fmt::Write;
+
+/// A place in the picture.
+pub(super) type Point = (f64, f64);
+
+/// What something is drawn with: the classes of the style sheet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ink {
+    Heading,
+    Subheading,
+    Grid,
+    Axis,
+    AxisName,
+    Tick,
+    Name,
+    Ending,
+    Legend,
+    Life,
+    Stands,
+    Reign,
+    Stretch,
+    Pause,
+    DeadLine,
+    Split,
+    SplitGround,
+    SplitEdge,
+    SplitName,
+    Cut,
+    Mended,
+    /// A message of this colour.
+    Message(usize),
+    Way,
+    UnderWay,
+    Lost,
+    Call,
+    CallSign,
+    Mark,
+    Timer,
+    TimerName,
+    Crash,
+    Restart,
+    ClockFault,
+    Suspects,
+    Trusts,
+    Leads,
+}
+
+impl Ink {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Heading => "heading",
+            Self::Subheading => "subheading",
+            Self::Grid => "grid",
+            Self::Axis => "axis",
+            Self::AxisName => "axis-name",
+            Self::Tick => "tick",
+            Self::Name => "name",
+            Self::Ending => "ending",
+            Self::Legend => "legend",
+            Self::Life => "life",
+            Self::Stands => "stands",
+            Self::Reign => "reign",
+            Self::Pause => "pause",
+            Self::Stretch => "stretch",
+            Self::DeadLine => "dead-line",
+            Self::Split => "split",
+            Self::SplitGround => "split-ground",
+            Self::SplitEdge => "split-edge",
+            Self::SplitName => "split-name",
+            Self::Cut => "cut",
+            Self::Mended => "mended",
+            Self::Message(kind) => {
+                ["m m0", "m m1", "m m2", "m m3", "m m4", "m m5", "m m6", "m m7"][kind % 8]
+            }
+            Self::Way => "way",
+            Self::UnderWay => "under-way",
+            Self::Lost => "lost",
+            Self::Call => "call",
+            Self::CallSign => "call-sign",
+            Self::Mark => "mark",
+            Self::Timer => "timer",
+            Self::TimerName => "timer-name",
+            Self::Crash => "crash",
+            Self::Restart => "restart",
+            Self::ClockFault => "clock",
+            Self::Suspects => "suspects",
+            Self::Trusts => "trusts",
+            Self::Leads => "leads",
+        }
+    }
+}
+
+/// A picture in the making.
+#[derive(Debug)]
+pub(super) struct Canvas {
+    body: String,
+}
+
+impl Canvas {
+    pub(super) fn new() -> Self {
+        Self { body: String::new() }
+    }
+
+    /// The whole document.
+    pub(super) fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
+        let (width, height, title) = (n(width.ceil()), n(height.ceil()), escaped(title));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"doyen-run\" role=\"img\" width=\"{width}\" \
+             height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n<title>{title}</title>\n<style>\n{style}</style>\n\
+             <rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n{}</svg>\n",
+            self.body
+        )
+    }
+
+    /// Begins a group that says `title` on hover. [`close`](Self::close) ends it.
+    pub(super) fn open(&mut self, ink: Ink, title: &str) {
+        self.open_faint(ink, title, false);
+    }
+
+    /// Begins a group that may stand back.
+    pub(super) fn open_faint(&mut self, ink: Ink, title: &str, faint: bool) {
+        let faint = if faint { " faint" } else { "" };
+        let class = ink.class();
+        self.push(&format!("<g class=\"{class}{faint}\">"));
+        if !title.is_empty() {
+            self.push(&format!("<title>{}</title>", escaped(title)));
+        }
+    }
+
+    pub(super) fn close(&mut self) {
+        self.push("</g>\n");
+    }
+
+    pub(super) fn text(&mut self, ink: Ink, x: f64, y: f64, text: &str) {
+        let (class, text) = (ink.class(), escaped(text));
+        self.push(&format!(
+            "<text class=\"{class}\" x=\"{}\" y=\"{}\">{text}</text>\n",
+            n(x),
+            n(y)
+        ));
+    }
+
+    pub(super) fn line(&mut self, ink: Ink, from: Point, to: Point) {
+        let (class, path) = (ink.class(), segment(from, to));
+        self.push(&format!("<path class=\"{class}\" d=\"{path}\"/>"));
+    }
+
+    pub(super) fn rect(&mut self, ink: Ink, from: Point, to: Point, radius: f64) {
+        let (width, height) = ((to.0 - from.0).max(0.0), to.1 - from.1);
+        let radius = n(radius.min(width / 2.0));
+        self.push(&format!(
+            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{radius}\"/>",
+            ink.class(),
+            n(from.0),
+            n(from.1),
+            n(width),
+            n(height),
+        ));
+    }
+
+    /// An arrow in the colour of the group.
+    pub(super) fn arrow(&mut self, from: Point, to: Point) {
+        self.line(Ink::Way, from, short_of(from, to, 7.0));
+        self.tip(from, to);
+    }
+
+    pub(super) fn dashed_arrow(&mut self, from: Point, to: Point) {
+        self.line(Ink::UnderWay, from, short_of(from, to, 7.0));
+        self.tip(from, to);
+    }
+
+    /// An arrow from a life line to itself.
+    pub(super) fn hop(&mut self, from: Point, to: Point) {
+        let peak = ((from.0 + to.0) / 2.0, from.1 - 34.0);
+        let end = short_of(peak, to, 7.0);
+        let path = format!(
+            "M{} {}Q{} {} {} {}",
+            n(from.0),
+            n(from.1),
+            n(peak.0),
+            n(peak.1),
+            n(end.0),
+            n(end.1)
+        );
+        self.push(&format!("<path class=\"way\" d=\"{path}\"/>"));
+        self.tip(peak, to);
+    }
+
+    /// The tip of an arrow, in the colour of the group.
+    fn tip(&mut self, from: Point, to: Point) {
+        let path = tip(from, to);
+        self.push(&format!("<path class=\"tip\" d=\"{path}\"/>"));
+    }
+
+    /// The tip of an arrow of its own colour.
+    pub(super) fn head(&mut self, ink: Ink, from: Point, to: Point) {
+        let (class, path) = (ink.class(), tip(from, to));
+        self.push(&format!("<path class=\"{class} tip\" d=\"{path}\"/>"));
+    }
+
+    pub(super) fn cross(&mut self, ink: Ink, (x, y): Point, size: f64) {
+        let (class, one) = (ink.class(), segment((x - size, y - size), (x + size, y + size)));
+        let other = segment((x - size, y + size), (x + size, y - size));
+        self.push(&format!("<path class=\"{class}\" d=\"{one}{other}\"/>"));
+    }
+
+    pub(super) fn disc(&mut self, ink: Ink, (x, y): Point, radius: f64) {
+        self.push(&format!(
+            "<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
+            ink.class(),
+            n(x),
+            n(y),
+            n(radius)
+        ));
+    }
+
+    /// A triangle that points to the right.
+    pub(super) fn triangle(&mut self, ink: Ink, (x, y): Point, size: f64) {
+        let (back, tip, half) = (n(x - size * 0.6), n(x + size), size);
+        let class = ink.class();
+        self.push(&format!(
+            "<path class=\"{class}\" d=\"M{back} {}L{tip} {}L{back} {}Z\"/>",
+            n(y - half),
+            n(y),
+            n(y + half)
+        ));
+    }
+
+    /// A five-pointed star. The sines and cosines of 36° and 72° stand here as numbers, so that every machine draws
+    /// the same.
+    pub(super) fn star(&mut self, ink: Ink, (x, y): Point, radius: f64) {
+        const RAYS: [Point; 10] = [
+            (0.0, -1.0),
+            (0.588, -0.809),
+            (0.951, -0.309),
+            (0.951, 0.309),
+            (0.588, 0.809),
+            (0.0, 1.0),
+            (-0.588, 0.809),
+            (-0.951, 0.309),
+            (-0.951, -0.309),
+            (-0.588, -0.809),
+        ];
+        let mut path = String::new();
+        for (ray, (dx, dy)) in RAYS.into_iter().enumerate() {
+            let length = if ray % 2 == 0 { radius } else { radius * 0.45 };
+            let command = if ray == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{command}{} {}", n(x + dx * length), n(y + dy * length));
+        }
+        let class = ink.class();
+        self.push(&format!("<path class=\"{class}\" d=\"{path}Z\"/>"));
+    }
+
+    /// Two jagged lines from top to bottom: time is missing here.
+    pub(super) fn zigzag(&mut self, x: f64, top: f64, bottom: f64) {
+        let mut path = String::new();
+        let teeth = ((bottom - top) / 9.0).ceil() as usize;
+        for tooth in 0..=teeth {
+            let side = if tooth % 2 == 0 { -3.0 } else { 3.0 };
+            let command = if tooth == 0 { 'M' } else { 'L' };
+            let y = (top + tooth as f64 * 9.0).min(bottom);
+            let _ = write!(path, "{command}{} {}", n(x + side), n(y));
+        }
+        self.push(&format!(
+            "<path class=\"gap\" d=\"{path}\"/><path class=\"gap-edge\" d=\"{path}\"/>\n"
+        ));
+    }
+
+    /// Text along an arrow, a little before its middle: there the arrows of a ring cross.
+    pub(super) fn label(&mut self, from: Point, to: Point, text: &str) {
+        let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+        let length = dx.hypot(dy);
+        let (cos, sin) = (dx / length, dy / length);
+        let x = from.0 + dx * 0.4 + sin * 4.0;
+        let y = from.1 + dy * 0.4 - cos * 4.0;
+        self.push(&format!(
+            "<text class=\"label\" transform=\"matrix({} {} {} {} {} {})\">{}</text>",
+            three(cos),
+            three(sin),
+            three(-sin),
+            three(cos),
+            n(x),
+            n(y),
+            escaped(text)
+        ));
+    }
+
+    fn push(&mut self, text: &str) {
+        self.body.push_str(text);
+    }
+}
+
+/// Roughly how wide `text` is.
+pub(super) fn width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * 0.58
+}
+
+fn segment(from: Point, to: Point) -> String {
+    format!("M{} {}L{} {}", n(from.0), n(from.1), n(to.0), n(to.1))
+}
+
+/// The point `distance` before `to`.
+fn short_of(from: Point, to: Point, distance: f64) -> Point {
+    let (dx, dy) = (to.0 - from.0, to.1 - from.1);
+    let length = dx.hypot(dy).max(distance);
+    (to.0 - dx / length * distance, to.1 - dy / length * distance)
+}
+
+fn tip(from: Point, to: Point) -> String {
+    let back = short_of(from, to, 10.0);
+    let (dx, dy) = ((to.0 - back.0) * 0.38, (to.1 - back.1) * 0.38);
+    let (left, right) = ((back.0 - dy, back.1 + dx), (back.0 + dy, back.1 - dx));
+    format!("M{} {}L{} {}L{} {}Z", n(to.0), n(to.1), n(left.0), n(left.1), n(right.0), n(right.1))
+}
+
+/// A coordinate: a tenth of a pixel is enough.
+fn n(number: f64) -> String {
+    let tenths = (number * 10.0).round() / 10.0;
+    let text = format!("{tenths:.1}");
+    let text = text.strip_suffix(".0").unwrap_or(&text);
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
+}
+
+fn three(number: f64) -> String {
+    format!("{number:.3}")
+}
+
+/// Text that XML takes for text.
+pub(super) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            // XML has no way to write these.
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,375 @@
+//! What there is to draw: life lines, arrows and marks, from the records of a run.
+
+use doyen_core::members::{Key, NodeId};
+use doyen_core::protocol::Role;
+use doyen_core::time::Span;
+
+use super::super::cast::{Cast, Life, Turn, subject};
+use super::super::words::{bracketed, deed, sides, timer_name};
+use super::super::{Filter, MAX_MEMBERS, MAX_MESSAGES, Scene, TooLarge, Unit};
+use crate::hash::FastMap;
+use crate::record::{Record, What};
+use crate::time::Time;
+
+/// Everything there is to draw.
+#[derive(Debug)]
+pub(super) struct Plot {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) arrows: Vec<Arrow>,
+    pub(super) marks: Vec<Mark>,
+    pub(super) splits: Vec<Split>,
+    pub(super) cuts: Vec<Cut>,
+    /// The kinds of messages, in the order in which they were first sent.
+    pub(super) kinds: Vec<String>,
+    /// When the last thing worth showing happened.
+    pub(super) end: Time,
+    /// How long a message takes, typically, in nanoseconds.
+    pub(super) flight: u64,
+}
+
+/// A member's life line.
+#[derive(Debug)]
+pub(super) struct Lane {
+    pub(super) key: Key,
+    pub(super) stretches: Vec<Stretch>,
+    /// What the member is or believes at the end.
+    pub(super) ending: String,
+}
+
+/// A time in which a member was something special.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stretch {
+    pub(super) state: State,
+    pub(super) from: Time,
+    pub(super) to: Time,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// Takes part in an election.
+    Stands,
+    Leads,
+    Paused,
+    Dead,
+}
+
+/// A message on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Arrow {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) sent: Time,
+    /// When it arrives; of a lost one, when it would have.
+    pub(super) ends: Time,
+    pub(super) fate: Fate,
+    pub(super) kind: usize,
+    /// What it says besides its kind.
+    pub(super) fields: String,
+    pub(super) title: String,
+    /// The records it was drawn from.
+    pub(super) records: Vec<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fate {
+    /// Still under way when the run ends.
+    UnderWay,
+    Received,
+    /// Received once more: the network doubled it.
+    Doubled,
+    Lost,
+    /// Its receiver is dead.
+    Missed,
+}
+
+/// Something that happened to one member.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub(super) lane: usize,
+    pub(super) at: Time,
+    pub(super) sign: Sign,
+    pub(super) title: String,
+    pub(super) record: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Sign {
+    Campaign,
+    Timer(String),
+    Crash,
+    Restart,
+    Clock,
+    Suspects,
+    Trusts,
+    Leads,
+}
+
+/// A partition of the network, from its beginning to its end.
+#[derive(Debug)]
+pub(super) struct Split {
+    pub(super) from: Time,
+    /// `None` if it lasts to the end.
+    pub(super) to: Option<Time>,
+    pub(super) label: String,
+}
+
+/// A link that was cut or mended.
+#[derive(Debug)]
+pub(super) struct Cut {
+    pub(super) at: Time,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) mended: bool,
+    pub(super) title: String,
+}
+
+impl Plot {
+    /// What there is to draw of `records`, unless it is too much.
+    pub(super) fn new(
+        scene: &Scene,
+        records: &[Record],
+        upkeep: bool,
+        unit: Unit,
+    ) -> Result<Self, TooLarge> {
+        if scene.len() > MAX_MEMBERS {
+            return Err(TooLarge::Members(scene.len()));
+        }
+        let mut plotter = Plotter::new(scene, unit);
+        let mut filter = Filter::new(upkeep);
+        for (index, record) in records.iter().enumerate() {
+            if filter.passes(&record.what) {
+                plotter.take(index, record);
+            }
+            if plotter.plot.arrows.len() > MAX_MESSAGES {
+                return Err(TooLarge::Messages);
+            }
+        }
+        Ok(plotter.finish())
+    }
+}
+
+/// Makes a plot from one record after the other.
+struct Plotter<'a> {
+    scene: &'a Scene,
+    unit: Unit,
+    plot: Plot,
+    cast: Cast,
+    /// Since when each member is dead, and since when it has its role.
+    dead: Vec<Option<Time>>,
+    since: Vec<Time>,
+    /// The arrow of each message.
+    sent: FastMap<u32, usize>,
+}
+
+impl<'a> Plotter<'a> {
+    fn new(scene: &'a Scene, unit: Unit) -> Self {
+        let lane = |key| Lane { key, stretches: Vec::new(), ending: String::new() };
+        let plot = Plot {
+            lanes: scene.keys().into_iter().map(lane).collect(),
+            arrows: Vec::new(),
+            marks: Vec::new(),
+            splits: Vec::new(),
+            cuts: Vec::new(),
+            kinds: Vec::new(),
+            end: Time::ZERO,
+            flight: 0,
+        };
+        let count = scene.len();
+        let (cast, sent) = (Cast::new(scene), FastMap::default());
+        Self {
+            scene,
+            unit,
+            plot,
+            cast,
+            dead: vec![None; count],
+            since: vec![Time::ZERO; count],
+            sent,
+        }
+    }
+
+    fn take(&mut self, index: usize, record: &Record) {
+        self.plot.end = self.plot.end.max(record.at);
+        let Some(member) = subject(&record.what) else { return self.take_split(record) };
+        let Some(lane) = self.scene.place(member) else { return };
+        match &record.what {
+            What::Sent { .. } => self.take_send(index, lane, record),
+            What::Received { id, rules, .. } => {
+                self.land(index, *id, record.at, Fate::Received, &bracketed(rules));
+            }
+            What::Missed { id, to, .. } => {
+                self.land(index, *id, record.at, Fate::Missed, &format!(": {to} is dead"));
+            }
+            What::Cut { from, to } => self.take_cut(record.at, lane, *from, *to, false),
+            What::Mended { from, to } => self.take_cut(record.at, lane, *from, *to, true),
+            _ => self.take_event(index, lane, record),
+        }
+    }
+
+    fn take_send(&mut self, index: usize, from: usize, record: &Record) {
+        let What::Sent { id, to, kind, text, arrives, .. } = &record.what else { return };
+        let Some(to) = self.scene.place(*to) else { return };
+        let fields = text.strip_prefix(kind.as_str()).unwrap_or(text).trim().to_owned();
+        let kinds = &mut self.plot.kinds;
+        let kind = kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
+            kinds.push(kind.clone());
+            kinds.len() - 1
+        });
+        let fate = if arrives.is_some() { Fate::UnderWay } else { Fate::Lost };
+        let (lanes, when) = (&self.plot.lanes, self.unit.short(record.at.0));
+        let ids = (lanes[from].key.id, lanes[to].key.id);
+        let mut title = format!("{} → {} {text}, sent at {when}", ids.0, ids.1);
+        if fate == Fate::Lost {
+            title.push_str(", lost");
+        }
+        self.sent.insert(*id, self.plot.arrows.len());
+        self.plot.arrows.push(Arrow {
+            from,
+            to,
+            sent: record.at,
+            ends: arrives.unwrap_or(record.at),
+            fate,
+            kind,
+            fields,
+            title,
+            records: vec![index],
+        });
+    }
+
+    /// A message arrives: for the second time, if its arrow has an end already.
+    fn land(&mut self, index: usize, id: u32, at: Time, fate: Fate, note: &str) {
+        let Some(&sent) = self.sent.get(&id) else { return };
+        let again = self.plot.arrows[sent].fate != Fate::UnderWay;
+        let arrow = if again {
+            let double = Arrow { fate: Fate::Doubled, ..self.plot.arrows[sent].clone() };
+            self.plot.arrows.push(double);
+            self.plot.arrows.len() - 1
+        } else {
+            self.plot.arrows[sent].fate = fate;
+            sent
+        };
+        let arrow = &mut self.plot.arrows[arrow];
+        arrow.ends = at;
+        arrow.records.push(index);
+        let (when, again) = (self.unit.short(at.0), if again { " again" } else { "" });
+        arrow.title.push_str(&format!(", arrives{again} at {when}{note}"));
+    }
+
+    fn take_cut(&mut self, at: Time, from: usize, out: NodeId, into: NodeId, mended: bool) {
+        let Some(to) = self.scene.place(into) else { return };
+        let what = if mended { "mended" } else { "cut" };
+        let title = format!("{what} {out} → {into} at {}", self.unit.short(at.0));
+        self.plot.cuts.push(Cut { at, from, to, mended, title });
+    }
+
+    fn take_split(&mut self, record: &Record) {
+        if let Some(last) = self.plot.splits.last_mut().filter(|last| last.to.is_none()) {
+            last.to = Some(record.at);
+        }
+        if let What::Partitioned { groups } = &record.what {
+            let split = Split { from: record.at, to: None, label: sides(groups) };
+            self.plot.splits.push(split);
+        }
+    }
+
+    /// Everything that changes a life line or is a mark on it.
+    fn take_event(&mut self, index: usize, lane: usize, record: &Record) {
+        let at = record.at;
+        let sign = match &record.what {
+            What::Fired { timer, .. } => Some(Sign::Timer(timer_name(timer).to_owned())),
+            What::Campaign { .. } => Some(Sign::Campaign),
+            What::Suspected { .. } => Some(Sign::Suspects),
+            What::Trusted { .. } => Some(Sign::Trusts),
+            What::Clock { .. } => Some(Sign::Clock),
+            What::View { .. } => {
+                self.close_role(lane, at);
+                None
+            }
+            What::Crashed { forwards, .. } => {
+                self.close_role(lane, at);
+                self.cut_pauses_short(lane, at);
+                self.dead[lane].get_or_insert(at);
+                // Of one that is dead from the beginning the life line says enough.
+                (at > Time::ZERO || *forwards).then_some(Sign::Crash)
+            }
+            What::Restarted { .. } => {
+                self.close_death(lane, at);
+                self.since[lane] = at;
+                Some(Sign::Restart)
+            }
+            What::Paused { until, .. } => {
+                let pause = Stretch { state: State::Paused, from: at, to: *until };
+                self.plot.lanes[lane].stretches.push(pause);
+                None
+            }
+            _ => None,
+        };
+        let turn = self.cast.note(lane, &record.what);
+        let sign = if turn == Turn::Leads { Some(Sign::Leads) } else { sign };
+        if let (Some(sign), Some(deed)) = (sign, deed(record, turn)) {
+            let (id, when) = (self.plot.lanes[lane].key.id, self.unit.short(at.0));
+            let title = format!("{id}: {deed}, at {when}");
+            self.plot.marks.push(Mark { lane, at, sign, title, record: index });
+        }
+    }
+
+    /// Draws the role a member has had until now.
+    fn close_role(&mut self, lane: usize, at: Time) {
+        let from = std::mem::replace(&mut self.since[lane], at);
+        let state = match self.cast.face(lane).role {
+            Role::Follower => return,
+            Role::Candidate => State::Stands,
+            Role::Leader => State::Leads,
+        };
+        let stretches = &mut self.plot.lanes[lane].stretches;
+        match stretches.iter_mut().rev().find(|last| last.state == state && last.to == from) {
+            Some(last) => last.to = at, // a new epoch, the same reign
+            None => stretches.push(Stretch { state, from, to: at }),
+        }
+    }
+
+    fn close_death(&mut self, lane: usize, at: Time) {
+        if let Some(from) = self.dead[lane].take() {
+            self.plot.lanes[lane].stretches.push(Stretch { state: State::Dead, from, to: at });
+        }
+    }
+
+    fn cut_pauses_short(&mut self, lane: usize, at: Time) {
+        let pauses = self.plot.lanes[lane].stretches.iter_mut();
+        for pause in pauses.filter(|stretch| stretch.state == State::Paused) {
+            pause.to = pause.to.min(at);
+        }
+    }
+
+    fn finish(mut self) -> Plot {
+        self.plot.flight = self.typical_flight();
+        let lost = self.plot.arrows.iter_mut().filter(|arrow| arrow.fate == Fate::Lost);
+        for arrow in lost {
+            arrow.ends = arrow.sent + Span::from_nanos(self.plot.flight);
+        }
+        let end = Time(u64::MAX); // the drawing ends before it
+        for lane in 0..self.plot.lanes.len() {
+            self.close_role(lane, end);
+            self.close_death(lane, end);
+            let face = self.cast.face(lane);
+            let ending = match (face.life, face.role, face.leader) {
+                (Life::Dead, ..) => "dead".to_owned(),
+                (_, Role::Leader, _) => "leads".to_owned(),
+                (_, Role::Candidate, _) => "electing".to_owned(),
+                (_, Role::Follower, None) => "no leader".to_owned(),
+                (_, Role::Follower, Some(leader)) => format!("follows {leader}"),
+            };
+            self.plot.lanes[lane].ending = ending;
+        }
+        self.plot
+    }
+
+    /// The median; D where nothing has arrived. D itself may be far longer, if it allows for retransmissions.
+    fn typical_flight(&self) -> u64 {
+        let arrived = self.plot.arrows.iter().filter(|arrow| arrow.fate == Fate::Received);
+        let flight = |arrow: &Arrow| (arrow.ends - arrow.sent).as_nanos();
+        let mut flights: Vec<u64> = arrived.map(flight).collect();
+        flights.sort_unstable();
+        let median = flights.get(flights.len() / 2).copied().filter(|&nanos| nanos > 0);
+        median.unwrap_or(self.scene.transmission.as_nanos()).max(1)
+    }
+}

@@ -1,0 +1,161 @@
+//! A trace may have been edited by hand: whatever it says, no view fails on it, and every picture is well formed.
+
+use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::protocol::{Class, Role};
+use doyen_core::time::Span;
+use doyen_sim::record::{Observer, Record, What};
+use doyen_sim::render::columns::{self, Columns};
+use doyen_sim::render::{Scene, mermaid, svg};
+use doyen_sim::time::Time;
+use proptest::collection::{btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+
+/// Members are 1 to 4; 5 is a stranger.
+fn member() -> impl Strategy<Value = NodeId> {
+    (1..=5_u32).prop_map(NodeId)
+}
+
+/// Ordinary times, and the ends of the scale.
+fn time() -> impl Strategy<Value = Time> {
+    prop_oneof![
+        8 => (0..20_000_000_u64).prop_map(Time),
+        1 => any::<u64>().prop_map(Time),
+        1 => Just(Time(u64::MAX)),
+    ]
+}
+
+fn word() -> impl Strategy<Value = String> {
+    prop_oneof![Just("OK".to_owned()), Just("ELECTION".to_owned()), any::<String>()]
+}
+
+fn rules() -> impl Strategy<Value = Vec<String>> {
+    vec(word(), 0..3)
+}
+
+fn message() -> impl Strategy<Value = What> {
+    let class = prop_oneof![Just(Class::Election), Just(Class::Link), Just(Class::Detector)];
+    let fate = (option::of(time()), option::of(time()));
+    prop_oneof![
+        (0..9_u32, member(), member(), word(), class, fate).prop_map(
+            |(id, from, to, kind, class, (arrives, again))| {
+                What::Sent { id, from, to, text: format!("{kind} x"), kind, class, arrives, again }
+            }
+        ),
+        (0..9_u32, member(), member(), word(), rules())
+            .prop_map(|(id, from, to, kind, rules)| What::Received { id, from, to, kind, rules }),
+        (0..9_u32, member(), member(), word()).prop_map(|(id, from, to, kind)| What::Missed {
+            id,
+            from,
+            to,
+            kind
+        }),
+    ]
+}
+
+fn event() -> impl Strategy<Value = What> {
+    let role = prop_oneof![Just(Role::Follower), Just(Role::Candidate), Just(Role::Leader)];
+    let pair = || (member(), member());
+    prop_oneof![
+        (member(), word(), any::<bool>(), rules()).prop_map(|(member, timer, upkeep, rules)| {
+            What::Fired { member, timer, upkeep, rules }
+        }),
+        (member(), rules()).prop_map(|(member, rules)| What::Campaign { member, rules }),
+        (member(), option::of(member()), (0..3_u64).prop_map(Epoch), role)
+            .prop_map(|(member, leader, epoch, role)| What::View { member, leader, epoch, role }),
+        pair().prop_map(|(member, peer)| What::Suspected { member, peer }),
+        pair().prop_map(|(member, peer)| What::Trusted { member, peer }),
+        (member(), any::<bool>()).prop_map(|(member, forwards)| What::Crashed { member, forwards }),
+        (member(), any::<bool>(), rules()).prop_map(|(member, disk, rules)| What::Restarted {
+            member,
+            disk,
+            rules
+        }),
+        (member(), time()).prop_map(|(member, until)| What::Paused { member, until }),
+        (member(), any::<u32>(), any::<u64>()).prop_map(|(member, rate_ppm, jump)| What::Clock {
+            member,
+            rate_ppm,
+            jump
+        }),
+        pair().prop_map(|(from, to)| What::Cut { from, to }),
+        pair().prop_map(|(from, to)| What::Mended { from, to }),
+        vec(vec(member(), 0..3), 0..3).prop_map(|groups| What::Partitioned { groups }),
+        Just(What::Healed),
+    ]
+}
+
+fn records() -> impl Strategy<Value = Vec<Record>> {
+    vec((time(), prop_oneof![message(), event()]), 0..60).prop_map(|mut told| {
+        told.sort_by_key(|(at, _)| *at);
+        told.into_iter().map(|(at, what)| Record { at, what }).collect()
+    })
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let leader = option::of(member());
+    (word(), any::<bool>(), leader, any::<bool>()).prop_map(|(title, clockwise, leader, timed)| {
+        let members = Members::range(1, 4).unwrap();
+        let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
+        let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
+        Scene { title, members, clockwise, leader, transmission }
+    })
+}
+
+/// Fails unless tags are balanced and `&` and `"` stand only where XML has them.
+fn assert_well_formed(svg: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    for piece in svg.split('<').skip(1) {
+        let (tag, text) = piece.split_once('>').unwrap_or_else(|| panic!("unclosed: {piece}"));
+        assert!(!tag.contains('&') && tag.matches('"').count().is_multiple_of(2), "{tag}");
+        for entity in text.split('&').skip(1) {
+            let known = ["amp;", "lt;", "gt;", "quot;"];
+            assert!(known.iter().any(|known| entity.starts_with(known)), "{text}");
+        }
+        let name = tag.split([' ', '/']).find(|name| !name.is_empty()).unwrap_or_default();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    assert!(!svg.contains("\"NaN") && !svg.contains(" NaN") && !svg.contains("inf\""), "{svg}");
+}
+
+/// Fails unless every line is a statement, and none is about the stranger.
+fn assert_is_mermaid(text: &str) {
+    let heads = ["    title ", "    participant p", "    p", "    Note over p", "    %% "];
+    let is_statement = |line: &str| heads.iter().any(|head| line.starts_with(head));
+    assert!(text.starts_with("sequenceDiagram\n"));
+    assert!(text.lines().skip(1).all(is_statement), "{text}");
+    let strange = ["    p5", "over p5", ">>p5", "-xp5", ",p5:"];
+    assert!(!strange.iter().any(|strange| text.contains(strange)), "{text}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_trace_says_every_picture_is_well_formed(
+        scene in scene(),
+        records in records(),
+        upkeep in any::<bool>(),
+        emphasis in option::of(btree_set(0..60_usize, 0..9)),
+    ) {
+        let mut options = svg::Options::default();
+        options.upkeep = upkeep;
+        options.emphasis = emphasis;
+        assert_well_formed(&svg::space_time(&scene, &records, &options).unwrap());
+        assert_is_mermaid(&mermaid::sequence(&scene, &records).unwrap());
+
+        let mut out = Vec::new();
+        let options = columns::Options { upkeep, ..columns::Options::default() };
+        let mut columns = Columns::new(scene, options, &mut out);
+        for record in &records {
+            columns.observe(record);
+        }
+        columns.finish().unwrap();
+        let text = String::from_utf8(out).unwrap();
+        prop_assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{}", text);
+    }
+}
