@@ -1,4 +1,25 @@
-//! Simulates coordinator elections message by message.
+//! Simulates coordinator elections message by message: deterministic, exact, at any size, with any faults.
+//!
+//! A [`Scenario`](scenario::Scenario) says what is to happen, [`resolve`](scenario::Scenario::resolve) makes a
+//! [`Case`](scenario::Case) of it that makes sense, and [`run`](run::run) runs the state machines of `doyen-core` in a
+//! [`World`](world::World) and closes the books on it.
+//!
+//! ```
+//! use doyen_sim::scenario::Scenario;
+//!
+//! // 002's example: of a thousand members, the hundredth notices that the coordinator is gone.
+//! let text = r#"
+//!     algorithm = "modified-bully"
+//!     members = 1000
+//!     initiators = [100]
+//! "#;
+//! let case = Scenario::from_toml("example.toml", text)?;
+//! let outcome = doyen_sim::run::run(&case, None);
+//! assert_eq!(outcome.messages.total, 2800);
+//! # Ok::<(), String>(())
+//! ```
+//!
+//! Features: `parallel` runs sweeps on all cores, `report` makes HTML pages with plots.
 
 pub mod account;
 pub mod claims;
@@ -12,6 +33,8 @@ pub mod queue;
 pub mod random;
 pub mod record;
 pub mod render;
+#[cfg(feature = "report")]
+pub mod report;
 pub mod row;
 pub mod run;
 pub mod scenario;

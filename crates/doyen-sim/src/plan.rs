@@ -69,6 +69,12 @@ pub use view::{Filter, Kind, Report, Scale};
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
+/// The plan of those who bring none.
+pub const DEFAULT_PLAN: &str = include_str!("../plans/default.toml");
+
+/// What errors call it.
+pub const DEFAULT_PLAN_NAME: &str = "default.toml";
+
 /// What the default of a scenario would be too generous for, many times over.
 const MESSAGE_LIMIT: u64 = 20_000_000;
 

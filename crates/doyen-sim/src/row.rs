@@ -190,12 +190,12 @@ fn ring_name(ring: &RingOrder) -> String {
     }
 }
 
-fn delay_name(delay: DelayModel) -> String {
-    let time = Time;
+/// A delay as a row writes it: the same, however it was written in the plan.
+pub(crate) fn delay_name(delay: DelayModel) -> String {
     match delay {
-        DelayModel::Fixed(delay) => time(delay).to_string(),
-        DelayModel::Uniform { min, max } => format!("uniform:{}..{}", time(min), time(max)),
-        DelayModel::Exponential { mean } => format!("exp:{}", time(mean)),
+        DelayModel::Fixed(delay) => Time(delay).to_string(),
+        DelayModel::Uniform { min, max } => format!("uniform:{}..{}", Time(min), Time(max)),
+        DelayModel::Exponential { mean } => format!("exp:{}", Time(mean)),
     }
 }
 

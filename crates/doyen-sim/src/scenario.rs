@@ -14,6 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use parse::parse_delay;
 pub use resolve::{Case, Convention};
 
 /// A scenario as it is written.

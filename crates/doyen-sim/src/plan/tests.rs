@@ -279,4 +279,6 @@ fn filters_read_units_and_negations() {
     assert_eq!(shown("turnaround > 1us"), [2, 9]);
     assert_eq!(shown("loss > 5%"), [0; 0]);
     assert_eq!(shown("detector = 1ms"), [0; 0]);
+    assert_eq!(shown("delay = 1000us"), [2, 9]);
+    assert_eq!(shown("delay = exp:1ms"), [0; 0]);
 }

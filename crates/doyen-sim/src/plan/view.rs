@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Axis, Result};
-use crate::row::{Field, Row, Unit};
-use crate::scenario::ScenarioError;
+use crate::row::{Field, Row, Unit, delay_name};
+use crate::scenario::{ScenarioError, parse_delay};
 
 /// A plot as it is written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -240,6 +240,9 @@ impl Filter {
             }
             Unit::Words if !matches!(comparison, Comparison::Equal | Comparison::Unequal) => {
                 return Err(wrong(format!("`{text}`: {name} is words; compare with = or !=")));
+            }
+            Unit::Words if name == "delay" => {
+                Value::Words(delay_name(parse_delay("filters", value)?))
             }
             Unit::Words => Value::Words(value.to_owned()),
             _ => Value::Number(field.parse(value).map_err(wrong)?),

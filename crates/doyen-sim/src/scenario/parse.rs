@@ -102,7 +102,7 @@ pub(super) fn share(share: Option<&Share>, key: &str) -> Result<f64> {
 }
 
 /// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
-pub(super) fn parse_delay(key: &str, text: &str) -> Result<DelayModel> {
+pub(crate) fn parse_delay(key: &str, text: &str) -> Result<DelayModel> {
     let wrong = |problem: String| ScenarioError::new(key, problem);
     let nanos = |text: &str| parse_span(text).map(Span::as_nanos).map_err(wrong);
     if let Some(range) = text.strip_prefix("uniform:") {

@@ -59,7 +59,9 @@ impl Part {
     fn from_csv(name: &str, text: &str) -> Result<Self, String> {
         let head = text.lines().next().and_then(parse_head);
         let (plan, shard, runs) = head.ok_or_else(|| {
-            format!("{name}:1: these are not rows of a plan; the first line must be # doyen plan=… shard=… runs=…")
+            format!(
+                "{name}:1: not rows of a plan: the first line must be # doyen plan=… shard=… runs=…"
+            )
         })?;
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text.as_bytes());
         let rows = reader.deserialize().collect::<Result<_, csv::Error>>().map_err(|error| {

@@ -6,10 +6,10 @@ mod tables;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen_sim::claims::{self, Claim, Measured, Table};
-use doyen_sim::plan::{Limits, Plan};
+use doyen_sim::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 use doyen_sim::report::{self, Page};
 use doyen_sim::scenario::Case;
 use doyen_sim::sweep::{self, Part, Shard};
@@ -79,7 +79,7 @@ impl Compare {
             output::write(path, &format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
         if let Some(path) = &self.html {
-            self.write_page(path, report::DEFAULT_PLAN_NAME, report::DEFAULT_PLAN, &tables, &claims)?;
+            self.write_page(path, &tables, &claims)?;
         }
         let quiet = [&self.csv, &self.json].into_iter().flatten().any(|path| is_stdout(path));
         if !quiet {
@@ -95,19 +95,14 @@ impl Compare {
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
 
-    fn write_page(
-        &self,
-        path: &Path,
-        name: &str,
-        text: &str,
-        tables: &[Table],
-        claims: &[Claim],
-    ) -> Result<()> {
+    /// The page of the literature: tables, verdicts, and the plots of the default plan.
+    fn write_page(&self, path: &Path, tables: &[Table], claims: &[Claim]) -> Result<()> {
         let limits = limits();
-        let plan = Plan::from_toml(name, text, &limits).map_err(|error| anyhow!(error))?;
+        let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits);
+        let plan = plan.map_err(|error| anyhow!(error))?;
         let part = self.sweep(&plan, &limits)?;
-        let page = Page::new(&plan, &part.rows).with_tables(tables::sections(tables, claims));
-        output::write(path, &page.html().map_err(|error| anyhow!(error))?)
+        let page = Page::new(&plan, &part.rows).with_tables(report::sections(tables, claims));
+        output::write(path, &page.with_command("doyen compare --html FILE").html())
     }
 
     /// A sweep.
@@ -122,7 +117,8 @@ impl Compare {
                 plan.size().runs
             );
         }
-        let part = if self.merge.is_empty() { self.sweep(&plan, &limits)? } else { self.merge(&plan)? };
+        let part =
+            if self.merge.is_empty() { self.sweep(&plan, &limits)? } else { self.merge(&plan)? };
         if let Some(path) = &self.csv {
             output::write(path, &part.to_csv().map_err(|error| anyhow!(error))?)?;
         }
@@ -130,8 +126,8 @@ impl Compare {
             output::write(path, &part.to_json().map_err(|error| anyhow!(error))?)?;
         }
         if let Some(path) = &self.html {
-            let page = Page::new(&plan, &part.rows);
-            output::write(path, &page.html().map_err(|error| anyhow!(error))?)?;
+            let command = format!("doyen compare --plan {name} --html FILE");
+            output::write(path, &Page::new(&plan, &part.rows).with_command(command).html())?;
         }
         eprintln!("{} runs of plan {}, shard {}", part.rows.len(), part.plan, part.shard);
         Ok(Answer::Yes)
@@ -156,7 +152,11 @@ impl Compare {
         let parts = self.merge.iter().map(read).collect::<Result<Vec<Part>>>()?;
         let whole = sweep::merge(parts).map_err(|error| anyhow!("--merge: {error}"))?;
         if whole.plan != plan.fingerprint() {
-            bail!("--merge: the parts are of another plan ({}, not {})", whole.plan, plan.fingerprint());
+            bail!(
+                "--merge: the parts are of another plan ({}, not {})",
+                whole.plan,
+                plan.fingerprint()
+            );
         }
         Ok(whole)
     }

@@ -79,6 +79,8 @@ impl Drop for Output {
 /// Writes a whole file at once.
 pub(crate) fn write(target: &Path, content: &str) -> Result<()> {
     let mut output = Output::create(target)?;
-    output.write_all(content.as_bytes()).with_context(|| format!("cannot write {}", target.display()))?;
+    output
+        .write_all(content.as_bytes())
+        .with_context(|| format!("cannot write {}", target.display()))?;
     output.finish()
 }

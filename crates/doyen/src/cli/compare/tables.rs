@@ -1,10 +1,9 @@
-//! The literature's tables and verdicts as text, CSV and sections of a page.
+//! The literature's tables and verdicts as text and as CSV.
 
 use std::io::{self, Write};
 
 use anyhow::Result;
 use doyen_sim::claims::{Claim, Row, Table, Verdict};
-use doyen_sim::report::Section;
 
 /// Writes every algorithm's costs.
 pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
@@ -89,7 +88,11 @@ pub(super) fn write_claims(
             false => claim.evidence.iter().filter(telling).take(1).collect(),
         };
         for item in shown {
-            writeln!(out, "    {}: printed {}, counted {}", item.case, item.printed, item.measured)?;
+            writeln!(
+                out,
+                "    {}: printed {}, counted {}",
+                item.case, item.printed, item.measured
+            )?;
         }
     }
     let count = |wanted: fn(&Verdict) -> bool| claims.iter().filter(|c| wanted(&c.verdict)).count();
@@ -103,8 +106,21 @@ pub(super) fn write_claims(
 pub(super) fn csv(tables: &[Table]) -> Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record([
-        "algorithm", "case", "about", "mode", "convention", "contact_dead", "n", "formula", "expected",
-        "messages", "matches", "runs", "exhaustive", "stages", "turnaround_d",
+        "algorithm",
+        "case",
+        "about",
+        "mode",
+        "convention",
+        "contact_dead",
+        "n",
+        "formula",
+        "expected",
+        "messages",
+        "matches",
+        "runs",
+        "exhaustive",
+        "stages",
+        "turnaround_d",
     ])?;
     for table in tables {
         for row in &table.rows {
@@ -128,9 +144,4 @@ pub(super) fn csv(tables: &[Table]) -> Result<String> {
         }
     }
     Ok(String::from_utf8(writer.into_inner()?)?)
-}
-
-/// Tables and verdicts for the page.
-pub(super) fn sections(_tables: &[Table], _claims: &[Claim]) -> Vec<Section> {
-    Vec::new()
 }

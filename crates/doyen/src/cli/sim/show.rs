@@ -91,7 +91,11 @@ impl Show {
         write_summary(&mut out, case, outcome, summary)?;
         if uses_chance(case) {
             let what = file.map_or(String::new(), |file| format!(" {}", file.display()));
-            writeln!(out, "Seed {}: repeat it with the same arguments and --seed {0}.{what}", case.seed)?;
+            writeln!(
+                out,
+                "Seed {}: repeat it with the same arguments and --seed {0}.{what}",
+                case.seed
+            )?;
         }
         Ok(())
     }
@@ -125,9 +129,12 @@ impl Show {
         let mut film = Film::new(self.upkeep);
         run::run(case, Some(&mut film as &mut dyn Observer));
         let scene = Scene::of(case);
-        let records = film.records().map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
+        let records =
+            film.records().map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
         if let Some(path) = &self.svg {
-            let options = svg::Options { clock: self.clock(), ..svg::Options::default() };
+            let mut options = svg::Options::default();
+            options.clock = self.clock();
+            options.upkeep = self.upkeep;
             let picture = svg::space_time(&scene, records, &options)
                 .map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
             output::write(path, &picture)?;
@@ -161,7 +168,9 @@ fn write_summary(
     summary: &Summary,
 ) -> Result<()> {
     let verdict = match (outcome.agreed, outcome.leader) {
-        (true, Some(leader)) => format!("all {} live members follow {leader}", summary_live(outcome)),
+        (true, Some(leader)) => {
+            format!("all {} live members follow {leader}", summary_live(outcome))
+        }
         (false, Some(leader)) => format!("all live members follow {leader}, which does not lead"),
         (_, None) => format!("no agreement: {}", disagreement(case, outcome)),
     };
@@ -197,11 +206,7 @@ fn write_summary(
         "  elections   {} called, {} members involved; {} leader changes",
         summary.elections, summary.involved, summary.leader_changes
     )?;
-    writeln!(
-        out,
-        "  leaderless  {}; two leaders for {}",
-        outcome.no_leader, outcome.two_leaders
-    )?;
+    writeln!(out, "  leaderless  {}; two leaders for {}", outcome.no_leader, outcome.two_leaders)?;
     if summary.ended != "quiet" {
         writeln!(
             out,
