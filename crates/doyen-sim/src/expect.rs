@@ -39,7 +39,12 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
 struct Differences(Vec<String>);
 
 impl Differences {
-    fn compare<T: PartialEq + std::fmt::Debug>(&mut self, what: &str, must: Option<T>, is: T) {
+    fn compare<T: Copy + PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: &str,
+        must: Option<T>,
+        is: T,
+    ) {
         if let Some(must) = must
             && must != is
         {

@@ -178,7 +178,7 @@ impl Scenario {
         let initiators = self.resolve_initiators(&members, &dead)?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let faults = self.resolve_faults(algorithm, &members, kinds)?;
-        let chaos = self.chaos.as_ref().map(|chaos| chaos.resolve()).transpose()?;
+        let chaos = self.chaos.as_ref().map(super::ChaosEntry::resolve).transpose()?;
         let count = members.len() as u64;
         let config = Config { members, timing, mode, announce };
         let until = match span(self.until.as_ref(), "until")? {

@@ -57,7 +57,7 @@ impl Sim {
         let formula = formula::of(&case);
         let summary = Summary::new(&case, &outcome, formula.as_ref());
         let differences = expect::differences(&case, &outcome, formula.as_ref());
-        self.show.show(&case, &outcome, &summary, self.file.as_deref())?;
+        self.show.show(&case, &outcome, &summary)?;
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }

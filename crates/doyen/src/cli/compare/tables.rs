@@ -5,61 +5,65 @@ use std::io::{self, Write};
 use anyhow::Result;
 use doyen_sim::claims::{Claim, Row, Table, Verdict};
 
-/// Writes every algorithm's costs.
+/// Writes every algorithm's costs, one line a case.
 pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
-    writeln!(out, "What an election costs: messages by the formula and as counted, one by one.")?;
     writeln!(
         out,
-        "n are the live members (live), or all with the crashed coordinator (configured). Times are in units of D.\n"
+        "What an election costs: the formula, and the messages as counted one by one at several n."
+    )?;
+    writeln!(
+        out,
+        "n are the live members (live), N is with the crashed coordinator (configured; +dead: which is contacted)."
+    )?;
+    writeln!(
+        out,
+        "Stages and time, in units of D, are those at the second n. ≈ a sample's mean; ✗ not what the formula says."
     )?;
     for table in tables {
-        writeln!(out, "{}", table.algorithm)?;
-        writeln!(
-            out,
-            "  {:<38} {:<9} {:<11} {:>7}  {:<28} {:>12} {:>12} {:>8} {:>8}",
-            "case", "mode", "convention", "n", "formula", "expected", "counted", "stages", "time"
-        )?;
-        for row in &table.rows {
-            write_row(out, row)?;
+        writeln!(out, "\n{}", table.algorithm)?;
+        let mut last = ("", "");
+        for rows in table.rows.chunk_by(same_case) {
+            let heading = (rows[0].case, rows[0].about);
+            if heading != last {
+                writeln!(out, "  {}: {}", heading.0, heading.1)?;
+            }
+            last = heading;
+            write_case(out, rows)?;
         }
-        writeln!(out)?;
     }
-    Ok(())
+    writeln!(out)
 }
 
-fn write_row(out: &mut impl Write, row: &Row) -> io::Result<()> {
-    let case = format!("{}: {}", row.case, row.about);
-    let contact = if row.contact_dead { "+dead" } else { "" };
-    let mark = match (row.matches, row.exhaustive) {
-        (true, _) => "",
-        (false, false) => "  ≈",
-        (false, true) => "  ✗",
-    };
+/// Whether two rows differ in their size alone.
+fn same_case(a: &Row, b: &Row) -> bool {
+    let case = |row: &Row| (row.case, row.about, row.convention, row.contact_dead, row.formula);
+    case(a) == case(b) && a.mode == b.mode
+}
+
+fn write_case(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
+    let row = &rows[0];
+    let dead = if row.contact_dead { "+dead" } else { "" };
+    let counts: Vec<String> = rows.iter().map(count).collect();
+    let typical = rows.get(1).unwrap_or(row);
     writeln!(
         out,
-        "  {:<38} {:<9} {:<11} {:>7}  {:<28} {:>12} {:>12} {:>8} {:>8}{mark}",
-        shorten(&case, 38),
-        shorten(&row.mode, 9),
-        format!("{}{contact}", short_convention(row)),
-        row.n,
+        "    {:<9} {:<15} {:<14} {:<58} {:>6} stages {:>6} D",
+        row.mode,
+        format!("{}{dead}", row.convention),
         row.formula,
-        number(row.expected),
-        number(row.messages),
-        number(row.stages),
-        number(row.turnaround),
+        counts.join("  "),
+        number(typical.stages),
+        number(typical.turnaround),
     )
 }
 
-fn short_convention(row: &Row) -> String {
-    let name = row.convention.to_string();
-    if row.contact_dead { name.chars().take(6).collect() } else { name }
-}
-
-fn shorten(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    text.chars().take(width - 1).chain(['…']).collect()
+fn count(row: &Row) -> String {
+    let mark = match (row.matches, row.exhaustive) {
+        (true, true) => "",
+        (_, false) => "≈",
+        (false, true) => "✗",
+    };
+    format!("{}:{mark}{}", row.n, number(row.messages))
 }
 
 /// A count as it is, a mean with two places.

@@ -62,13 +62,7 @@ impl Show {
         self.json || self.mermaid || traces_to_stdout
     }
 
-    pub(super) fn show(
-        &self,
-        case: &Case,
-        outcome: &Outcome,
-        summary: &Summary,
-        file: Option<&Path>,
-    ) -> Result<()> {
+    pub(super) fn show(&self, case: &Case, outcome: &Outcome, summary: &Summary) -> Result<()> {
         self.write_trace(case)?;
         self.draw(case)?;
         let mut out = io::stdout().lock();
@@ -90,10 +84,9 @@ impl Show {
         }
         write_summary(&mut out, case, outcome, summary)?;
         if uses_chance(case) {
-            let what = file.map_or(String::new(), |file| format!(" {}", file.display()));
             writeln!(
                 out,
-                "Seed {}: repeat it with the same arguments and --seed {0}.{what}",
+                "Seed {}: the same arguments with --seed {0} repeat this run.",
                 case.seed
             )?;
         }
@@ -169,7 +162,7 @@ fn write_summary(
 ) -> Result<()> {
     let verdict = match (outcome.agreed, outcome.leader) {
         (true, Some(leader)) => {
-            format!("all {} live members follow {leader}", summary_live(outcome))
+            format!("all {} live members follow {leader}", outcome.views.iter().flatten().count())
         }
         (false, Some(leader)) => format!("all live members follow {leader}, which does not lead"),
         (_, None) => format!("no agreement: {}", disagreement(case, outcome)),
@@ -179,8 +172,8 @@ fn write_summary(
         "{} ({}), {} members counted by the `{}` convention: {verdict}",
         summary.algorithm, summary.mode, summary.members, summary.convention
     )?;
-    let kinds: Vec<String> =
-        summary.messages.by_kind.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let by_kind = outcome.messages.by_kind.iter();
+    let kinds: Vec<String> = by_kind.map(|(kind, count)| format!("{count} {kind}")).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
     writeln!(out, "  messages    {}{kinds}", summary.messages.total)?;
     let apart = [
@@ -215,10 +208,6 @@ fn write_summary(
         )?;
     }
     Ok(())
-}
-
-fn summary_live(outcome: &Outcome) -> usize {
-    outcome.views.iter().flatten().count()
 }
 
 /// Who follows whom, for those who do not agree.
