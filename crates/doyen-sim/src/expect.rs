@@ -13,7 +13,7 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     let Some(expect) = &case.expect else { return Vec::new() };
     let mut found = Differences(Vec::new());
     let messages = &outcome.messages;
-    found.compare("leader", expect.leader.map(|id| Some(NodeId(id))), outcome.leader);
+    found.leader("leader", expect.leader.map(|id| Some(NodeId(id))), outcome.leader);
     found.compare("agreed", expect.agreed, outcome.agreed);
     found.compare("messages", expect.messages, messages.total);
     found.at_least("messages", expect.messages_at_least, messages.total);
@@ -52,6 +52,15 @@ impl Differences {
         }
     }
 
+    fn leader(&mut self, what: &str, must: Option<Option<NodeId>>, is: Option<NodeId>) {
+        let name = |id: Option<NodeId>| id.map_or("nobody".to_owned(), |id| id.to_string());
+        if let Some(must) = must
+            && must != is
+        {
+            self.0.push(format!("{what}: expected {}, got {}", name(must), name(is)));
+        }
+    }
+
     fn at_least(&mut self, what: &str, must: Option<u64>, is: u64) {
         if let Some(must) = must
             && is < must
@@ -81,11 +90,11 @@ impl Differences {
                 continue;
             };
             let follows = view(NodeId(id)).and_then(|view| view.leader);
-            self.compare(&format!("{member} follows"), Some(Some(NodeId(leader))), follows);
+            self.leader(&format!("whom {member} follows"), Some(Some(NodeId(leader))), follows);
         }
         for &member in &expect.leaderless {
             let follows = view(NodeId(member)).and_then(|view| view.leader);
-            self.compare(&format!("{member} follows"), Some(None), follows);
+            self.leader(&format!("whom {member} follows"), Some(None), follows);
         }
     }
 }

@@ -98,7 +98,11 @@ pub(super) fn share(share: Option<&Share>, key: &str) -> Result<f64> {
             number.trim().parse::<f64>().map_err(|_| wrong(text))? * scale
         }
     };
-    if (0.0..=1.0).contains(&fraction) { Ok(fraction) } else { Err(wrong(&fraction)) }
+    if (0.0..=1.0).contains(&fraction) {
+        return Ok(fraction);
+    }
+    let problem = format!("{}% is not between 0% and 100%", fraction * 100.0);
+    Err(ScenarioError::new(key, problem))
 }
 
 /// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.

@@ -213,7 +213,7 @@ impl Scenario {
         if self.algorithm.is_empty() {
             return Err(ScenarioError::new(
                 "algorithm",
-                "is missing; add for example algorithm = \"bully\"",
+                "is missing; `doyen algorithms` lists them, for example bully",
             ));
         }
         self.algorithm.parse().map_err(|problem: String| ScenarioError::new("algorithm", problem))
@@ -239,7 +239,7 @@ impl Scenario {
             None => {
                 return Err(ScenarioError::new(
                     "members",
-                    "is missing; add for example members = 5",
+                    "is missing; say how many there are, for example 5",
                 ));
             }
             Some(MemberList::Count(count)) => Members::range(1, bounded(*count)?),

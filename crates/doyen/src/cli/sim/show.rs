@@ -196,8 +196,10 @@ fn write_summary(
     )?;
     writeln!(
         out,
-        "  elections   {} called, {} members involved; {} leader changes",
-        summary.elections, summary.involved, summary.leader_changes
+        "  elections   {} called, {} members involved; the leader changed {}",
+        summary.elections,
+        summary.involved,
+        times(summary.leader_changes)
     )?;
     writeln!(out, "  leaderless  {}; two leaders for {}", outcome.no_leader, outcome.two_leaders)?;
     if summary.ended != "quiet" {
@@ -208,6 +210,14 @@ fn write_summary(
         )?;
     }
     Ok(())
+}
+
+fn times(count: u32) -> String {
+    match count {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{count} times"),
+    }
 }
 
 /// Who follows whom, for those who do not agree.
