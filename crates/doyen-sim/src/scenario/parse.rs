@@ -1,6 +1,5 @@
 //! The words of a scenario: times, shares, delays, members, kinds. An error names the key it belongs to.
 
-use std::fmt;
 use std::str::FromStr;
 
 use doyen_core::members::{Members, NodeId};
@@ -84,25 +83,21 @@ pub(super) fn kind(kinds: &[Kind], key: &str, name: &str) -> Result<usize> {
 }
 
 pub(super) fn share(share: Option<&Share>, key: &str) -> Result<f64> {
-    let wrong = |what: &dyn fmt::Display| {
-        ScenarioError::new(key, format!("`{what}` is not a share; write 5% or 0.05"))
-    };
-    let fraction = match share {
-        None => 0.0,
-        Some(Share::Fraction(fraction)) => *fraction,
+    let (text, fraction) = match share {
+        None => return Ok(0.0),
+        Some(Share::Fraction(fraction)) => (fraction.to_string(), Some(*fraction)),
         Some(Share::Text(text)) => {
             let (number, scale) = match text.trim().strip_suffix('%') {
                 Some(number) => (number, 0.01),
                 None => (text.as_str(), 1.0),
             };
-            number.trim().parse::<f64>().map_err(|_| wrong(text))? * scale
+            (text.clone(), number.trim().parse::<f64>().ok().map(|number| number * scale))
         }
     };
-    if (0.0..=1.0).contains(&fraction) {
-        return Ok(fraction);
-    }
-    let problem = format!("{}% is not between 0% and 100%", fraction * 100.0);
-    Err(ScenarioError::new(key, problem))
+    fraction.filter(|fraction| (0.0..=1.0).contains(fraction)).ok_or_else(|| {
+        let problem = format!("`{text}` is not a share from 0% to 100%; write 5% or 0.05");
+        ScenarioError::new(key, problem)
+    })
 }
 
 /// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
