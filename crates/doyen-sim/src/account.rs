@@ -9,7 +9,7 @@ use crate::time::Time;
 /// What a run came to.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
-    /// The leader on which all live members agree, if they do.
+    /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
     pub leader: Option<NodeId>,
     /// Whether all live members follow the same live member.
     pub agreed: bool,

@@ -179,7 +179,7 @@ fn caption(report: &Report, picture: &Picture) -> String {
     let mut text = match report.kind {
         Kind::Line if report.formula => {
             format!(
-                "Dots: {runs} runs, simulated message by message. Thin lines: the closed forms."
+                "Dots: {runs} runs, simulated message by message. Thin lines join what the closed forms give for the same runs."
             )
         }
         Kind::Line if report.y.is_some_and(|y| y.unit == Unit::Flag) => {

@@ -72,7 +72,8 @@ pub struct Scenario {
     /// How long a member takes to reply, at most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processing: Option<String>,
-    /// `D`, the bound on delays that the members' time-outs are made from; by default the longest delay.
+    /// `D`, the bound on delays that the members' time-outs are made from; by default the longest delay (for `exp` ten
+    /// times the mean, and seven times as long if lost messages are retransmitted).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound: Option<String>,
     /// How many messages are lost: `5%` or `0.05`.
@@ -117,7 +118,10 @@ pub struct Scenario {
 
 /// How many members, or which.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`members` is a number such as 5, a range such as \"0..7\" or a list of ids"
+)]
 pub enum MemberList {
     /// `1..=n`.
     Count(u64),
@@ -129,7 +133,7 @@ pub enum MemberList {
 
 /// The clockwise order of the ring.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "`ring` is ascending, descending, random or a list of ids")]
 pub enum RingOrder {
     /// `ascending`, `descending` or `random`.
     Named(String),
@@ -139,7 +143,10 @@ pub enum RingOrder {
 
 /// Who notices that the coordinator is gone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "`initiators` is all, none or a list such as [2, 5] or [{ member = 2, at = \"1ms\" }]"
+)]
 pub enum Initiators {
     /// `all` or `none`.
     Named(String),
@@ -164,7 +171,7 @@ pub enum Initiator {
 
 /// A share of something: `5%` or `0.05`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a share is written \"5%\" or 0.05")]
 pub enum Share {
     /// A fraction.
     Fraction(f64),
@@ -302,7 +309,7 @@ pub struct Expect {
     /// Whether all live members follow the same live member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed: Option<bool>,
-    /// Whom each of these members follows; `0` cannot stand for nobody, so leave such members out and use `lost`.
+    /// Whom each of these members follows; `0` cannot stand for nobody, so leave such members out and use `leaderless`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub follows: BTreeMap<String, u32>,
     /// These members know no leader.
@@ -399,7 +406,13 @@ impl Scenario {
 pub(crate) fn toml_error(name: &str, text: &str, error: &toml::de::Error) -> String {
     let before = error.span().map_or("", |span| &text[..span.start.min(text.len())]);
     let line = before.matches('\n').count() + 1;
-    format!("{name}:{line}: {}", error.message().replace('\n', " "))
+    let message = error.message().replace('\n', " ");
+    match text.lines().nth(line - 1).map(str::trim).filter(|source| !source.is_empty()) {
+        Some(source) if error.span().is_some() => {
+            format!("{name}:{line}: {message}, in `{source}`")
+        }
+        _ => format!("{name}:{line}: {message}"),
+    }
 }
 
 /// The line on which a key is set: `loss`, or `fault[1].crash` for one in the second `[[fault]]`.

@@ -24,9 +24,11 @@ pub struct Summary {
     pub live: usize,
     /// Who noticed that the coordinator was gone.
     pub initiators: Vec<NodeId>,
+    /// The unit of all times: virtual nanoseconds.
+    pub time_unit: &'static str,
     /// The seed.
     pub seed: u64,
-    /// The leader on which all live members agree, if they do.
+    /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
     pub leader: Option<NodeId>,
     /// Whether all live members follow the same live member.
     pub agreed: bool,
@@ -38,8 +40,8 @@ pub struct Summary {
     pub turnaround: u64,
     /// The same in units of D, the bound on a message's delay.
     pub turnaround_d: f64,
-    /// From the first election until the last member knew its leader.
-    pub informed: u64,
+    /// From the first election until the last member knew its leader; nothing, if they do not agree in the end.
+    pub informed: Option<u64>,
     /// How many members sent an election message.
     pub involved: u32,
     /// Elections called.
@@ -103,6 +105,7 @@ impl Summary {
             members: case.members().len(),
             live: case.members().len() - case.dead.len(),
             initiators: case.initiators.iter().map(|&(id, _)| id).collect(),
+            time_unit: "ns",
             seed: case.seed,
             leader: outcome.leader,
             agreed: outcome.agreed,
@@ -118,7 +121,7 @@ impl Summary {
             stages: outcome.stages,
             turnaround,
             turnaround_d: if d == 0 { 0.0 } else { turnaround as f64 / d as f64 },
-            informed: outcome.informed.as_nanos(),
+            informed: outcome.agreed.then(|| outcome.informed.as_nanos()),
             involved: outcome.involved,
             elections: outcome.elections,
             leader_changes: outcome.leader_changes,

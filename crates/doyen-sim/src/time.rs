@@ -40,8 +40,8 @@ impl fmt::Display for Time {
     }
 }
 
-/// Reads `1.5ms`, `20us`, `3s`, `0`. A number without a unit, a negative one or one beyond five hundred years is
-/// refused.
+/// Reads `1.5ms`, `20us`, `3s`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
+/// is refused.
 pub fn parse_span(text: &str) -> Result<Span, String> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -10,9 +10,11 @@ mod output;
 mod progress;
 mod sim;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
+use anyhow::{Result, anyhow};
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// What a command comes to, if nothing went wrong.
@@ -30,7 +32,7 @@ literature are here as they are taught (textbook mode) and as they can be run (h
 counted.
 
 Try:
-  doyen compare                                      what each algorithm costs, formula beside measurement
+  doyen compare                                      what each algorithm costs, formula and count
   doyen sim --algorithm bully --members 5            watch an election, message by message
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
                                                      draw one
@@ -57,16 +59,7 @@ enum Command {
 
 /// Runs the command that the arguments name.
 pub(crate) fn main() -> ExitCode {
-    if std::env::args_os().len() == 1 {
-        print!("{INTRODUCTION}");
-        return ExitCode::SUCCESS;
-    }
-    let answer = match Arguments::parse().command {
-        Command::Sim(sim) => sim.run(),
-        Command::Compare(compare) => compare.run(),
-        Command::Algorithms(algorithms) => algorithms.run(),
-    };
-    match answer {
+    match run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -75,6 +68,34 @@ pub(crate) fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn run() -> Result<Answer> {
+    if std::env::args_os().len() == 1 {
+        io::stdout().write_all(INTRODUCTION.as_bytes())?;
+        return Ok(Answer::Yes);
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return explain(&error),
+    };
+    match arguments.command {
+        Command::Sim(sim) => sim.run(),
+        Command::Compare(compare) => compare.run(),
+        Command::Algorithms(algorithms) => algorithms.run(),
+    }
+}
+
+/// Help and version are answers; everything else is one line like all our errors.
+fn explain(error: &clap::Error) -> Result<Answer> {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        error.print()?;
+        return Ok(Answer::Yes);
+    }
+    let text = error.render().to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    let words: Vec<&str> = first.trim_start_matches("error: ").split_whitespace().collect();
+    Err(anyhow!("{}; `doyen help` and `doyen help COMMAND` explain", words.join(" ")))
 }
 
 /// Whoever reads our output has had enough: `doyen sim … | head`.

@@ -173,7 +173,7 @@ impl Promise {
 
 const SYNCHRONOUS: &str = "no message later than D, no false suspicion, nobody returns meanwhile";
 const NO_FAILURE: &str = "nobody fails during the election";
-const CALM: &str = "from the moment the network is calm";
+const CALM: &str = "the network is calm from some moment on";
 const RETRIES: &str = "D holds from some moment on";
 const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; nobody is elected";

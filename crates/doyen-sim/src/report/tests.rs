@@ -118,7 +118,7 @@ fn each_kind_of_plot_is_drawn_and_says_what_it_shows() {
     for (heading, caption) in [
         (
             "Messages &quot;by&quot; size",
-            "Dots: 24 runs, simulated message by message. Thin lines: the closed forms.",
+            "Dots: 24 runs, simulated message by message. Thin lines join what the closed forms give for the same runs.",
         ),
         ("Every run", "24 runs, a dot each."),
         ("Distribution", "24 runs."),

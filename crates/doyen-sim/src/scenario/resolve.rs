@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use doyen_core::algorithm::Algorithm;
-use doyen_core::config::{Announce, Config, Mode, Timing};
+use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
 use doyen_core::members::{Members, MembersError, NodeId};
 use doyen_core::protocol::Kind;
 use doyen_core::time::Span;
@@ -130,6 +130,8 @@ impl Case {
         let above = n - first.unwrap_or(n);
         let starts = self.initiators.len() as u64;
         let in_flight = match self.algorithm {
+            // Without the guard every question doubles what is asked.
+            Algorithm::Bully if self.config.reads(Variant::NoGuard) => 1 << above.min(60),
             Algorithm::Bully => above.saturating_mul(above) / 2 + n,
             Algorithm::ModifiedBully => starts.saturating_mul(above).saturating_add(n),
             // A list of n keys for each initiator; one message for each member under way.
@@ -137,12 +139,15 @@ impl Case {
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
             Algorithm::ChangRoberts => n,
         };
-        let detector = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
+        // What a detector keeps of each peer; what a link keeps until it is acknowledged.
+        let pairs = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
+        let message = if self.reliable { 2_000 } else { 80 };
         let state = match self.algorithm {
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) * 16,
             _ => n * 160,
         };
-        (in_flight.saturating_add(detector).saturating_mul(80)).saturating_add(state)
+        let in_flight = in_flight.saturating_mul(message);
+        in_flight.saturating_add(pairs.saturating_mul(450)).saturating_add(state)
     }
 }
 
@@ -169,12 +174,7 @@ impl Scenario {
             }
         };
         let detector = span(self.detector.as_ref(), "detector")?;
-        if detector == Some(Span::ZERO) {
-            return Err(ScenarioError::new(
-                "detector",
-                "the period must be above zero, such as 5ms",
-            ));
-        }
+        check_period("detector", detector, &timing)?;
         let initiators = self.resolve_initiators(&members, &dead)?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let faults = self.resolve_faults(algorithm, &members, kinds)?;
@@ -204,9 +204,16 @@ impl Scenario {
             chaos,
             seed,
             until,
-            message_limit: self.message_limit.unwrap_or(1_000_000_000),
+            message_limit: self.resolve_message_limit()?,
             expect: self.expect.clone(),
         })
+    }
+
+    fn resolve_message_limit(&self) -> Result<u64> {
+        match self.message_limit {
+            Some(0) => Err(ScenarioError::new("message_limit", "must be at least 1")),
+            limit => Ok(limit.unwrap_or(1_000_000_000)),
+        }
     }
 
     fn resolve_algorithm(&self) -> Result<Algorithm> {
@@ -395,9 +402,7 @@ impl Scenario {
             timing.window = window;
         }
         if let Some(heartbeat) = span(self.heartbeat.as_ref(), "heartbeat")? {
-            if heartbeat == Span::ZERO {
-                return Err(ScenarioError::new("heartbeat", "must be above zero, such as 5ms"));
-            }
+            check_period("heartbeat", Some(heartbeat), &timing)?;
             timing.heartbeat = heartbeat;
         }
         // With no delay at all a heartbeat would have no period.
@@ -423,6 +428,9 @@ impl Scenario {
         }
         let mut ranks = vec![self.order.len() as u8; kinds.len()];
         for (rank, name) in self.order.iter().enumerate() {
+            if self.order[..rank].contains(name) {
+                return Err(ScenarioError::new("order", format!("{name} is named twice")));
+            }
             ranks[kind(kinds, "order", name)?] = rank as u8;
         }
         Ok(ranks)
@@ -444,6 +452,19 @@ impl Scenario {
             Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members)?))
         };
         self.fault.iter().enumerate().map(resolve).collect()
+    }
+}
+
+/// Refuses heartbeats so fast that a run would consist of nothing else.
+fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> {
+    let shortest = Span::from_nanos((timing.transmission.as_nanos() / 1000).max(1));
+    match period {
+        Some(period) if period < shortest => {
+            let problem =
+                format!("{period} is less than a thousandth of D; use {shortest} or more");
+            Err(ScenarioError::new(key, problem))
+        }
+        _ => Ok(()),
     }
 }
 

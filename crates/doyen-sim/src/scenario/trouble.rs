@@ -10,6 +10,9 @@ use crate::fault::{Action, Chaos, Fault, Trigger};
 use crate::network::LinkRule;
 use crate::time::Time;
 
+/// More faults of a kind than any run is about.
+const MAX_RANDOM_FAULTS: u64 = 1_000_000;
+
 impl LinkException {
     pub(super) fn resolve(
         &self,
@@ -69,7 +72,26 @@ impl FaultEntry {
         }
     }
 
+    /// `for` means nothing without `pause`, and so on.
+    fn check_qualifiers(&self, key: &dyn Fn(&str) -> String) -> Result<()> {
+        let qualifiers = [
+            ("forwards", self.forwards, "crash", self.crash.is_some()),
+            ("disk", self.disk.is_some(), "restart", self.restart.is_some()),
+            ("for", self.lasting.is_some(), "pause", self.pause.is_some()),
+            ("rate", self.rate.is_some(), "clock", self.clock.is_some()),
+            ("skew", self.skew.is_some(), "clock", self.clock.is_some()),
+        ];
+        match qualifiers.into_iter().find(|&(_, given, _, verb_given)| given && !verb_given) {
+            None => Ok(()),
+            Some((name, _, verb, _)) => {
+                let problem = format!("goes with {verb} only; this fault has no {verb}");
+                Err(ScenarioError::new(key(name), problem))
+            }
+        }
+    }
+
     pub(super) fn action(&self, key: &dyn Fn(&str) -> String, members: &Members) -> Result<Action> {
+        self.check_qualifiers(key)?;
         let mut actions = Vec::new();
         let mut fault = |fault: Fault| actions.push(Action::Fault(fault));
         let at = |name: &str, id: u32| position(members, &key(name), id);
@@ -96,6 +118,10 @@ impl FaultEntry {
             fault(Fault::Clock { member: at("clock", id)?, rate_ppm, jump });
         }
         if let Some([from, to]) = self.cut {
+            if from == to {
+                let problem = format!("{from} cannot be cut off from itself; name two members");
+                return Err(ScenarioError::new(key("cut"), problem));
+            }
             fault(Fault::Cut { from: at("cut", from)?, to: at("cut", to)? });
         }
         if let Some([from, to]) = self.mend {
@@ -139,6 +165,17 @@ impl ChaosEntry {
         let crash_every = mean(&self.crash_every, "crash_every")?;
         let pause_every = mean(&self.pause_every, "pause_every")?;
         let cut_every = mean(&self.cut_every, "cut_every")?;
+        let until = required(self.until.as_ref(), "chaos.until")?;
+        for (every, key) in
+            [(crash_every, "crash_every"), (pause_every, "pause_every"), (cut_every, "cut_every")]
+        {
+            let faults = every.map_or(0, |every| until.as_nanos() / every);
+            if faults > MAX_RANDOM_FAULTS {
+                let problem =
+                    format!("about {faults} faults until {until} are too many; use a longer time");
+                return Err(ScenarioError::new(format!("chaos.{key}"), problem));
+            }
+        }
         Ok(Chaos {
             crash_every,
             down_for: lasting(crash_every, &self.down_for, "down_for")?,
@@ -146,7 +183,7 @@ impl ChaosEntry {
             pause_for: lasting(pause_every, &self.pause_for, "pause_for")?,
             cut_every,
             cut_for: lasting(cut_every, &self.cut_for, "cut_for")?,
-            until: Time::ZERO + required(self.until.as_ref(), "chaos.until")?,
+            until: Time::ZERO + until,
         })
     }
 }

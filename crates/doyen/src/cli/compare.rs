@@ -3,7 +3,7 @@
 
 mod tables;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
@@ -15,18 +15,19 @@ use doyen_sim::scenario::Case;
 use doyen_sim::sweep::{self, Part, Shard};
 use serde_json::json;
 
+use super::output::{self, Output};
 use super::progress::{self, Spinner};
-use super::{Answer, memory, output, sim};
+use super::{Answer, memory, sim};
 
 /// Compare the algorithms: messages, stages and time, formula beside measurement
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen compare                                            the tables and verdicts of the literature
-  doyen compare --html report.html                         the same with plots, as one self-contained page
-  doyen compare --plan plans/loss.toml --csv loss.csv      a sweep of your own
+  doyen compare                                         the tables and verdicts of the literature
+  doyen compare --html report.html                      the same as a page with plots
+  doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans
   doyen compare --plan plans/loss.toml --shard 1/2 --csv part1.csv
-  doyen compare --plan plans/loss.toml --merge part1.csv part2.csv --csv loss.csv --html loss.html")]
+  doyen compare --plan plans/loss.toml --merge part1.csv part2.csv --html loss.html")]
 pub(crate) struct Compare {
     /// Run this sweep instead of the literature's tables
     #[arg(long, value_name = "FILE.toml")]
@@ -67,28 +68,26 @@ impl Compare {
 
     /// The tables and verdicts of the literature.
     fn run_literature(&self) -> Result<Answer> {
+        let mut outputs = self.open()?;
         let spinner = Spinner::start("simulating the literature");
         let tables = claims::tables(&in_parallel);
         let claims = claims::claims(&in_parallel);
         drop(spinner);
-        if let Some(path) = &self.csv {
-            output::write(path, &tables::csv(&tables)?)?;
+        if let Some(csv) = &mut outputs.csv {
+            csv.write_text(&tables::csv(&tables)?)?;
         }
-        if let Some(path) = &self.json {
+        if let Some(json) = &mut outputs.json {
             let document = json!({ "tables": tables, "claims": claims });
-            output::write(path, &format!("{}\n", serde_json::to_string_pretty(&document)?))?;
+            json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
-        if let Some(path) = &self.html {
-            self.write_page(path, &tables, &claims)?;
+        if let Some(html) = &mut outputs.html {
+            html.write_text(&self.page(&tables, &claims)?)?;
         }
-        let quiet = [&self.csv, &self.json].into_iter().flatten().any(|path| is_stdout(path));
+        let quiet = outputs.finish()?;
         if !quiet {
             let mut out = io::stdout().lock();
             tables::write(&mut out, &tables)?;
             tables::write_claims(&mut out, &claims, self.evidence)?;
-            if let Some(path) = &self.html {
-                writeln!(out, "The page is {}.", path.display())?;
-            }
         }
         // A formula that stands in a table without holding is our own mistake, unlike a claim that is wrong.
         let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
@@ -96,13 +95,13 @@ impl Compare {
     }
 
     /// The page of the literature: tables, verdicts, and the plots of the default plan.
-    fn write_page(&self, path: &Path, tables: &[Table], claims: &[Claim]) -> Result<()> {
+    fn page(&self, tables: &[Table], claims: &[Claim]) -> Result<String> {
         let limits = limits();
         let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits);
         let plan = plan.map_err(|error| anyhow!(error))?;
         let part = self.sweep(&plan, &limits)?;
         let page = Page::new(&plan, &part.rows).with_tables(report::sections(tables, claims));
-        output::write(path, &page.with_command("doyen compare --html FILE").html())
+        Ok(page.with_command("doyen compare --html FILE").html())
     }
 
     /// A sweep.
@@ -112,25 +111,44 @@ impl Compare {
         let plan = Plan::from_toml(&name, &text, &limits).map_err(|error| anyhow!(error))?;
         if self.csv.is_none() && self.json.is_none() && self.html.is_none() {
             bail!(
-                "{} runs, and nowhere to put the result; add --csv FILE, --json FILE or --html FILE (- is the standard \
-                 output)",
-                plan.size().runs
+                "nowhere to put the result; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
             );
         }
+        let mut outputs = self.open()?;
         let part =
             if self.merge.is_empty() { self.sweep(&plan, &limits)? } else { self.merge(&plan)? };
-        if let Some(path) = &self.csv {
-            output::write(path, &part.to_csv().map_err(|error| anyhow!(error))?)?;
+        if let Some(csv) = &mut outputs.csv {
+            csv.write_text(&part.to_csv().map_err(|error| anyhow!(error))?)?;
         }
-        if let Some(path) = &self.json {
-            output::write(path, &part.to_json().map_err(|error| anyhow!(error))?)?;
+        if let Some(json) = &mut outputs.json {
+            json.write_text(&part.to_json().map_err(|error| anyhow!(error))?)?;
         }
-        if let Some(path) = &self.html {
+        if let Some(html) = &mut outputs.html {
             let command = format!("doyen compare --plan {name} --html FILE");
-            output::write(path, &Page::new(&plan, &part.rows).with_command(command).html())?;
+            html.write_text(&Page::new(&plan, &part.rows).with_command(command).html())?;
         }
-        eprintln!("{} runs of plan {}, shard {}", part.rows.len(), part.plan, part.shard);
+        outputs.finish()?;
+        let shard = if part.shard == Shard::ALL {
+            String::new()
+        } else {
+            format!(", shard {}", part.shard)
+        };
+        eprintln!("{} rows of plan {}{shard}", part.rows.len(), part.plan);
         Ok(Answer::Yes)
+    }
+
+    /// Opens the files, so that a wrong name is found before anything runs.
+    fn open(&self) -> Result<Outputs> {
+        let files = [&self.csv, &self.json, &self.html];
+        output::check_distinct(files.into_iter().flatten().map(PathBuf::as_path))?;
+        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+        let quiet = files.into_iter().flatten().any(|path| path == Path::new("-"));
+        Ok(Outputs {
+            csv: create(&self.csv)?,
+            json: create(&self.json)?,
+            html: create(&self.html)?,
+            quiet,
+        })
     }
 
     fn sweep(&self, plan: &Plan, limits: &Limits) -> Result<Part> {
@@ -162,6 +180,25 @@ impl Compare {
     }
 }
 
+/// The files that are asked for.
+struct Outputs {
+    csv: Option<Output>,
+    json: Option<Output>,
+    html: Option<Output>,
+    /// One of them is the standard output.
+    quiet: bool,
+}
+
+impl Outputs {
+    /// Gives all files their names; says whether the standard output is taken.
+    fn finish(self) -> Result<bool> {
+        for output in [self.csv, self.json, self.html].into_iter().flatten() {
+            output.finish()?;
+        }
+        Ok(self.quiet)
+    }
+}
+
 /// Measures cases on all cores; the order of the results is that of the cases.
 fn in_parallel(cases: &[Case]) -> Vec<Measured> {
     use rayon::prelude::*;
@@ -171,8 +208,4 @@ fn in_parallel(cases: &[Case]) -> Vec<Measured> {
 
 fn limits() -> Limits {
     Limits { bytes: memory::available(), ..Limits::default() }
-}
-
-fn is_stdout(path: &Path) -> bool {
-    path == Path::new("-")
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 /// A file under another name until it is complete. If anything fails on the way, what was there before stays.
 #[derive(Debug)]
@@ -27,6 +27,8 @@ impl Output {
             return Ok(Self { target: target.to_owned(), draft: None, writer });
         }
         let failed = || format!("cannot write {}", target.display());
+        // A link stays a link: what it points to is replaced.
+        let target = &fs::canonicalize(target).unwrap_or_else(|_| target.to_owned());
         let special = fs::metadata(target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
         let name = target.file_name().with_context(failed)?;
         let draft = if special {
@@ -38,11 +40,17 @@ impl Output {
             Some(target.with_file_name(draft))
         };
         if target.is_dir() {
-            anyhow::bail!("cannot write {}: it is a folder", target.display());
+            bail!("cannot write {}: it is a folder", target.display());
         }
         let file = File::create(draft.as_deref().unwrap_or(target)).with_context(failed)?;
         let writer = BufWriter::new(Box::new(file) as Box<dyn Sink>);
         Ok(Self { target: target.to_owned(), draft, writer })
+    }
+
+    /// Writes a whole text.
+    pub(crate) fn write_text(&mut self, text: &str) -> Result<()> {
+        let failed = || format!("cannot write {}", self.target.display());
+        self.writer.write_all(text.as_bytes()).with_context(failed)
     }
 
     /// Writes everything out and gives the file its name.
@@ -76,11 +84,16 @@ impl Drop for Output {
     }
 }
 
-/// Writes a whole file at once.
-pub(crate) fn write(target: &Path, content: &str) -> Result<()> {
-    let mut output = Output::create(target)?;
-    output
-        .write_all(content.as_bytes())
-        .with_context(|| format!("cannot write {}", target.display()))?;
-    output.finish()
+/// Refuses two outputs into one file, or two on the standard output.
+pub(crate) fn check_distinct<'a>(targets: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+    let mut seen: Vec<&Path> = Vec::new();
+    for target in targets {
+        if seen.contains(&target) {
+            let name =
+                if target == Path::new("-") { "the standard output" } else { "the same file" };
+            bail!("two outputs go to {name} ({}); give each its own", target.display());
+        }
+        seen.push(target);
+    }
+    Ok(())
 }

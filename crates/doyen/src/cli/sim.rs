@@ -2,11 +2,14 @@
 
 mod flags;
 mod show;
+mod summary;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use doyen_sim::account::Ended;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::selfcheck::{self, Verdict};
 use doyen_sim::summary::Summary;
@@ -26,8 +29,8 @@ Examples:
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
   doyen sim scenarios/002-figure-1.toml
 
-Times are virtual. D, the bound on a message's delay from which every time-out is made, is the longest delay unless
---bound says otherwise.")]
+Times are virtual. D, the bound on a message's delay from which every time-out is made, is the
+longest delay unless --bound says otherwise. docs/scenarios.md describes scenario files.")]
 pub(crate) struct Sim {
     /// A scenario; flags override what it says
     #[arg(value_name = "FILE.toml")]
@@ -40,7 +43,11 @@ pub(crate) struct Sim {
     show: show::Show,
 
     /// Run twice and prove that both runs are the same
-    #[arg(long, help_heading = "Output")]
+    #[arg(
+        long,
+        help_heading = "Output",
+        conflicts_with_all = ["json", "columns", "summary", "mermaid", "svg", "trace"]
+    )]
     self_check: bool,
 }
 
@@ -51,20 +58,26 @@ impl Sim {
         if self.self_check {
             return check_determinism(&case);
         }
+        let outputs = self.show.open()?;
         let spinner = Spinner::start("simulating");
         let outcome = run::run(&case, None);
         drop(spinner);
-        let formula = formula::of(&case);
+        // A run that was cut short is not what a formula is about.
+        let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
         let summary = Summary::new(&case, &outcome, formula.as_ref());
         let differences = expect::differences(&case, &outcome, formula.as_ref());
-        self.show.show(&case, &outcome, &summary)?;
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }
-        if case.expect.is_some() && differences.is_empty() && !self.show.is_machine_readable() {
-            println!("As expected.");
+        let shown = self.show.show(&case, &outcome, &summary, outputs);
+        if !differences.is_empty() {
+            return Ok(Answer::No);
         }
-        Ok(if differences.is_empty() { Answer::Yes } else { Answer::No })
+        shown?;
+        if case.expect.is_some() && !self.show.is_machine_readable() {
+            writeln!(io::stdout(), "As expected.")?;
+        }
+        Ok(Answer::Yes)
     }
 
     /// The scenario of the file and the flags, checked.
@@ -75,15 +88,22 @@ impl Sim {
             return scenario.resolve().map_err(|error| anyhow!(flags::as_flag(&error)));
         };
         let (name, text) = read(path)?;
-        let mut scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
+        let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
+        written.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+        let mut scenario = written.clone();
         self.flags.apply(&mut scenario)?;
-        scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))
+        if scenario != written && scenario.expect.take().is_some() {
+            eprintln!("doyen: flags change the run, so what {name} expects is not checked");
+        }
+        // The file alone makes sense: whatever is wrong now came with a flag.
+        scenario.resolve().map_err(|error| anyhow!(flags::as_flag(&error)))
     }
 }
 
 pub(super) fn read(path: &Path) -> Result<(String, String)> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not a text"))?;
     Ok((name, text))
 }
 
@@ -108,15 +128,16 @@ fn check_determinism(case: &Case) -> Result<Answer> {
     let spinner = Spinner::start("running twice");
     let verdict = selfcheck::check(case);
     drop(spinner);
+    let mut out = io::stdout().lock();
     match verdict {
         Verdict::Same { digest, events } => {
-            println!("Two runs of {events} events, one fingerprint: {digest:016x}");
+            writeln!(out, "Two runs of {events} events, one fingerprint: {digest:016x}")?;
             Ok(Answer::Yes)
         }
         Verdict::Different(difference) => {
-            println!("Two runs differ first in record {}:", difference.index);
-            println!("  first:  {:?}", difference.first);
-            println!("  second: {:?}", difference.second);
+            writeln!(out, "Two runs differ first in record {}:", difference.index)?;
+            writeln!(out, "  first:  {:?}", difference.first)?;
+            writeln!(out, "  second: {:?}", difference.second)?;
             Ok(Answer::No)
         }
     }

@@ -6,6 +6,7 @@ use doyen_sim::scenario::{
     ChaosEntry, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError,
     Share,
 };
+use doyen_sim::time::parse_span;
 
 #[derive(Args, Debug)]
 pub(super) struct Flags {
@@ -21,7 +22,8 @@ pub(super) struct Flags {
     #[arg(long, short = 'n', value_name = "N", help_heading = "Election")]
     members: Option<String>,
 
-    /// Who notices that the coordinator is gone: 1,5 or 5@1.5ms or all or none [default: the lowest live member]
+    /// Who notices that the coordinator is gone: 1,5 or 5@1.5ms or all or none [default: the lowest live member, or
+    /// nobody if --leader names one]
     #[arg(long, value_name = "IDS", help_heading = "Election")]
     initiators: Option<String>,
 
@@ -98,7 +100,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     preempt: Option<String>,
 
-    /// Detect failures with heartbeats of this period, instead of naming the initiators
+    /// Detect failures with heartbeats of this period
     #[arg(long, value_name = "PERIOD", help_heading = "Timing")]
     detector: Option<String>,
 
@@ -106,7 +108,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     until: Option<String>,
 
-    /// End the run after so many election messages at the latest [default: 1000000000]
+    /// End the run once so many election messages are sent [default: 1000000000]
     #[arg(long, value_name = "COUNT", help_heading = "Timing")]
     message_limit: Option<u64>,
 
@@ -186,7 +188,11 @@ impl Flags {
             let value = value.trim().parse().map_err(|_| {
                 anyhow!("--attr: `{value}` is not a whole number; write for example 3=90")
             })?;
-            scenario.attr.insert(id.trim().to_owned(), value);
+            let id = id.trim().to_owned();
+            if self.attr.iter().filter(|other| other.starts_with(&format!("{id}="))).count() > 1 {
+                bail!("--attr: member {id} is given two attributes");
+            }
+            scenario.attr.insert(id, value);
         }
         Ok(())
     }
@@ -211,13 +217,13 @@ impl Flags {
     fn apply_faults(&self, scenario: &mut Scenario) -> Result<()> {
         let faults = &mut scenario.fault;
         for text in &self.crash {
-            let (text, forwards) = strip(text, ",forwards");
+            let (text, forwards) = strip("crash", text, ",forwards")?;
             let (id, at) = at("crash", text)?;
             let crash = Some(number("crash", id)?);
             faults.push(FaultEntry { at, crash, forwards, ..FaultEntry::default() });
         }
         for text in &self.restart {
-            let (text, fresh) = strip(text, ",fresh");
+            let (text, fresh) = strip("restart", text, ",fresh")?;
             let (id, at) = at("restart", text)?;
             let restart = Some(number("restart", id)?);
             faults.push(FaultEntry { at, restart, disk: Some(!fresh), ..FaultEntry::default() });
@@ -248,6 +254,7 @@ impl Flags {
             faults.push(FaultEntry { at, partition, ..FaultEntry::default() });
         }
         for time in &self.heal {
+            parse_span(time).map_err(|problem| anyhow!("--heal: {problem}"))?;
             let at = Some(time.clone());
             faults.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
         }
@@ -264,14 +271,22 @@ fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
     }
 }
 
-fn strip<'a>(text: &'a str, suffix: &str) -> (&'a str, bool) {
-    text.strip_suffix(suffix).map_or((text, false), |text| (text, true))
+fn strip<'a>(flag: &str, text: &'a str, suffix: &str) -> Result<(&'a str, bool)> {
+    match text.strip_suffix(suffix) {
+        Some(text) => Ok((text, true)),
+        None if text.contains(',') => {
+            bail!("--{flag}: `{text}`: only `{suffix}` may follow the time")
+        }
+        None => Ok((text, false)),
+    }
 }
 
 fn at<'a>(flag: &str, text: &'a str) -> Result<(&'a str, Option<String>)> {
     let (what, time) = text.rsplit_once('@').with_context(|| {
         format!("--{flag}: `{text}` does not say when; write for example @3ms at its end")
     })?;
+    let first = time.split('+').next().unwrap_or(time);
+    parse_span(first).map_err(|problem| anyhow!("--{flag}: {problem}"))?;
     Ok((what, Some(time.to_owned())))
 }
 
@@ -344,9 +359,14 @@ fn parse_chaos(text: &str) -> Result<ChaosEntry> {
 /// An error of a scenario made of flags: the key is a flag.
 pub(super) fn as_flag(error: &ScenarioError) -> String {
     let key = match error.key.split_once('[') {
-        // `fault[0].crash` is --crash, but `fault[0].at` belongs to no flag of its own.
         Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
         None => error.key.as_str(),
     };
-    format!("--{}: {}", key.replace(['_', '.'], "-"), error.problem)
+    let flag = match key {
+        "for" => "pause",
+        "rate" | "skew" => "clock",
+        key if key.starts_with("chaos.") => "chaos",
+        key => key,
+    };
+    format!("--{}: {}", flag.replace('_', "-"), error.problem)
 }

@@ -14,6 +14,7 @@ use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 use doyen_sim::trace;
 
+use super::summary;
 use crate::cli::output::{self, Output};
 
 /// A run that is shown event by event unless asked otherwise: what a person reads.
@@ -42,7 +43,7 @@ pub(super) struct Show {
     #[arg(long, help_heading = "Output")]
     in_d: bool,
 
-    /// Draw the space-time diagram
+    /// Draw the space-time diagram; - is the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     svg: Option<PathBuf>,
 
@@ -55,16 +56,38 @@ pub(super) struct Show {
     trace: Option<PathBuf>,
 }
 
+/// The files that are asked for, opened before anything runs.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    svg: Option<Output>,
+    trace: Option<Output>,
+}
+
 impl Show {
     /// Whether the standard output is meant for a program.
     pub(super) fn is_machine_readable(&self) -> bool {
-        let traces_to_stdout = self.trace.as_deref() == Some(Path::new("-"));
-        self.json || self.mermaid || traces_to_stdout
+        let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+        self.json || self.mermaid || to_stdout(&self.trace) || to_stdout(&self.svg)
     }
 
-    pub(super) fn show(&self, case: &Case, outcome: &Outcome, summary: &Summary) -> Result<()> {
-        self.write_trace(case)?;
-        self.draw(case)?;
+    /// Opens the files, so that a wrong name is found at once.
+    pub(super) fn open(&self) -> Result<Outputs> {
+        let stdout = Path::new("-");
+        let taken = (self.json || self.mermaid).then_some(stdout);
+        let files = [&self.svg, &self.trace].into_iter().flatten().map(PathBuf::as_path);
+        output::check_distinct(files.chain(taken))?;
+        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
+        Ok(Outputs { svg: create(&self.svg)?, trace: create(&self.trace)? })
+    }
+
+    pub(super) fn show(
+        &self,
+        case: &Case,
+        outcome: &Outcome,
+        summary: &Summary,
+        outputs: Outputs,
+    ) -> Result<()> {
+        self.write_files(case, outputs)?;
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer(&mut out, summary)?;
@@ -78,11 +101,16 @@ impl Show {
         }
         let small = case.members().len() <= SMALL_RUN_MEMBERS
             && outcome.messages.total <= SMALL_RUN_MESSAGES;
-        if self.columns || (small && !self.summary) {
+        let columns = self.columns || (small && !self.summary);
+        if columns {
             self.write_columns(case, &mut out)?;
             writeln!(out)?;
         }
-        write_summary(&mut out, case, outcome, summary)?;
+        let unit = self.in_d.then_some(case.config.timing.transmission);
+        summary::write(&mut out, case, outcome, summary, unit)?;
+        if !columns && !self.summary {
+            writeln!(out, "--columns shows every event.")?;
+        }
         if uses_chance(case) {
             writeln!(
                 out,
@@ -105,36 +133,38 @@ impl Show {
         Ok(columns.finish()?)
     }
 
-    fn write_trace(&self, case: &Case) -> Result<()> {
-        let Some(path) = &self.trace else { return Ok(()) };
-        let mut output = Output::create(path)?;
-        let mut writer = trace::Writer::new(&trace::Header::of(case), &mut output);
-        run::run(case, Some(&mut writer));
-        writer.finish().with_context(|| format!("cannot write {}", path.display()))?;
-        output.finish()
+    /// Trace and pictures, each from one more run, which is the same as the others. They appear together or not at
+    /// all.
+    fn write_files(&self, case: &Case, outputs: Outputs) -> Result<()> {
+        let Outputs { mut svg, mut trace } = outputs;
+        if let Some(output) = &mut trace {
+            let mut writer = trace::Writer::new(&trace::Header::of(case), output);
+            run::run(case, Some(&mut writer));
+            writer.finish().context("cannot write the trace")?;
+        }
+        if self.mermaid || svg.is_some() {
+            self.draw(case, svg.as_mut())?;
+        }
+        for output in [svg, trace].into_iter().flatten() {
+            output.finish()?;
+        }
+        Ok(())
     }
 
-    /// The pictures. Both are drawn from one more run, which is the same as the others.
-    fn draw(&self, case: &Case) -> Result<()> {
-        if self.svg.is_none() && !self.mermaid {
-            return Ok(());
-        }
+    fn draw(&self, case: &Case, output: Option<&mut Output>) -> Result<()> {
         let mut film = Film::new(self.upkeep);
         run::run(case, Some(&mut film as &mut dyn Observer));
         let scene = Scene::of(case);
-        let records =
-            film.records().map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
-        if let Some(path) = &self.svg {
+        let refused = |problem| anyhow!("cannot draw this run: {problem}");
+        let records = film.records().map_err(refused)?;
+        if let Some(output) = output {
             let mut options = svg::Options::default();
             options.clock = self.clock();
             options.upkeep = self.upkeep;
-            let picture = svg::space_time(&scene, records, &options)
-                .map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
-            output::write(path, &picture)?;
+            output.write_text(&svg::space_time(&scene, records, &options).map_err(refused)?)?;
         }
         if self.mermaid {
-            let diagram = mermaid::sequence(&scene, records)
-                .map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
+            let diagram = mermaid::sequence(&scene, records).map_err(refused)?;
             io::stdout().lock().write_all(diagram.as_bytes())?;
         }
         Ok(())
@@ -150,92 +180,8 @@ fn uses_chance(case: &Case) -> bool {
         || network.duplication > 0.0
         || network.processing > 0
         || case.chaos.is_some()
+        || case.config.hardened()
+        || network.links.iter().any(|link| link.loss.is_some() || link.delay.is_some())
         || !matches!(network.delay, DelayModel::Fixed(_))
         || case.ring == RingOrder::Named("random".to_owned())
-}
-
-fn write_summary(
-    out: &mut impl Write,
-    case: &Case,
-    outcome: &Outcome,
-    summary: &Summary,
-) -> Result<()> {
-    let verdict = match (outcome.agreed, outcome.leader) {
-        (true, Some(leader)) => {
-            format!("all {} live members follow {leader}", outcome.views.iter().flatten().count())
-        }
-        (false, Some(leader)) => format!("all live members follow {leader}, which does not lead"),
-        (_, None) => format!("no agreement: {}", disagreement(case, outcome)),
-    };
-    writeln!(
-        out,
-        "{} ({}), {} members counted by the `{}` convention: {verdict}",
-        summary.algorithm, summary.mode, summary.members, summary.convention
-    )?;
-    let by_kind = outcome.messages.by_kind.iter();
-    let kinds: Vec<String> = by_kind.map(|(kind, count)| format!("{count} {kind}")).collect();
-    let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
-    writeln!(out, "  messages    {}{kinds}", summary.messages.total)?;
-    let apart = [
-        (summary.messages.to_dead, "of them to dead members"),
-        (summary.messages.lost, "of them lost"),
-        (summary.messages.link, "acknowledgements and retransmissions apart"),
-        (summary.messages.detector, "heartbeats apart"),
-    ];
-    for (count, what) in apart.into_iter().filter(|&(count, _)| count > 0) {
-        writeln!(out, "              {count} {what}")?;
-    }
-    if let Some(formula) = &summary.formula {
-        let verdict = if formula.matches { "as counted" } else { "not what was counted" };
-        writeln!(out, "  formula     {} = {}, {verdict}", formula.name, formula.value)?;
-    }
-    writeln!(
-        out,
-        "  time        {} until the last message, {} until everybody knew; {} stages",
-        outcome.turnaround, outcome.informed, summary.stages
-    )?;
-    writeln!(
-        out,
-        "  elections   {} called, {} members involved; the leader changed {}",
-        summary.elections,
-        summary.involved,
-        times(summary.leader_changes)
-    )?;
-    writeln!(out, "  leaderless  {}; two leaders for {}", outcome.no_leader, outcome.two_leaders)?;
-    if summary.ended != "quiet" {
-        writeln!(
-            out,
-            "  stopped     at the {} ({}), never quiet: --until and --message-limit change that",
-            summary.ended, outcome.end
-        )?;
-    }
-    Ok(())
-}
-
-fn times(count: u32) -> String {
-    match count {
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        _ => format!("{count} times"),
-    }
-}
-
-/// Who follows whom, for those who do not agree.
-fn disagreement(case: &Case, outcome: &Outcome) -> String {
-    let mut camps: Vec<(String, Vec<String>)> = Vec::new();
-    for (position, view) in outcome.views.iter().enumerate() {
-        let Some(view) = view else { continue };
-        let leader = view.leader.map_or("nobody".to_owned(), |leader| leader.to_string());
-        let member = case.members().at(position).to_string();
-        match camps.iter_mut().find(|(camp, _)| *camp == leader) {
-            Some((_, members)) => members.push(member),
-            None => camps.push((leader, vec![member])),
-        }
-    }
-    let camp = |(leader, members): &(String, Vec<String>)| match members.len() {
-        1 => format!("{} follows {leader}", members[0]),
-        2..=8 => format!("{} follow {leader}", members.join(", ")),
-        count => format!("{count} members follow {leader}"),
-    };
-    camps.iter().map(camp).collect::<Vec<_>>().join("; ")
 }
