@@ -22,9 +22,16 @@
 //! - I2: a packet for another incarnation than the present one is dropped;
 //! - I3: a packet from a newer incarnation than the one known means that the older one has crashed: the algorithm is
 //!   told that the peer went down, what the link kept for it is forgotten, and it is up again as soon as the detector
-//!   finds that it hears this member; without a detector, at once.
+//!   finds that it hears this member; without a detector, at once;
+//! - I4: a packet that I2 drops because it is for an *older* incarnation is answered with an empty acknowledgement,
+//!   which carries the present one. I3 then tells the sender of the crash.
 //!
 //! An incarnation that is not known yet is neither older nor newer: the first packet teaches it.
+//!
+//! Without I4 a member that restarts would stay deaf to everybody to whom its algorithm does not happen to send: on a
+//! ring that is everybody but its neighbour, and a leader elsewhere would talk to its former life for ever. I4 cannot
+//! echo: the answer carries the incarnation from which the packet came, so it is answered in turn only if that member
+//! has restarted as well, and then both know each other's present one. A lost answer is made up for by the next packet.
 //!
 //! **Who is up** is the detector's verdict. Without one a peer is up until the link gives it up, and again with the
 //! next packet from it. A host may also have a detector of its own and feed `PeerDown` and `PeerUp`, which then count.
@@ -99,6 +106,16 @@ struct Turn<'a, P: Protocol> {
     config: &'a NodeConfig<P::Config>,
     out: &'a mut Effects<Node<P>>,
     inbox: VecDeque<Event<P::Message, P::Timer>>,
+}
+
+/// What the incarnation filter makes of a packet.
+enum Judgement {
+    /// Both ends are who they are meant to be.
+    Admit,
+    /// I4: it is meant for what this node was before it restarted, and its sender should know.
+    Correct,
+    /// I1, I2: it is from or for somebody who does not exist.
+    Drop,
 }
 
 impl<P: Protocol> Protocol for Node<P> {
@@ -229,15 +246,26 @@ impl<P: Protocol> Node<P> {
     }
 
     fn on_packet(&mut self, from: NodeId, packet: Packet<P::Message>, turn: &mut Turn<'_, P>) {
-        if !turn.config.members.contains(from) || !self.admits(from, &packet, turn) {
+        if !turn.config.members.contains(from) {
             return;
         }
-        let word = match packet.body {
+        match self.judge(from, &packet, turn) {
+            Judgement::Admit => self.on_body(from, packet.body, turn),
+            Judgement::Correct => {
+                self.on_sign_of_life(from, None, turn);
+                self.post(from, Body::Ack { below: 0 }, turn);
+            }
+            Judgement::Drop => {}
+        }
+    }
+
+    fn on_body(&mut self, from: NodeId, body: Body<P::Message>, turn: &mut Turn<'_, P>) {
+        let word = match body {
             Body::Heartbeat { hears } => Some(hears),
             _ => None,
         };
         self.on_sign_of_life(from, word, turn);
-        match packet.body {
+        match body {
             Body::Plain(message) => {
                 if turn.config.link.is_none() {
                     turn.inbox.push_back(Event::Message { from, message });
@@ -259,20 +287,19 @@ impl<P: Protocol> Node<P> {
     }
 
     /// The incarnation filter: whether both ends are who they are meant to be. Learns of newer incarnations.
-    fn admits(
+    fn judge(
         &mut self,
         from: NodeId,
         packet: &Packet<P::Message>,
         turn: &mut Turn<'_, P>,
-    ) -> bool {
+    ) -> Judgement {
         if !turn.config.filters() {
-            return true;
+            return Judgement::Admit;
         }
         let unknown = Incarnation::default();
         let known = self.incarnations.get(&from).copied().unwrap_or_default();
-        let for_another = packet.to != unknown && packet.to != self.incarnation;
-        if for_another || packet.from < known {
-            return false;
+        if packet.from < known || packet.to > self.incarnation {
+            return Judgement::Drop;
         }
         if packet.from > known {
             self.incarnations.insert(from, packet.from);
@@ -280,7 +307,10 @@ impl<P: Protocol> Node<P> {
                 self.on_restart(from, turn);
             }
         }
-        true
+        match packet.to == unknown || packet.to == self.incarnation {
+            true => Judgement::Admit,
+            false => Judgement::Correct,
+        }
     }
 
     /// I3: the peer crashed, and runs again.
@@ -506,12 +536,60 @@ mod tests {
         }
     }
 
+    /// What a node of the second incarnation tells a peer that talks to the first.
+    fn correction(peer: u32) -> Packet<Message> {
+        Packet { from: Incarnation(2), to: Incarnation(peer), body: Body::Ack { below: 0 } }
+    }
+
     #[test]
-    fn a_question_to_a_former_incarnation_is_not_answered() {
+    fn a_question_to_a_former_incarnation_is_answered_with_the_present_one_alone() {
+        for config in [config(), linked(8)] {
+            let mut node = start(&config, NodeId(3));
+            let effects = receive(&mut node, &config, (4, 1), Body::Plain(ELECTION));
+            assert_eq!(effects, [Effect::Send { to: PEER, message: correction(4) }]);
+        }
         let config = config();
         let mut node = start(&config, NodeId(3));
-        assert_eq!(receive(&mut node, &config, (4, 1), Body::Plain(ELECTION)), []);
-        assert_eq!(receive(&mut node, &config, (4, 2), Body::Plain(ELECTION)).len(), 1);
+        let effects = receive(&mut node, &config, (4, 2), Body::Plain(ELECTION));
+        assert_eq!(packets(&effects)[0].1.body, Body::Plain(OK));
+    }
+
+    #[test]
+    fn nobody_is_told_anything_by_or_for_an_incarnation_that_does_not_exist() {
+        let config = config();
+        let mut node = start(&config, NodeId(3));
+        receive(&mut node, &config, (4, 2), Body::Plain(ELECTION));
+        assert_eq!(receive(&mut node, &config, (3, 1), Body::Plain(ELECTION)), []);
+        assert_eq!(receive(&mut node, &config, (4, 3), Body::Plain(ELECTION)), []);
+    }
+
+    #[test]
+    fn a_correction_tells_of_the_crash_and_is_not_answered() {
+        for config in [config(), linked(8)] {
+            let mut node = start(&config, ME);
+            receive(&mut node, &config, (4, 2), Body::Ack { below: 1 });
+            let effects = receive(&mut node, &config, (5, 2), Body::Ack { below: 0 });
+            assert_eq!(notices(&effects), [Notice::Down(PEER), Notice::Up(PEER)]);
+            assert_eq!(packets(&effects), []);
+        }
+    }
+
+    /// Both have restarted, and a packet between their former lives is still under way.
+    #[test]
+    fn two_that_restarted_correct_each_other_once() {
+        let config = config();
+        let [mut one, mut two] = [ME, PEER].map(|id| start(&config, id));
+        let packet = |from, to| Packet {
+            from: Incarnation(from),
+            to: Incarnation(to),
+            body: Body::Ack { below: 0 },
+        };
+        let deliver = |node: &mut Node<Bully>, from, message| {
+            packets(&handle(node, &config, Event::Message { from, message }))
+        };
+        assert_eq!(deliver(&mut one, PEER, packet(1, 1)), [(PEER, packet(2, 1))]);
+        assert_eq!(deliver(&mut two, ME, packet(2, 1)), [(ME, packet(2, 2))]);
+        assert_eq!(deliver(&mut one, PEER, packet(2, 2)), []);
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Goal: hardened mode, with the failure detector beneath it, ends with everybody following the best live member,
-//! whatever happened before. Method: crashes, pauses and one-way cuts at random, then calm.
+//! whatever happened before. Method: crashes, pauses and one-way cuts at random, then calm. And without a detector it
+//! survives at least a restart.
 
 use doyen_core::algorithm::Algorithm;
 use doyen_sim::account::Ended;
 use doyen_sim::run;
-use doyen_sim::scenario::{ChaosEntry, MemberList, Scenario, Share};
+use doyen_sim::scenario::{ChaosEntry, FaultEntry, Initiators, MemberList, Scenario, Share};
 
 const SEEDS: u64 = 100;
 
@@ -71,6 +72,32 @@ fn after_chaos_with_loss_everybody_follows_the_best_member() {
                 ..chaos(algorithm, seed)
             };
             settles(&lossy).unwrap();
+        }
+    }
+}
+
+/// Nobody has told the others, so they go on talking to what it was before.
+#[test]
+fn a_restarted_member_finds_its_leader_without_a_detector() {
+    let fault = |at: &str| FaultEntry { at: Some(at.to_owned()), ..FaultEntry::default() };
+    for algorithm in Algorithm::ALL {
+        for member in [1, 2] {
+            for reliable in [false, true] {
+                let restart = Scenario {
+                    algorithm: algorithm.to_string(),
+                    mode: Some("hardened".to_owned()),
+                    members: Some(MemberList::Count(4)),
+                    initiators: Some(Initiators::Named("all".to_owned())),
+                    reliable,
+                    until: Some("30s".to_owned()),
+                    fault: vec![
+                        FaultEntry { crash: Some(member), ..fault("50ms") },
+                        FaultEntry { restart: Some(member), ..fault("60ms") },
+                    ],
+                    ..Scenario::default()
+                };
+                settles(&restart).unwrap();
+            }
         }
     }
 }

@@ -17,6 +17,7 @@
 //! - H5: a leader says ALIVE to everybody at every heartbeat, and to a member that was away at once. A leader that
 //!   hears a larger claim steps down. So two leaders meet as soon as they can talk;
 //! - H6: a member that does not lead may say ALIVE about its leader; whoever asked for an election then defers (F8).
+//!   What is said about a stranger is ignored.
 //!
 //! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
 //! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
@@ -363,6 +364,9 @@ impl Allegiance {
         out: &mut Effects<P>,
     ) -> Verdict {
         match message {
+            Upkeep::Alive { reign } if !config.members.contains(reign.leader.id) => {
+                Verdict::Nothing
+            }
             Upkeep::Alive { reign } if reign.leader.id == from => {
                 self.on_claim(config, reign, electing, out)
             }

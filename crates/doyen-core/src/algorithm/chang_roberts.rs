@@ -185,6 +185,9 @@ impl ChangRoberts {
         match message {
             // A message of the other mode cannot come from a member with the same configuration.
             Message::Election { .. } | Message::Elected { .. } if self.hardened.is_some() => {}
+            // A stranger is neither passed on, for nobody would take it off the ring, nor followed.
+            Message::Election { key } | Message::Elected { key }
+                if !config.members.contains(key.id) => {}
             Message::Election { key } => self.on_election(config, key, out),
             Message::Elected { key } => self.on_elected(config, key, out),
             Message::Hop(hop) => self.on_hop(config, from, *hop, out),
@@ -541,7 +544,10 @@ mod tests {
             (Mode::Hardened, Message::Elected { key }),
             (Mode::Hardened, nonsense(Token::Election { bid: stranger })),
             (Mode::Hardened, nonsense(Token::Elected { reign: stranger })),
+            (Mode::Hardened, Message::from(Upkeep::Alive { reign: stranger })),
             (Mode::Textbook, nonsense(Token::Election { bid: stranger })),
+            (Mode::Textbook, Message::Election { key: stranger.leader }),
+            (Mode::Textbook, Message::Elected { key: stranger.leader }),
         ];
         for (mode, message) in cases {
             let timing = Timing::for_transmission(Span::from_millis(1));
@@ -550,6 +556,7 @@ mod tests {
             let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
             let mut out = Effects::new();
             let mut member = ChangRoberts::start(NodeId(2), &config, boot, &mut out);
+            member.handle(&config, Event::Campaign, &mut out);
             let before = member.clone();
             out.clear();
             member.handle(&config, Event::Message { from: NodeId(1), message }, &mut out);

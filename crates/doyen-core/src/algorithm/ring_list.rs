@@ -292,7 +292,11 @@ impl<R: Reading> ListRing<R> {
     fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
         let Round { epoch, initiator } = token.round;
         let own = initiator == self.allegiance.id();
-        if !config.members.contains(initiator) {
+        let winner = match token.circuit {
+            Circuit::Election { .. } => initiator,
+            Circuit::Coordinator { leader, .. } => leader.id,
+        };
+        if ![initiator, winner].iter().all(|&id| config.members.contains(id)) {
             return false;
         }
         let Some(rounds) = &mut self.rounds else { return true };
@@ -371,14 +375,15 @@ impl<R: Reading> ListRing<R> {
         out.send(asker, Upkeep::Alive { reign }.into());
     }
 
-    /// L3: the list is complete, its best has won.
+    /// L3: the list is complete, its best has won. Strangers on it do not count.
     fn choose(&mut self, config: &Config, round: Round, list: &[Key], out: &mut Effects<Self>) {
         if config.hardened() && !self.electing {
             return out.rule("L8"); // a leader has made itself heard meanwhile
         }
         out.rule("L3");
         let me = config.members.key(self.allegiance.id());
-        let leader = list.iter().copied().max().unwrap_or(me);
+        let eligible = list.iter().copied().filter(|key| config.members.contains(key.id));
+        let leader = eligible.max().unwrap_or(me);
         let list = self.signed(Vec::new());
         let claim = Reign { epoch: round.epoch, leader };
         if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
@@ -676,6 +681,37 @@ mod tests {
         let mut out = Effects::new();
         member.handle(&config, election_of(9), &mut out);
         assert_eq!(out.rules(), ["L8"]);
+    }
+
+    /// Whom `member` follows after 2 has sent it `circuit`.
+    fn leader_after(member: &mut RingList, config: &Config, circuit: Circuit) -> Option<NodeId> {
+        let initiator = NodeId(2);
+        let round = Round { epoch: Epoch::default(), initiator };
+        let hop = Hop::unacknowledged(Token::first(round, circuit));
+        let event = Event::Message { from: NodeId(2), message: hop.into() };
+        member.handle(config, event, &mut Effects::new());
+        member.view().leader
+    }
+
+    #[test]
+    fn a_stranger_is_neither_chosen_nor_followed() {
+        let config = two_members();
+        let key = |id| Key { attr: i64::from(id), id: NodeId(id) };
+        let mut member = member_of_two(&config);
+        let coordinator = |id| Circuit::Coordinator { leader: key(id), list: vec![] };
+        assert_eq!(leader_after(&mut member, &config, coordinator(9)), None);
+        assert_eq!(leader_after(&mut member, &config, coordinator(2)), Some(NodeId(2)));
+
+        let mut out = Effects::new();
+        let round = Round { epoch: Epoch::default(), initiator: NodeId(1) };
+        member.choose(&config, round, &[key(1), key(9), key(2)], &mut out);
+        let sent = out.list().iter().find_map(|effect| match effect {
+            Effect::Send { message: Message::Hop(Hop::Pass { token, .. }), .. } => {
+                Some(token.circuit.clone())
+            }
+            _ => None,
+        });
+        assert_eq!(sent, Some(coordinator(2)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub enum Body<M> {
     Again(Numbered<M>),
     /// "Every message below this number has come."
     Ack {
-        /// The number that is due next.
+        /// The number that is due next. Zero says nothing but who sends it.
         below: u64,
     },
     /// "I live."

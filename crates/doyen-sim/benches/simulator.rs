@@ -1,0 +1,422 @@
+//! How fast the simulator is and how much memory it takes, next to the simulator `simcore` in the same run.
+//!
+//! Every measurement is a process of its own, this program started anew, so that its peak memory belongs to one work.
+//! Engines take turns round by round, and medians are compared: a machine that is busy for a while slows down both.
+//! Timed is the run and setting it up ([`run::run`]), not the start of the process nor the making of its input.
+//!
+//! `simcore` runs each work in the faster of two forms, after one trial of each; see [`simcore_ring`].
+//!
+//! The works are at [`WORKS`]. `DOYEN_BENCH_ROUNDS` sets how often A and B are measured. The figures are for reading:
+//! a target that is missed is no error. A count of messages that is wrong is one.
+
+mod simcore_ring;
+
+use std::env;
+use std::fs;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use doyen_core::members::NodeId;
+use doyen_sim::account::Ended;
+use doyen_sim::random::splitmix;
+use doyen_sim::run;
+use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
+
+/// The argument that makes this program measure one work on one engine and print the sample.
+const MEASURE: &str = "--measure";
+const ROUNDS: &str = "DOYEN_BENCH_ROUNDS";
+/// Rounds of the works that are measured on doyen alone.
+const ROUNDS_ALONE: u32 = 5;
+
+/// Something to simulate.
+struct Work {
+    name: &'static str,
+    about: &'static str,
+    group: Group,
+    members: u32,
+    /// How often it is run in one process, if it is too short to be timed; the mean counts.
+    repeats: u32,
+    rounds: u32,
+    /// The messages, where there is a closed form.
+    messages: Option<u64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Group {
+    /// Chang–Roberts, all start, links take 1–2 ms and keep the order; ids fall clockwise: n(n+1)/2 + n messages.
+    FallingRing,
+    /// The same with shuffled ids: about n·Hₙ + n messages.
+    ShuffledRing,
+    /// The lowest member notices: n² − 1 messages.
+    Bully,
+    /// The lowest member notices.
+    ModifiedBully,
+}
+
+const A: Work = Work {
+    name: "A",
+    about: "ring, ids falling",
+    group: Group::FallingRing,
+    members: 1000,
+    repeats: 1,
+    rounds: 20,
+    messages: Some(501_500),
+};
+const B: Work = Work {
+    name: "B",
+    about: "ring, ids shuffled",
+    group: Group::ShuffledRing,
+    members: 1_000_000,
+    rounds: 5,
+    messages: None,
+    ..A
+};
+const BULLY: Work = Work {
+    name: "C1",
+    about: "bully",
+    group: Group::Bully,
+    members: 1000,
+    rounds: ROUNDS_ALONE,
+    messages: Some(999_999),
+    ..A
+};
+const MODIFIED_BULLY: Work = Work {
+    name: "C2",
+    about: "modified bully",
+    group: Group::ModifiedBully,
+    members: 1_000_000,
+    messages: None,
+    ..BULLY
+};
+const RING_1E3: Work = Work { name: "C3", members: 1000, repeats: 1000, rounds: ROUNDS_ALONE, ..B };
+const RING_1E4: Work = Work { name: "C4", members: 10_000, repeats: 100, ..RING_1E3 };
+const RING_1E5: Work = Work { name: "C5", members: 100_000, repeats: 10, ..RING_1E3 };
+
+/// All works: A and B on both engines, the others on doyen alone.
+const WORKS: [&Work; 7] = [&A, &B, &BULLY, &MODIFIED_BULLY, &RING_1E3, &RING_1E4, &RING_1E5];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    Doyen,
+    /// `simcore` with one component per member.
+    SimcoreByMember,
+    /// `simcore` with one component for the whole ring.
+    SimcoreWholeRing,
+}
+
+impl Engine {
+    const ALL: [Self; 3] = [Self::Doyen, Self::SimcoreByMember, Self::SimcoreWholeRing];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Doyen => "doyen",
+            Self::SimcoreByMember => "simcore",
+            Self::SimcoreWholeRing => "simcore (1 part)",
+        }
+    }
+}
+
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Sample {
+    messages: u64,
+    time: Duration,
+    /// In bytes, where the system tells.
+    peak: Option<u64>,
+}
+
+/// What the measurements of a work on an engine come to: the median time, the highest peak.
+struct Figure {
+    work: &'static Work,
+    engine: Engine,
+    sample: Sample,
+}
+
+fn main() {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    if let [MEASURE, work, engine] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        return measure(work, engine);
+    }
+    // Cargo says so if it is to be a benchmark; `cargo test --all-targets` only wants to know that it starts.
+    if arguments.iter().any(|argument| argument == "--bench") {
+        compare();
+    }
+}
+
+/// The measuring process: one work on one engine.
+fn measure(work: &str, engine: &str) {
+    let work = WORKS.into_iter().find(|it| it.name == work).expect("the work is one of the list");
+    let engine = Engine::ALL.into_iter().find(|it| it.name() == engine);
+    let (messages, time) = match engine.expect("the engine is one of the list") {
+        Engine::Doyen => on_doyen(work),
+        Engine::SimcoreByMember => on_simcore(work, simcore_ring::by_member),
+        Engine::SimcoreWholeRing => on_simcore(work, simcore_ring::whole_ring),
+    };
+    println!("{messages} {} {}", time.as_nanos(), peak().unwrap_or(0));
+}
+
+fn on_doyen(work: &Work) -> (u64, Duration) {
+    let case = case(work);
+    let mut messages = 0;
+    let start = Instant::now();
+    for _ in 0..work.repeats {
+        let outcome = run::run(&case, None);
+        assert_eq!(outcome.ended, Ended::Quiet);
+        assert_eq!(outcome.leader, Some(case.members().highest()));
+        messages = outcome.messages.total;
+    }
+    (messages, start.elapsed() / work.repeats)
+}
+
+fn on_simcore(work: &Work, run: fn(&[u32]) -> simcore_ring::Outcome) -> (u64, Duration) {
+    let outcome = run(&ids(work));
+    assert_eq!(outcome.leader, Some(work.members));
+    (outcome.messages, outcome.time)
+}
+
+fn case(work: &Work) -> Case {
+    let algorithm = match work.group {
+        Group::FallingRing | Group::ShuffledRing => "chang-roberts",
+        Group::Bully => "bully",
+        Group::ModifiedBully => "modified-bully",
+    };
+    let mut scenario = Scenario {
+        algorithm: algorithm.to_owned(),
+        members: Some(MemberList::Count(u64::from(work.members))),
+        ..Scenario::default()
+    };
+    if matches!(work.group, Group::FallingRing | Group::ShuffledRing) {
+        scenario.initiators = Some(Initiators::Named("all".to_owned()));
+        scenario.delay = Some("uniform:1ms..2ms".to_owned());
+        scenario.fifo = Some(true);
+    }
+    if work.group == Group::FallingRing {
+        scenario.ring = Some(RingOrder::Named("descending".to_owned()));
+    }
+    let mut case = scenario.resolve().expect("the scenario makes sense");
+    if work.group == Group::ShuffledRing {
+        // A million attributes are no text for a scenario.
+        let attrs = (1..).map(NodeId).zip(ids(work).into_iter().map(i64::from));
+        let members = case.members().clone().with_attrs(attrs);
+        case.config.members = members.expect("every attribute is a member's");
+    }
+    case
+}
+
+/// What the members of a ring are elected by, clockwise.
+fn ids(work: &Work) -> Vec<u32> {
+    let mut ids: Vec<u32> = (1..=work.members).collect();
+    if work.group == Group::FallingRing {
+        ids.reverse();
+        return ids;
+    }
+    // Fisher and Yates, from the splitmix64 stream of seed 42, which any other simulator has as well.
+    let mut state: u64 = 42;
+    for last in (1..ids.len()).rev() {
+        let bits = splitmix(state);
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let other = (u128::from(bits) * (last as u128 + 1)) >> 64;
+        ids.swap(last, other as usize);
+    }
+    ids
+}
+
+/// The most memory that this process ever had, in bytes, where the system tells.
+fn peak() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// The comparing process: measures everything and prints what came out.
+fn compare() {
+    let rounds = rounds_asked_for();
+    let mut figures = Vec::new();
+    let mut notes = Vec::new();
+    for work in [&A, &B] {
+        let (simcore, note) = faster_simcore(work);
+        notes.push(note);
+        figures.extend(take_turns(work, &[Engine::Doyen, simcore], rounds.unwrap_or(work.rounds)));
+    }
+    for work in WORKS.into_iter().skip(2) {
+        figures.extend(take_turns(work, &[Engine::Doyen], work.rounds));
+    }
+    print_table(&figures);
+    println!();
+    for note in notes {
+        println!("{note}");
+    }
+    let rounds = |work: &Work| rounds.unwrap_or(work.rounds);
+    println!("rounds: A {}, B {}, others {ROUNDS_ALONE}; medians", rounds(&A), rounds(&B));
+    println!();
+    print_targets(&figures);
+}
+
+fn rounds_asked_for() -> Option<u32> {
+    let text = env::var(ROUNDS).ok()?;
+    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
+    if rounds.is_none() {
+        eprintln!("{ROUNDS} is `{text}`, which is no number of rounds such as 3: ignored");
+    }
+    rounds
+}
+
+/// The faster of the two forms for `simcore`, and the trial in words.
+fn faster_simcore(work: &'static Work) -> (Engine, String) {
+    let by_member = sample(work, Engine::SimcoreByMember).time;
+    let whole_ring = sample(work, Engine::SimcoreWholeRing).time;
+    let (engine, form) = if by_member < whole_ring {
+        (Engine::SimcoreByMember, "one component per member")
+    } else {
+        (Engine::SimcoreWholeRing, "one component for the whole ring")
+    };
+    let note = format!(
+        "{}: simcore runs with {form}, the faster form (trial: per member {:.1} ms, whole ring {:.1} ms)",
+        work.name,
+        millis(by_member),
+        millis(whole_ring),
+    );
+    (engine, note)
+}
+
+/// Measures a work on these engines in turn, and in the other order every second round.
+fn take_turns(work: &'static Work, engines: &[Engine], rounds: u32) -> Vec<Figure> {
+    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); engines.len()];
+    for round in 0..rounds {
+        eprintln!("{} ({}), round {} of {rounds}", work.name, work.about, round + 1);
+        for turn in 0..engines.len() {
+            let turn = if round % 2 == 0 { turn } else { engines.len() - 1 - turn };
+            samples[turn].push(sample(work, engines[turn]));
+        }
+    }
+    let messages = samples[0][0].messages;
+    for sample in samples.iter().flatten() {
+        assert_eq!(sample.messages, work.messages.unwrap_or(messages), "work {}", work.name);
+    }
+    let figure = |(&engine, samples): (&Engine, &Vec<Sample>)| {
+        let time = median(samples.iter().map(|sample| sample.time).collect());
+        let peak = samples.iter().filter_map(|sample| sample.peak).max();
+        Figure { work, engine, sample: Sample { messages, time, peak } }
+    };
+    engines.iter().zip(&samples).map(figure).collect()
+}
+
+/// Starts a measuring process.
+fn sample(work: &Work, engine: Engine) -> Sample {
+    let program = env::current_exe().expect("this program has a path");
+    let output = Command::new(program)
+        .args([MEASURE, work.name, engine.name()])
+        .output()
+        .expect("this program starts again");
+    let failure = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "work {} on {}: {failure}", work.name, engine.name());
+    let text = String::from_utf8_lossy(&output.stdout);
+    let numbers: Vec<u64> = text.split_whitespace().filter_map(|it| it.parse().ok()).collect();
+    let [messages, nanos, peak] = numbers[..] else {
+        panic!("work {} on {} printed `{text}`", work.name, engine.name());
+    };
+    let peak = (peak > 0).then_some(peak);
+    Sample { messages, time: Duration::from_nanos(nanos), peak }
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    let middle = times.len() / 2;
+    if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2 }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+impl Figure {
+    fn nanos_per_message(&self) -> f64 {
+        self.sample.time.as_nanos() as f64 / self.sample.messages as f64
+    }
+
+    fn seconds(&self) -> f64 {
+        self.sample.time.as_secs_f64()
+    }
+}
+
+fn print_table(figures: &[Figure]) {
+    println!(
+        "{:4} {:19} {:>9} {:16} {:>12} {:>10} {:>12} {:>11} {:>8}",
+        "work",
+        "",
+        "members",
+        "engine",
+        "messages",
+        "median ms",
+        "messages/s",
+        "ns/message",
+        "peak MB"
+    );
+    for figure in figures {
+        let Figure { work, engine, sample } = figure;
+        let peak = sample.peak.map_or("?".to_owned(), |peak| format!("{:.1}", megabytes(peak)));
+        println!(
+            "{:4} {:19} {:>9} {:16} {:>12} {:>10.2} {:>12.0} {:>11.1} {peak:>8}",
+            work.name,
+            work.about,
+            work.members,
+            engine.name(),
+            sample.messages,
+            millis(sample.time),
+            sample.messages as f64 / figure.seconds(),
+            figure.nanos_per_message(),
+        );
+    }
+}
+
+fn print_targets(figures: &[Figure]) {
+    let all = |work: &Work| -> Vec<&Figure> {
+        figures.iter().filter(|figure| figure.work.name == work.name).collect()
+    };
+    let doyen = |work: &Work| all(work)[0];
+    // Doyen comes first, then simcore.
+    let faster = |work: &Work| all(work)[1].seconds() / all(work)[0].seconds();
+
+    let speed = faster(&A);
+    println!("A: {speed:.2} times as fast as simcore");
+    println!("   at least 2 times: {}", verdict(speed >= 2.0));
+    println!("   goal, 3 times: {}", verdict(speed >= 3.0));
+
+    let speed = faster(&B);
+    match doyen(&B).sample.peak.map(megabytes) {
+        Some(peak) => {
+            println!("B: {speed:.2} times as fast as simcore, within {peak:.1} MB");
+            let least = verdict(speed >= 2.0 && peak <= 150.0);
+            println!("   at least 2 times within 150 MB: {least}");
+            println!("   goal, 3 times within 100 MB: {}", verdict(speed >= 3.0 && peak <= 100.0));
+        }
+        None => {
+            println!("B: {speed:.2} times as fast as simcore; this system does not tell the peak");
+            println!("   at least 2 times: {}", verdict(speed >= 2.0));
+            println!("   goal, 3 times: {}", verdict(speed >= 3.0));
+        }
+    }
+
+    for (work, limit) in [(&BULLY, 0.3), (&MODIFIED_BULLY, 5.0)] {
+        let (name, about, members) = (work.name, work.about, work.members);
+        let seconds = doyen(work).seconds();
+        println!("{name}: {about} with {members} members in {seconds:.3} s");
+        println!("   at most {limit} s: {}", verdict(seconds <= limit));
+    }
+
+    println!(
+        "A message in a ring with shuffled ids (C3 to C5 warm, the mean of many runs; then B)"
+    );
+    for work in [&RING_1E3, &RING_1E4, &RING_1E5, &B] {
+        println!("   {:>7} members: {:6.1} ns", work.members, doyen(work).nanos_per_message());
+    }
+}
+
+fn verdict(reached: bool) -> &'static str {
+    if reached { "reached" } else { "not reached" }
+}
