@@ -58,6 +58,14 @@ impl LinkConfig {
     pub fn for_round_trip(round_trip: Span) -> Self {
         Self { round_trip, retries: 8, queue: 64 }
     }
+
+    /// How long a message is kept at most if nothing is acknowledged: every wait before a retransmission and the one
+    /// before the peer is given up, each as long as it can be.
+    pub fn patience(&self) -> Span {
+        (0..=self.retries)
+            .map(|attempts| Timing::back_off(self.round_trip, attempts).max)
+            .fold(Span::ZERO, |sum, wait| sum + wait)
+    }
 }
 
 /// A message with its place in the stream.
@@ -309,6 +317,25 @@ mod tests {
         }
         assert_eq!(fire(&mut link), [Action::GiveUp]);
         assert_eq!(fire(&mut link), []);
+    }
+
+    #[test]
+    fn the_patience_is_the_longest_way_to_giving_up() {
+        let mut link = Link::default();
+        let mut out = send(&mut link, [1]);
+        let mut waited = Span::ZERO;
+        while !out.contains(&Action::GiveUp) {
+            for action in &out {
+                if let Action::SetTimer(delay) = action {
+                    waited = waited + delay.max;
+                }
+            }
+            out = fire(&mut link);
+        }
+        assert_eq!(config().patience(), waited);
+        // 1 + 1.5 (2 + 4 + 8 + 16 + 32 + 64 + 64 + 64)
+        let usual = LinkConfig::for_round_trip(Span::from_millis(1));
+        assert_eq!(usual.patience(), Span::from_millis(382));
     }
 
     #[test]

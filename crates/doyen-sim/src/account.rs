@@ -37,7 +37,8 @@ pub struct Outcome {
     pub end: Time,
     /// How many events were handled.
     pub events: u64,
-    /// A fingerprint of everything that happened, in order.
+    /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
+    /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
     pub digest: u64,
     /// Election messages sent and received by each member, by position.
     pub by_member: Vec<MemberCount>,
@@ -82,6 +83,41 @@ pub enum Ended {
     TimeLimit,
     /// Too many messages were sent.
     MessageLimit,
+}
+
+/// What the fingerprint is made from, besides time and place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sight {
+    /// A message of this kind was handled.
+    Received(usize),
+    /// A message of this kind found its receiver dead.
+    Missed(usize),
+    /// A message of this kind was passed on by a dead member.
+    Forwarded(usize),
+    /// The timer with this hash fired.
+    Fired(u64),
+    /// The member's view has this hash now.
+    View(u64),
+    /// A member crashed.
+    Crashed,
+    /// A member came up again.
+    Restarted,
+}
+
+impl Sight {
+    #[inline]
+    fn word(self) -> u64 {
+        let (what, which) = match self {
+            Self::Received(kind) => (0, kind as u64),
+            Self::Missed(kind) => (1, kind as u64),
+            Self::Forwarded(kind) => (2, kind as u64),
+            Self::Fired(timer) => (3, timer),
+            Self::View(view) => (4, view),
+            Self::Crashed => (5, 0),
+            Self::Restarted => (6, 0),
+        };
+        (which << 3) | what
+    }
 }
 
 /// The books, kept while a run goes on.
@@ -131,11 +167,19 @@ impl Books {
         }
     }
 
-    /// Folds what happened into the fingerprint.
+    /// An event was handled: counts it and folds it into the fingerprint.
     #[inline]
-    pub(crate) fn witness(&mut self, at: Time, who: u32, what: u32) {
+    pub(crate) fn witness(&mut self, at: Time, from: u32, who: u32, sight: Sight) {
         self.events += 1;
-        let word = at.0 ^ (u64::from(who) << 40) ^ (u64::from(what) << 8);
+        self.fold(at, from, who, sight);
+    }
+
+    /// Folds what was seen into the fingerprint. `from` is zero where nobody else had a part in it.
+    #[inline]
+    pub(crate) fn fold(&mut self, at: Time, from: u32, who: u32, sight: Sight) {
+        let when = (at.0.rotate_left(24) ^ sight.word()).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        let who = ((u64::from(from) << 32) | u64::from(who)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+        let word = when ^ who.rotate_left(32);
         self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
@@ -244,4 +288,29 @@ fn common_leader(views: &[Option<View>]) -> Option<(NodeId, bool)> {
         let leading = |view: &View| view.leader == Some(first) && view.role == Role::Leader;
         (first, views.iter().flatten().any(leading))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_tells_times_senders_receivers_and_sights_apart() {
+        let digest = |at, from, who, sight| {
+            let mut books = Books::new(&[]);
+            books.witness(Time(at), from, who, sight);
+            books.digest
+        };
+        let one = digest(5, 1, 2, Sight::Received(0));
+        for other in [
+            digest(6, 1, 2, Sight::Received(0)),
+            digest(5, 3, 2, Sight::Received(0)),
+            digest(5, 2, 1, Sight::Received(0)),
+            digest(5, 1, 2, Sight::Received(1)),
+            digest(5, 1, 2, Sight::Missed(0)),
+            digest(5, 1, 2, Sight::Crashed),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
 }

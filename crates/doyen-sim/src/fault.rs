@@ -1,5 +1,7 @@
 //! What goes wrong, and when. Members are named by their position.
 
+use doyen_core::time::Span;
+
 use crate::time::Time;
 
 /// Something that goes wrong, or right again.
@@ -43,7 +45,7 @@ pub enum Fault {
         /// To whom.
         to: u32,
     },
-    /// That is over.
+    /// One such cut is over; a link that was cut twice needs to be mended twice.
     Mend {
         /// From whom.
         from: u32,
@@ -82,6 +84,21 @@ pub enum Trigger {
         /// How many.
         count: u32,
     },
+}
+
+/// How fast the slowest clock ever runs, in parts per million of the true rate.
+pub(crate) fn slowest_clock(script: &[(Trigger, Action)]) -> u32 {
+    let rate = |(_, action): &(Trigger, Action)| match action {
+        Action::Fault(Fault::Clock { rate_ppm, .. }) => Some(*rate_ppm),
+        _ => None,
+    };
+    script.iter().filter_map(rate).fold(1_000_000, u32::min).max(1)
+}
+
+/// How long it takes at most until a clock of this rate has counted `span`.
+pub(crate) fn stretched(span: Span, rate_ppm: u32) -> Span {
+    let real = u128::from(span.as_nanos()) * 1_000_000 / u128::from(rate_ppm.max(1));
+    Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
 }
 
 /// Faults drawn at random, until it ends. Times are means, exponentially distributed, in nanoseconds.

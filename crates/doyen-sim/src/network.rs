@@ -1,7 +1,5 @@
 //! What happens to a message on its way: how long it takes, whether it is lost, doubled, overtaken or cut off.
 
-use std::collections::HashSet;
-
 use doyen_core::time::Span;
 
 use crate::hash::FastMap;
@@ -123,8 +121,10 @@ pub struct Network {
     /// Nothing but the delay matters: the common case, kept fast.
     plain: bool,
     order: LinkOrder,
-    /// One-way cuts.
-    cuts: HashSet<(u32, u32)>,
+    /// How often each link is cut, one way.
+    cuts: FastMap<(u32, u32), u32>,
+    /// How often everything was healed.
+    era: u32,
     /// The side on which each member is, while there is a partition.
     sides: Option<Vec<u32>>,
 }
@@ -133,7 +133,14 @@ impl Network {
     /// A network in which nothing is cut.
     pub fn new(model: NetworkModel) -> Self {
         let plain = model.loss == 0.0 && model.duplication == 0.0 && model.links.is_empty();
-        Self { model, plain, order: LinkOrder::default(), cuts: HashSet::new(), sides: None }
+        Self {
+            model,
+            plain,
+            order: LinkOrder::default(),
+            cuts: FastMap::default(),
+            era: 0,
+            sides: None,
+        }
     }
 
     /// How long a member takes this time from a receipt to what it does because of it.
@@ -202,17 +209,30 @@ impl Network {
     /// Whether nothing gets from `from` to `to`.
     pub fn is_cut(&self, from: u32, to: u32) -> bool {
         let apart = |sides: &Vec<u32>| sides[from as usize] != sides[to as usize];
-        self.cuts.contains(&(from, to)) || self.sides.as_ref().is_some_and(apart)
+        self.cuts.contains_key(&(from, to)) || self.sides.as_ref().is_some_and(apart)
     }
 
-    /// Lets nothing get from `from` to `to` any more. What is under way arrives.
-    pub fn cut(&mut self, from: u32, to: u32) {
-        self.cuts.insert((from, to));
+    /// Lets nothing get from `from` to `to` any more. What is under way arrives. Says whether it was open so far.
+    pub fn cut(&mut self, from: u32, to: u32) -> bool {
+        let cuts = self.cuts.entry((from, to)).or_default();
+        *cuts += 1;
+        *cuts == 1
     }
 
-    /// Undoes [`cut`](Self::cut).
-    pub fn mend(&mut self, from: u32, to: u32) {
-        self.cuts.remove(&(from, to));
+    /// Undoes one [`cut`](Self::cut): each cut of a link needs its own mending. Says whether that opened the link.
+    pub fn mend(&mut self, from: u32, to: u32) -> bool {
+        let Some(cuts) = self.cuts.get_mut(&(from, to)) else { return false };
+        *cuts -= 1;
+        let open = *cuts == 0;
+        if open {
+            self.cuts.remove(&(from, to));
+        }
+        open
+    }
+
+    /// How often everything was healed: a cut of an earlier era needs no mending.
+    pub fn era(&self) -> u32 {
+        self.era
     }
 
     /// Separates the members: only those with the same number in `sides` hear each other.
@@ -222,6 +242,7 @@ impl Network {
 
     /// Undoes every cut and partition.
     pub fn heal(&mut self) {
+        self.era += 1;
         self.cuts.clear();
         self.sides = None;
     }
@@ -291,6 +312,15 @@ mod tests {
         network.heal();
         let mut random = Random::new(1);
         assert_eq!(arrival(network.send(Time(5), 0, 1, 0, &mut random)), 6);
+    }
+
+    #[test]
+    fn a_link_is_open_when_each_of_its_cuts_is_mended() {
+        let mut network = Network::new(NetworkModel::fixed(1));
+        assert!(network.cut(0, 1) && !network.cut(0, 1));
+        assert!(!network.mend(0, 1) && network.is_cut(0, 1));
+        assert!(network.mend(0, 1) && !network.is_cut(0, 1));
+        assert!(!network.mend(0, 1));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use doyen_core::protocol::{Kind, Message, Protocol};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
+use crate::fault;
 use crate::record::Observer;
 use crate::scenario::Case;
 use crate::world::{Setup, World};
@@ -85,15 +86,9 @@ fn node_config(case: &Case) -> NodeConfig<Config> {
 fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
-    let timing = &case.config.timing;
     // What the layers beneath the algorithm say comes last, unless everything keeps the order in which it was sent.
-    let mut ranks = case.ranks.clone();
-    ranks.resize(kinds, case.ranks.iter().copied().max().unwrap_or(0));
-    let patience = case.detector.map_or(Span::ZERO, |_| {
-        node_config(case).detector.map_or(Span::ZERO, |detector| detector.patience() * 2)
-    });
-    // The link waits 2D + p, then twice that, and so on; what has not arrived after the fifth time is given up on.
-    let retransmissions = if case.reliable { timing.reply() * 31 } else { Span::ZERO };
+    let mut ranks: Vec<u8> = case.ranks.iter().map(|rank| rank + 1).collect();
+    ranks.resize(kinds, ranks.iter().copied().max().unwrap_or(1));
     Setup {
         members,
         config,
@@ -108,6 +103,17 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
         seed: case.seed,
         until: case.until,
         message_limit: case.message_limit,
-        settle: timing.heartbeat * 3 + timing.reply() * 2 + patience + retransmissions,
+        settle: settle(case),
     }
+}
+
+/// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
+/// missed, the detector judges twice, and the link gives up what it still keeps, all by the slowest clock.
+fn settle(case: &Case) -> Span {
+    let timing = &case.config.timing;
+    let layers = node_config(case);
+    let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);
+    let link = layers.link.map_or(Span::ZERO, |link| link.patience());
+    let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link;
+    fault::stretched(settle, fault::slowest_clock(&case.faults))
 }

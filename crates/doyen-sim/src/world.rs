@@ -12,7 +12,11 @@
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
+mod pause;
 mod script;
+
+use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
@@ -20,17 +24,22 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
-use crate::account::{Books, Ended, MemberCount, Outcome};
+use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
-use crate::hash::FastMap;
+use crate::hash::{FastHasher, FastMap};
 use crate::network::{Fate, Network, NetworkModel};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::record::{Observer, Record, What};
 use crate::time::Time;
+use pause::{Pause, Waiting};
 
+/// Who resumes does so before anything else of that instant; the ranks of messages are above this.
+const RESUME_RANK: u8 = 0;
 /// The script acts after the messages of an instant and before its timers.
 const SCRIPT_RANK: u8 = 100;
+/// Timers that became due during a pause come before those that are due now.
+const OVERDUE_RANK: u8 = 199;
 const TIMER_RANK: u8 = 200;
 
 /// Everything that determines a run. Members are named by their position.
@@ -42,7 +51,7 @@ pub struct Setup<'c, C> {
     pub config: &'c C,
     /// How the network behaves.
     pub network: NetworkModel,
-    /// The rank of each kind of message among those that arrive at the same instant, by kind.
+    /// The rank of each kind of message among those that arrive at the same instant, by kind: from 1 to 99.
     pub ranks: Vec<u8>,
     /// Who is dead from the beginning.
     pub dead: Vec<u32>,
@@ -79,11 +88,13 @@ pub struct World<'a, 'o, P: Protocol> {
     disks: FastMap<u32, P::Durable>,
     incarnations: FastMap<u32, Incarnation>,
     clocks: FastMap<u32, u32>,
-    paused: FastMap<u32, Time>,
+    pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
     /// Script entries that wait for a count, with what they have counted so far.
     watches: Vec<(usize, u32)>,
+    /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
+    due: VecDeque<usize>,
     books: Books,
-    messages_sent: u32,
+    messages_sent: u64,
     /// Messages under way, timers armed and script entries left that keep a run from being quiet.
     work: u64,
     /// Messages under way and timers armed that are mere upkeep.
@@ -118,12 +129,32 @@ struct Armed {
 }
 
 enum Item<M, T> {
-    Deliver { from: NodeId, to: u32, id: u32, depth: u32, message: M },
-    Timer { member: u32, arming: u32, timer: T },
+    Deliver {
+        from: NodeId,
+        to: u32,
+        id: u32,
+        depth: u32,
+        message: M,
+    },
+    Timer {
+        member: u32,
+        arming: u32,
+        timer: T,
+    },
     Script(usize),
     Chaos(ChaosKind),
     Later(Box<Action>),
+    /// A random fault is over.
+    Over(Ending),
     Resume(u32),
+}
+
+/// The end of a random fault, which must not undo what happened to the same member or link since.
+enum Ending {
+    /// The member restarts, if the life that the fault ended was its last.
+    Crash { member: u32, life: Incarnation },
+    /// The link is mended, if nothing has healed the network meanwhile.
+    Cut { from: u32, to: u32, era: u32 },
 }
 
 /// A message that arrives.
@@ -155,8 +186,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             disks: FastMap::default(),
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
-            paused: FastMap::default(),
+            pauses: FastMap::default(),
             watches: Vec::new(),
+            due: VecDeque::new(),
             books: Books::new(P::Message::KINDS),
             messages_sent: 0,
             work: 0,
@@ -186,7 +218,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 break Ended::TimeLimit;
             }
             self.happen(Time(at), item, &mut out);
-            if self.messages_sent as u64 >= self.setup.message_limit
+            if !self.due.is_empty() {
+                self.catch_up(&mut out);
+            }
+            if self.messages_sent >= self.setup.message_limit
                 && self.books.total() >= self.setup.message_limit
             {
                 break Ended::MessageLimit;
@@ -251,8 +286,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// Something happens to a member.
     fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>, out: &mut Effects<P>) {
         let member = &mut self.members[position as usize];
-        if member.status != Status::Up {
-            return;
+        match member.status {
+            Status::Up => {}
+            Status::Paused => return self.wait(position, Waiting::News(event)),
+            Status::Dead | Status::Forwarding => return,
         }
         member.protocol.handle(self.setup.config, event, out);
         self.act(position, AT_ONCE, out);
@@ -281,10 +318,15 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.work -= 1;
                 self.perform(&action, out);
             }
+            Item::Over(ending) => {
+                self.now = at;
+                self.work -= 1;
+                self.end(&ending, out);
+            }
             Item::Resume(member) => {
                 self.now = at;
                 self.work -= 1;
-                self.resume(member);
+                self.resume(member, out);
             }
         }
     }
@@ -298,16 +340,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         match member.status {
             Status::Up => {}
             Status::Paused => {
-                let item = Item::Deliver { from, to, id, depth, message };
-                return self.postpone(to, self.setup.ranks[kind], item);
+                let delivery = Delivery { from, to, id, depth, message };
+                return self.wait(to, Waiting::Message(delivery));
             }
-            Status::Dead => {
-                self.landed(class);
-                return self.miss(from, to, id, kind, class);
-            }
-            Status::Forwarding => {
+            Status::Forwarding if class == Class::Election => {
                 self.landed(class);
                 return self.forward(from, to, id, depth, message);
+            }
+            Status::Dead | Status::Forwarding => {
+                self.landed(class);
+                return self.miss(from, to, id, kind, class);
             }
         }
         match class {
@@ -319,7 +361,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             }
             Class::Link | Class::Detector => self.upkeep -= 1,
         }
-        self.books.witness(self.now, to, kind as u32);
+        self.books.witness(self.now, from.0, to, Sight::Received(kind));
         member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
         if self.observer.is_some() {
             let rules = rules(out);
@@ -345,18 +387,19 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if class == Class::Election {
             self.books.to_dead += 1;
         }
-        self.books.witness(self.now, to, kind as u32);
+        self.books.witness(self.now, from.0, to, Sight::Missed(kind));
         if self.observer.is_some() {
             let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
             self.record(What::Missed { id, from, to, kind });
         }
     }
 
-    /// The control part of a dead member passes a message on along its out-edge (003).
+    /// The control part of a dead member passes a message on along its out-edge (003). It knows the election's messages
+    /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
     fn forward(&mut self, from: NodeId, at: u32, id: u32, depth: u32, message: P::Message) {
         let me = self.id(at);
         self.members[at as usize].depth = depth;
-        self.books.witness(self.now, at, message.kind() as u32);
+        self.books.witness(self.now, from.0, at, Sight::Forwarded(message.kind()));
         if self.observer.is_some() {
             let kind = P::Message::KINDS[message.kind()].name.to_owned();
             let rules = vec!["forwards".to_owned()];
@@ -367,22 +410,24 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.send(at, next, message, lag);
     }
 
-    /// Does what a member wants done, in order, until it is done or the member has died of it. Messages leave and
-    /// waits begin after `lag`: nobody waits for an answer before the question has left.
+    /// Does what a member wants done, in order, until it is done or the member has died: of the event itself or of an
+    /// effect. Messages leave and waits begin after `lag`: nobody waits for an answer before the question has left.
     #[inline]
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
-        if out.elections() > 0 {
-            self.books.election(self.now, out.elections());
-        }
-        // Nearly always it is one effect: taking it is cheaper than draining a list.
-        if let Some(effect) = out.take_single() {
-            self.apply(position, lag, effect);
-        } else {
-            for effect in out.drain() {
-                if self.members[position as usize].status != Status::Up {
-                    break;
-                }
+        if self.members[position as usize].status == Status::Up {
+            if out.elections() > 0 {
+                self.books.election(self.now, out.elections());
+            }
+            // Nearly always it is one effect: taking it is cheaper than draining a list.
+            if let Some(effect) = out.take_single() {
                 self.apply(position, lag, effect);
+            } else {
+                for effect in out.drain() {
+                    if self.members[position as usize].status != Status::Up {
+                        break;
+                    }
+                    self.apply(position, lag, effect);
+                }
             }
         }
         out.clear();
@@ -412,14 +457,15 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         };
         self.books.by_kind[kind] += 1;
         self.books.bytes += message.encoded_len() as u64;
-        self.messages_sent = self.messages_sent.wrapping_add(1);
+        self.messages_sent += 1;
         let member = &mut self.members[from as usize];
         let mut depth = member.depth;
         if class == Class::Election {
             member.sent += 1;
             depth += 1;
         }
-        let id = self.messages_sent;
+        // Only those who watch read the number; who watches four billion messages sees some numbers twice.
+        let id = self.messages_sent as u32;
         let leaves = self.now + lag;
         let fate = self.network.send(leaves, from, position as u32, kind, &mut self.random);
         if self.observer.is_some() {
@@ -498,10 +544,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         self.now = at;
         if self.members[member as usize].status == Status::Paused {
-            return self.postpone(member, TIMER_RANK, Item::Timer { member, arming, timer });
+            return self.wait(member, Waiting::Timer { arming, timer });
         }
         self.disarm(member, timer);
-        self.books.witness(at, member, 1 << 16);
+        self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
         let state = &mut self.members[member as usize].protocol;
         state.handle(self.setup.config, Event::Timer(timer), out);
         if self.observer.is_some() {
@@ -509,12 +555,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
         }
         self.act(member, AT_ONCE, out);
-    }
-
-    /// What happens to a paused member waits until it resumes.
-    fn postpone(&mut self, member: u32, rank: u8, item: Item<P::Message, P::Timer>) {
-        let resume = self.paused.get(&member).copied().unwrap_or(self.now);
-        self.queue.push(resume.0, rank, item);
     }
 
     fn announce(&mut self, position: u32, view: View) {
@@ -529,6 +569,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if view.leader.is_some() && view.role != Role::Candidate {
             self.books.settled(self.now);
         }
+        self.books.fold(self.now, 0, position, Sight::View(digest_of(view)));
         if self.observer.is_some() {
             let View { leader, epoch, role } = view;
             self.record(What::View { member: self.id(position), leader, epoch, role });
@@ -568,6 +609,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             observer.observe(&Record { at: self.now, what });
         }
     }
+}
+
+/// Something small as one word, for the fingerprint.
+#[inline]
+fn digest_of(thing: impl Hash) -> u64 {
+    let mut hasher = FastHasher::default();
+    thing.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The rules that fired.

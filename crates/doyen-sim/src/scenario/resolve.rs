@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
+use doyen_core::link::LinkConfig;
 use doyen_core::members::{Members, MembersError, NodeId};
 use doyen_core::protocol::Kind;
 use doyen_core::time::Span;
@@ -17,7 +18,7 @@ use super::{
     FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
     ScenarioError,
 };
-use crate::fault::{Action, Chaos, Trigger};
+use crate::fault::{self, Action, Chaos, Fault, Trigger};
 use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::run;
@@ -183,7 +184,14 @@ impl Scenario {
         let config = Config { members, timing, mode, announce };
         let until = match span(self.until.as_ref(), "until")? {
             Some(until) => Time::ZERO + until,
-            None => default_until(&timing, count, &faults, chaos.as_ref()),
+            None => {
+                let bare = Timing { transmission: bare_bound, ..timing };
+                let link = LinkConfig::for_round_trip(bare.reply());
+                let link = if self.reliable { link.patience() * 2 } else { Span::ZERO };
+                let calm = calm(&timing, count) + detector.unwrap_or_default() * 20 + link;
+                end_of_trouble(&initiators, &faults, chaos.as_ref())
+                    + fault::stretched(calm, fault::slowest_clock(&faults))
+            }
         };
         Ok(Case {
             about: self.about.trim().to_owned(),
@@ -468,19 +476,38 @@ fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> 
     }
 }
 
-/// Long enough for every run that ends, and for a person to see that the others do not.
-fn default_until(
-    timing: &Timing,
-    count: u64,
+/// How long a run may take once nothing goes wrong any more: long enough for every run that ends, and for a person to
+/// see that the others do not.
+fn calm(timing: &Timing, count: u64) -> Span {
+    let hop = timing.reply() + timing.transmission;
+    hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20
+}
+
+/// An exponential length of time is never drawn longer than this many times its mean: the fraction it is made from has
+/// 53 bits, and 53 ln 2 < 37.
+const LONGEST_DRAW: u64 = 37;
+
+/// When the last thing that is known beforehand has gone wrong and is over.
+fn end_of_trouble(
+    initiators: &[(NodeId, Time)],
     faults: &[(Trigger, Action)],
     chaos: Option<&Chaos>,
 ) -> Time {
-    let hop = timing.reply() + timing.transmission;
-    let base = hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20;
-    let last_fault = faults.iter().map(|(trigger, _)| match trigger {
-        Trigger::At(at) => *at,
-        Trigger::Count { .. } => Time::ZERO,
-    });
-    let last_fault = last_fault.chain(chaos.map(|chaos| chaos.until)).max().unwrap_or_default();
-    last_fault + base
+    // A fault that waits for a message may come at any time: what it takes is added at the end.
+    let (mut end, mut added) = (Time::ZERO, Span::ZERO);
+    for (trigger, action) in faults {
+        let lasts = match action {
+            Action::Fault(Fault::Pause { span, .. }) => Span::from_nanos(*span),
+            _ => Span::ZERO,
+        };
+        match trigger {
+            Trigger::At(at) => end = end.max(*at + lasts),
+            Trigger::Count { .. } => added = added + lasts,
+        }
+    }
+    if let Some(chaos) = chaos {
+        let longest = chaos.down_for.max(chaos.pause_for).max(chaos.cut_for);
+        end = end.max(chaos.until + Span::from_nanos(longest) * LONGEST_DRAW);
+    }
+    initiators.iter().map(|&(_, at)| at).fold(end, Time::max) + added
 }

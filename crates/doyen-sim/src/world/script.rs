@@ -1,6 +1,8 @@
 //! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
 
-use super::{AT_ONCE, Armed, Item, SCRIPT_RANK, Status, World, rules};
+use super::pause::Waiting;
+use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, Status, World, rules};
+use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
 use crate::record::What;
@@ -25,6 +27,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.later(at, Item::Later(Box::new(campaign)));
             } else {
                 self.campaign(position as u32, out);
+                self.catch_up(out);
             }
         }
         for (entry, (trigger, _)) in script {
@@ -62,8 +65,8 @@ impl<P: Protocol> World<'_, '_, P> {
             ChaosKind::Crash if alive => {
                 let down_for = self.random.exponential(chaos.down_for);
                 self.inflict(&Fault::Crash { member, forwards: false }, out);
-                let up = Action::Fault(Fault::Restart { member, disk: true });
-                self.later(self.now + Span::from_nanos(down_for), Item::Later(Box::new(up)));
+                let ending = Ending::Crash { member, life: self.life(member) };
+                self.later(self.now + Span::from_nanos(down_for), Item::Over(ending));
             }
             ChaosKind::Pause if alive => {
                 let span = self.random.exponential(chaos.pause_for);
@@ -74,17 +77,36 @@ impl<P: Protocol> World<'_, '_, P> {
                     % self.members.len() as u32;
                 let cut_for = self.random.exponential(chaos.cut_for);
                 self.inflict(&Fault::Cut { from: member, to: other }, out);
-                let mend = Action::Fault(Fault::Mend { from: member, to: other });
-                self.later(self.now + Span::from_nanos(cut_for), Item::Later(Box::new(mend)));
+                let ending = Ending::Cut { from: member, to: other, era: self.network.era() };
+                self.later(self.now + Span::from_nanos(cut_for), Item::Over(ending));
             }
             _ => {}
         }
         self.schedule_chaos(kind);
     }
 
-    /// Counts a message for the script entries that wait for it, and does what is due.
+    /// A random fault is over. Something else may have ended it before, and begun anew.
+    pub(super) fn end(&mut self, ending: &Ending, out: &mut Effects<P>) {
+        match *ending {
+            Ending::Crash { member, life } if life == self.life(member) => {
+                self.restart(member, true, out);
+            }
+            Ending::Cut { from, to, era } if era == self.network.era() => {
+                self.inflict(&Fault::Mend { from, to }, out);
+            }
+            Ending::Crash { .. } | Ending::Cut { .. } => {}
+        }
+    }
+
+    /// The life that a member lives, or the last that it lived.
+    fn life(&self, member: u32) -> Incarnation {
+        self.incarnations.get(&member).copied().unwrap_or(Incarnation(1))
+    }
+
+    /// Counts a message for the script entries that wait for it. A member may be in the middle of its effects, so a
+    /// crash alone is done at once, for it cuts a broadcast short; everything else is due when they are done.
     pub(super) fn count(&mut self, who: u32, was_sent: bool, which: usize) {
-        let mut due = Vec::new();
+        let mut reached = Vec::new();
         let script = &self.setup.script;
         self.watches.retain_mut(|(entry, seen)| {
             let Trigger::Count { member, sent, kind, count } = script[*entry].0 else {
@@ -97,13 +119,26 @@ impl<P: Protocol> World<'_, '_, P> {
             if *seen < count {
                 return true;
             }
-            due.push(*entry);
+            reached.push(*entry);
             false
         });
-        for entry in due {
-            // Another member may be in the middle of its effects: what the action causes is kept apart from them.
-            let action = self.setup.script[entry].1.clone();
-            self.perform(&action, &mut Effects::new());
+        for entry in reached {
+            match script[entry].1 {
+                Action::Fault(Fault::Crash { member, forwards })
+                    if self.members[member as usize].is_alive() =>
+                {
+                    self.crash(member, forwards);
+                }
+                _ => self.due.push_back(entry),
+            }
+        }
+    }
+
+    /// Does what became due in the middle of an event, now that the effects of the event are done.
+    pub(super) fn catch_up(&mut self, out: &mut Effects<P>) {
+        while let Some(entry) = self.due.pop_front() {
+            let action = &self.setup.script[entry].1;
+            self.perform(action, out);
         }
     }
 
@@ -114,10 +149,12 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
+    pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
         let state = &mut self.members[member as usize];
-        if state.status != Status::Up {
-            return;
+        match state.status {
+            Status::Up => {}
+            Status::Paused => return self.wait(member, Waiting::Campaign),
+            Status::Dead | Status::Forwarding => return,
         }
         state.protocol.handle(self.setup.config, Event::Campaign, out);
         if self.observer.is_some() {
@@ -134,12 +171,14 @@ impl<P: Protocol> World<'_, '_, P> {
             Fault::Pause { member, span } => self.pause(member, span),
             Fault::Clock { member, rate_ppm, jump } => self.set_clock(member, rate_ppm, jump),
             Fault::Cut { from, to } => {
-                self.network.cut(from, to);
-                self.record(What::Cut { from: self.id(from), to: self.id(to) });
+                if self.network.cut(from, to) {
+                    self.record(What::Cut { from: self.id(from), to: self.id(to) });
+                }
             }
             Fault::Mend { from, to } => {
-                self.network.mend(from, to);
-                self.record(What::Mended { from: self.id(from), to: self.id(to) });
+                if self.network.mend(from, to) {
+                    self.record(What::Mended { from: self.id(from), to: self.id(to) });
+                }
             }
             Fault::Partition(ref sides) => {
                 self.network.partition(sides.clone());
@@ -159,7 +198,6 @@ impl<P: Protocol> World<'_, '_, P> {
         if std::mem::take(&mut member.leads) {
             self.books.reign_ends(self.now);
         }
-        self.paused.remove(&position);
         let (mut work, mut upkeep) = (0, 0);
         self.armed.retain(|&(owner, timer), _| {
             let keep = owner != position;
@@ -170,7 +208,9 @@ impl<P: Protocol> World<'_, '_, P> {
         });
         self.work -= work;
         self.upkeep -= upkeep;
+        self.books.fold(self.now, 0, position, Sight::Crashed);
         self.record(What::Crashed { member: self.id(position), forwards });
+        self.drop_backlog(position);
     }
 
     fn restart(&mut self, position: u32, disk: bool, out: &mut Effects<P>) {
@@ -197,6 +237,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let rules = rules(out);
             self.record(What::Restarted { member: id, disk, rules });
         }
+        self.books.fold(self.now, 0, position, Sight::Restarted);
         self.announce(position, view);
         self.act(position, AT_ONCE, out);
         if self.setup.dead_known && self.setup.dead.contains(&position) {
@@ -204,26 +245,6 @@ impl<P: Protocol> World<'_, '_, P> {
             for peer in (0..self.members.len() as u32).filter(|&peer| peer != position) {
                 self.tell(peer, Event::PeerUp(id), out);
             }
-        }
-    }
-
-    fn pause(&mut self, position: u32, span: u64) {
-        if self.members[position as usize].status != Status::Up {
-            return;
-        }
-        let until = self.now + Span::from_nanos(span);
-        self.members[position as usize].status = Status::Paused;
-        self.paused.insert(position, until);
-        // The member resumes before anything that waited for it is handled.
-        self.work += 1;
-        self.queue.push(until.0, 0, Item::Resume(position));
-        self.record(What::Paused { member: self.id(position), until });
-    }
-
-    pub(super) fn resume(&mut self, position: u32) {
-        if self.paused.get(&position).is_some_and(|&until| until <= self.now) {
-            self.paused.remove(&position);
-            self.members[position as usize].status = Status::Up;
         }
     }
 

@@ -1,0 +1,298 @@
+//! Goal: the world keeps its promises where several things happen at once. Method: small scenarios as text, and what
+//! their records say.
+
+use doyen_sim::account::{Ended, Outcome};
+use doyen_sim::record::{Record, What};
+use doyen_sim::run;
+use doyen_sim::scenario::Scenario;
+
+fn watch(text: &str) -> (Outcome, Vec<Record>) {
+    let case = Scenario::from_toml("test", text).expect("the scenario is right");
+    let mut records: Vec<Record> = Vec::new();
+    let outcome = run::run(&case, Some(&mut records));
+    let alone = run::run(&case, None);
+    assert_eq!(outcome, alone, "watching changes nothing");
+    (outcome, records)
+}
+
+/// What matters here, in short: `1>5 ELECTION`, `5<1 ELECTION`, `5!1 ELECTION` if missed, `crash 1`.
+fn story(records: &[Record]) -> Vec<String> {
+    let tell = |record: &Record| match &record.what {
+        What::Sent { from, to, kind, .. } => Some(format!("{from}>{to} {kind}")),
+        What::Received { from, to, kind, .. } => Some(format!("{to}<{from} {kind}")),
+        What::Missed { from, to, kind, .. } => Some(format!("{to}!{from} {kind}")),
+        What::Crashed { member, .. } => Some(format!("crash {member}")),
+        What::Restarted { member, .. } => Some(format!("restart {member}")),
+        What::Campaign { member, .. } => Some(format!("campaign {member}")),
+        What::Paused { member, until } => Some(format!("pause {member} until {until}")),
+        _ => None,
+    };
+    records.iter().filter_map(tell).collect()
+}
+
+fn after<'s>(story: &'s [String], line: &str) -> &'s [String] {
+    let at = story.iter().position(|told| told == line);
+    let at = at.unwrap_or_else(|| panic!("no `{line}` in {story:#?}"));
+    &story[at + 1..]
+}
+
+#[test]
+fn a_pause_in_the_middle_of_a_broadcast_lets_it_finish() {
+    let (outcome, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 5
+        initiators = [1]
+        [[fault]]
+        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
+        pause = 1
+        for = "1ms"
+        "#,
+    );
+    let story = story(&records);
+    let asked = ["1>2 ELECTION", "1>3 ELECTION", "1>4 ELECTION", "1>5 ELECTION"];
+    assert_eq!(story[1..5], asked, "{story:#?}");
+    assert_eq!(story[5], "pause 1 until 1ms");
+    assert!(outcome.agreed && outcome.ended == Ended::Quiet);
+}
+
+#[test]
+fn a_member_that_crashes_on_a_receipt_does_nothing_about_it() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 5
+        initiators = [1]
+        [[fault]]
+        when = { member = 4, has = "received", kind = "ELECTION", count = 2 }
+        crash = 4
+        "#,
+    );
+    let story = story(&records);
+    let rest = after(&story, "crash 4");
+    assert!(!rest.iter().any(|line| line.starts_with("4>")), "{story:#?}");
+}
+
+#[test]
+fn a_crash_in_the_middle_of_a_broadcast_cuts_it_short_and_the_next_life_does_not_go_on_with_it() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 3
+        initiators = [1]
+        [[fault]]
+        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
+        crash = 1
+        [[fault]]
+        when = { member = 1, has = "sent", kind = "ELECTION", count = 1 }
+        restart = 1
+        "#,
+    );
+    let story = story(&records);
+    assert_eq!(story[..4], ["campaign 1", "1>2 ELECTION", "crash 1", "restart 1"]);
+    // The new life calls an election of its own, from the beginning, or none: it never goes on with the old one.
+    assert_ne!(story[4], "1>3 ELECTION", "{story:#?}");
+}
+
+#[test]
+fn an_election_called_on_a_receipt_begins_when_the_receipt_is_dealt_with() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 3
+        initiators = [1]
+        [[fault]]
+        when = { member = 2, has = "received", kind = "ELECTION" }
+        campaign = 2
+        "#,
+    );
+    let story = story(&records);
+    let rest = after(&story, "2<1 ELECTION");
+    let answered = rest.iter().position(|line| line == "2>1 OK");
+    let called = rest.iter().position(|line| line == "campaign 2");
+    assert!(answered.is_some() && answered < called, "{story:#?}");
+}
+
+#[test]
+fn a_pause_keeps_the_order_of_a_link() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "ring-active-list"
+        members = 4
+        initiators = [1, 2]
+        [[link]]
+        from = 1
+        to = 2
+        delay = "0.5ms"
+        [[fault]]
+        at = "0.2ms"
+        pause = 3
+        for = "1.3ms"
+        "#,
+    );
+    let ids = |want: fn(&What) -> Option<u32>| -> Vec<u32> {
+        records.iter().filter_map(|record| want(&record.what)).collect()
+    };
+    let sent = ids(|what| match what {
+        What::Sent { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
+        _ => None,
+    });
+    let received = ids(|what| match what {
+        What::Received { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
+        _ => None,
+    });
+    assert!(sent.len() > 1);
+    assert_eq!(sent, received);
+}
+
+#[test]
+fn what_waits_for_a_paused_member_dies_with_it() {
+    let (outcome, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 3
+        initiators = [1]
+        [[fault]]
+        at = "0.5ms"
+        pause = 3
+        for = "20ms"
+        [[fault]]
+        at = "5ms"
+        crash = 3
+        [[fault]]
+        at = "6ms"
+        restart = 3
+        "#,
+    );
+    let story = story(&records);
+    let rest = after(&story, "crash 3");
+    assert_eq!(rest[..3], ["3!1 ELECTION", "3!2 ELECTION", "restart 3"], "{story:#?}");
+    assert_eq!(outcome.messages.to_dead, 2);
+    assert_eq!(outcome.ended, Ended::Quiet, "the ledgers add up");
+}
+
+#[test]
+fn a_paused_member_notices_when_it_resumes_and_a_longer_pause_extends_the_first() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 3
+        initiators = [{ member = 1, at = "2ms" }]
+        [[fault]]
+        at = "1ms"
+        pause = 1
+        for = "3ms"
+        [[fault]]
+        at = "2ms"
+        pause = 1
+        for = "8ms"
+        [[fault]]
+        at = "3ms"
+        pause = 1
+        for = "1ms"
+        "#,
+    );
+    let told = story(&records);
+    assert_eq!(told[..3], ["pause 1 until 4ms", "pause 1 until 10ms", "campaign 1"], "{told:#?}");
+    let campaign = records.iter().find(|record| matches!(record.what, What::Campaign { .. }));
+    assert_eq!(campaign.map(|record| record.at.to_string()).as_deref(), Some("10ms"));
+}
+
+#[test]
+fn the_control_part_of_a_dead_member_forwards_no_heartbeats() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "chang-roberts"
+        mode = "hardened"
+        members = 4
+        leader = 4
+        detector = "5ms"
+        [[fault]]
+        at = "3ms"
+        crash = 4
+        forwards = true
+        "#,
+    );
+    let story = story(&records);
+    let rest = after(&story, "crash 4");
+    assert!(rest.iter().any(|line| line == "4!1 HEARTBEAT"), "{story:#?}");
+    assert!(!rest.iter().any(|line| line == "4>1 HEARTBEAT"), "{story:#?}");
+}
+
+#[test]
+fn a_run_is_not_quiet_while_the_link_keeps_a_message() {
+    let (outcome, _) = watch(
+        r#"
+        algorithm = "bully"
+        members = 3
+        initiators = [2]
+        reliable = true
+        [[fault]]
+        at = "0"
+        cut = [3, 1]
+        [[fault]]
+        at = "400ms"
+        heal = true
+        "#,
+    );
+    assert_eq!(outcome.ended, Ended::Quiet);
+    assert!(outcome.agreed, "{:?}", outcome.views);
+}
+
+#[test]
+fn a_run_lasts_until_everybody_has_noticed_and_every_pause_is_over() {
+    for text in [
+        "initiators = [{ member = 1, at = \"1000s\" }]",
+        "initiators = [1]\n[[fault]]\nat = \"1ms\"\npause = 2\nfor = \"1000s\"",
+        "initiators = [1]\n[[fault]]\nwhen = { member = 2, has = \"received\", kind = \"ELECTION\" }\n\
+         pause = 2\nfor = \"1000s\"",
+    ] {
+        let (outcome, _) = watch(&format!("algorithm = \"bully\"\nmembers = 5\n{text}"));
+        assert_eq!(outcome.ended, Ended::Quiet, "{text}");
+        assert!(outcome.end.to_string().starts_with("1000."), "{text}: {}", outcome.end);
+    }
+}
+
+#[test]
+fn the_default_limit_knows_chaos_and_slow_clocks() {
+    let until = |text: &str| {
+        let text = format!("algorithm = \"bully\"\nmembers = 5\n{text}");
+        Scenario::from_toml("test", &text).expect("the scenario is right").until
+    };
+    let plain = until("");
+    assert!(until("[[fault]]\nat = \"0\"\nclock = 1\nrate = 0.1").0 >= plain.0 * 10);
+    let chaos = until("[chaos]\ncut_every = \"1s\"\ncut_for = \"10s\"\nuntil = \"5s\"");
+    assert!(chaos.0 >= plain.0 + 5_000_000_000 + 100_000_000_000);
+}
+
+/// Chaos crashes member 1 or 2 within a second and revives it after about 1000 s; the script revives it before.
+#[test]
+fn a_random_restart_does_not_revive_who_crashed_again() {
+    let (_, records) = watch(
+        r#"
+        algorithm = "bully"
+        members = 2
+        initiators = [1]
+        [chaos]
+        crash_every = "100ms"
+        down_for = "1000s"
+        until = "10s"
+        [[fault]]
+        at = "10.1s"
+        restart = 1
+        [[fault]]
+        at = "10.1s"
+        restart = 2
+        [[fault]]
+        at = "10.2s"
+        crash = 1
+        [[fault]]
+        at = "10.2s"
+        crash = 2
+        "#,
+    );
+    let story = story(&records);
+    let restarts = story.iter().filter(|line| line.starts_with("restart")).count();
+    let crashes = story.iter().filter(|line| line.starts_with("crash")).count();
+    assert_eq!((crashes, restarts), (4, 2), "{story:#?}");
+}
