@@ -1,5 +1,6 @@
 //! Who takes part: ids, election keys, the ring, and small sets of peers.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -50,22 +51,37 @@ impl fmt::Display for Epoch {
 ///
 /// 004 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is right only if attributes differ;
 /// with the id in the key any attribute will do.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+///
+/// Packed into twelve bytes: nearly every message holds a key, and a simulation has millions of messages under way.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[repr(C, packed(4))]
 pub struct Key {
-    /// The election attribute: the larger, the better.
-    pub attr: i64,
     /// The tie-breaker.
     pub id: NodeId,
+    /// The election attribute: the larger, the better.
+    pub attr: i64,
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        let Self { id, attr } = *self;
+        (attr, id).cmp(&(other.attr, other.id))
+    }
+}
+
+impl PartialOrd for Key {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl fmt::Display for Key {
     /// The id alone where it is its own attribute, else `id:attr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.attr == i64::from(self.id.0) {
-            self.id.fmt(f)
-        } else {
-            write!(f, "{}:{}", self.id, self.attr)
-        }
+        let Self { attr, id } = *self;
+        if attr == i64::from(id.0) { id.fmt(f) } else { write!(f, "{id}:{attr}") }
     }
 }
 
@@ -97,9 +113,9 @@ struct Ranks {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Ring {
-    /// Positions in clockwise order.
-    order: Vec<u32>,
-    /// Where in `order` each position stands.
+    /// The clockwise neighbour of each member, by position.
+    next: Vec<NodeId>,
+    /// How many clockwise hops each member is from where the ring begins, by position.
     place: Vec<u32>,
 }
 
@@ -179,24 +195,29 @@ impl Members {
         mut self,
         clockwise: impl IntoIterator<Item = NodeId>,
     ) -> Result<Self, MembersError> {
+        const NOWHERE: u32 = u32::MAX;
         let mut order = Vec::with_capacity(self.len());
-        let mut seen = vec![false; self.len()];
+        let mut place = vec![NOWHERE; self.len()];
         for id in clockwise {
             let position = self.position(id).ok_or(MembersError::Unknown(id))?;
-            if std::mem::replace(&mut seen[position], true) {
+            if std::mem::replace(&mut place[position], order.len() as u32) != NOWHERE {
                 return Err(MembersError::Duplicate(id));
             }
-            order.push(position as u32);
+            order.push(id);
         }
-        if let Some(missing) = seen.iter().position(|&seen| !seen) {
+        if let Some(missing) = place.iter().position(|&place| place == NOWHERE) {
             return Err(MembersError::NotInRing(self.at(missing)));
         }
-        let place = inverse(&order);
-        self.ring = Some(Ring { order, place });
+        let mut next = vec![order[0]; order.len()];
+        for pair in order.windows(2) {
+            next[self.place_of(pair[0])] = pair[1];
+        }
+        self.ring = Some(Ring { next, place });
         Ok(self)
     }
 
     /// How many members there are.
+    #[inline]
     pub fn len(&self) -> usize {
         match &self.ids {
             Ids::Range { count, .. } => *count as usize,
@@ -210,17 +231,19 @@ impl Members {
     }
 
     /// Where `id` stands among the members in ascending order of their ids.
+    #[inline]
     pub fn position(&self, id: NodeId) -> Option<usize> {
         match &self.ids {
             Ids::Range { first, count } => {
                 let position = id.0.wrapping_sub(*first);
                 (position < *count).then_some(position as usize)
             }
-            Ids::Listed(ids) => ids.binary_search(&id).ok(),
+            Ids::Listed(ids) => search(ids, id),
         }
     }
 
     /// The member at `position`.
+    #[inline]
     pub fn at(&self, position: usize) -> NodeId {
         match &self.ids {
             Ids::Range { first, count } => {
@@ -247,6 +270,7 @@ impl Members {
     }
 
     /// The election key of a member.
+    #[inline]
     pub fn key(&self, id: NodeId) -> Key {
         let attr = match &self.attrs {
             None => i64::from(id.0),
@@ -282,39 +306,60 @@ impl Members {
         (0..self.rank(id)).map(|rank| self.by_rank(rank))
     }
 
+    /// All members, clockwise from where the ring begins.
+    pub fn ring(&self) -> impl Iterator<Item = NodeId> + '_ {
+        let is_last = |&position: &usize| self.ring_place(position) + 1 == self.len();
+        let last = (0..self.len()).rev().find(is_last).map(|position| self.at(position));
+        last.into_iter().flat_map(|last| self.clockwise(last))
+    }
+
     /// The members from `id`'s clockwise neighbour round to `id` itself.
     pub fn clockwise(&self, id: NodeId) -> impl Iterator<Item = NodeId> + '_ {
-        let (start, count) = (self.ring_place(id), self.len());
-        (1..=count).map(move |step| {
-            let place = start + step;
-            self.at_ring_place(if place < count { place } else { place - count })
+        let mut last = id;
+        (0..self.len()).map(move |_| {
+            last = self.next_clockwise(last);
+            last
         })
     }
 
     /// The clockwise neighbour of `id`: itself, if it is the only member.
     #[inline]
     pub fn next_clockwise(&self, id: NodeId) -> NodeId {
-        let place = self.ring_place(id) + 1;
-        self.at_ring_place(if place < self.len() { place } else { 0 })
+        let position = self.place_of(id);
+        match &self.ring {
+            Some(ring) => ring.next[position],
+            None if position + 1 < self.len() => self.at(position + 1),
+            None => self.at(0),
+        }
     }
 
     /// How many clockwise hops it is from `from` to `to`.
     pub fn ring_distance(&self, from: NodeId, to: NodeId) -> usize {
-        (self.ring_place(to) + self.len() - self.ring_place(from)) % self.len()
+        let [from, to] = [from, to].map(|id| self.ring_place(self.place_of(id)));
+        (to + self.len() - from) % self.len()
     }
 
-    fn ring_place(&self, id: NodeId) -> usize {
-        let position = self.place_of(id);
+    /// How many clockwise hops the member at `position` is from where the ring begins.
+    #[inline]
+    pub fn ring_place(&self, position: usize) -> usize {
         self.ring.as_ref().map_or(position, |ring| ring.place[position] as usize)
     }
 
-    fn at_ring_place(&self, place: usize) -> NodeId {
-        self.at(self.ring.as_ref().map_or(place, |ring| ring.order[place] as usize))
-    }
-
+    #[inline]
     fn place_of(&self, id: NodeId) -> usize {
-        self.position(id).unwrap_or_else(|| panic!("{id} is not a member"))
+        self.position(id).unwrap_or_else(|| no_member(id))
     }
+}
+
+/// Kept out of [`Members::position`], which is small without it.
+#[inline(never)]
+fn search(ids: &[NodeId], id: NodeId) -> Option<usize> {
+    ids.binary_search(&id).ok()
+}
+
+#[cold]
+fn no_member(id: NodeId) -> ! {
+    panic!("{id} is not a member")
 }
 
 fn inverse(order: &[u32]) -> Vec<u32> {
@@ -337,6 +382,7 @@ impl PeerSet {
     }
 
     /// Whether `id` is in the set.
+    #[inline]
     pub fn contains(&self, id: NodeId) -> bool {
         self.0.as_ref().is_some_and(|ids| ids.binary_search(&id).is_ok())
     }
@@ -354,6 +400,7 @@ impl PeerSet {
     }
 
     /// Takes `id` out; says whether it was in. An emptied set equals a new one.
+    #[inline]
     pub fn remove(&mut self, id: NodeId) -> bool {
         let Some(ids) = &mut self.0 else { return false };
         let Ok(place) = ids.binary_search(&id) else { return false };

@@ -124,10 +124,10 @@ impl Sight {
 #[derive(Clone, Debug)]
 pub(crate) struct Books {
     pub(crate) kinds: &'static [Kind],
-    pub(crate) by_kind: Vec<u64>,
+    by_kind: Vec<u64>,
     pub(crate) to_dead: u64,
     pub(crate) lost: u64,
-    pub(crate) bytes: u64,
+    bytes: u64,
     pub(crate) stages: u32,
     pub(crate) elections: u64,
     pub(crate) events: u64,
@@ -183,6 +183,14 @@ impl Books {
         self.digest = (self.digest.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 
+    /// A message of `kind` was sent.
+    #[inline]
+    pub(crate) fn sent(&mut self, kind: usize, bytes: usize) {
+        self.by_kind[kind] += 1;
+        self.bytes += bytes as u64;
+    }
+
+    /// An election message was received.
     #[inline]
     pub(crate) fn received(&mut self, at: Time, depth: u32) {
         self.last_receipt = at;

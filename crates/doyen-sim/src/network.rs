@@ -118,9 +118,10 @@ pub enum Fate {
 #[derive(Clone, Debug)]
 pub struct Network {
     model: NetworkModel,
-    /// Nothing but the delay matters: the common case, kept fast.
+    /// Nothing but the delay and the order matters: the common case, kept fast.
     plain: bool,
-    order: LinkOrder,
+    /// When the last message on a link arrives, for links that keep the order and were not used last by their member.
+    arrivals: FastMap<(u32, u32), Time>,
     /// How often each link is cut, one way.
     cuts: FastMap<(u32, u32), u32>,
     /// How often everything was healed.
@@ -132,15 +133,16 @@ pub struct Network {
 impl Network {
     /// A network in which nothing is cut.
     pub fn new(model: NetworkModel) -> Self {
-        let plain = model.loss == 0.0 && model.duplication == 0.0 && model.links.is_empty();
-        Self {
-            model,
-            plain,
-            order: LinkOrder::default(),
-            cuts: FastMap::default(),
-            era: 0,
-            sides: None,
-        }
+        let (arrivals, cuts) = (FastMap::default(), FastMap::default());
+        let mut network = Self { model, plain: false, arrivals, cuts, era: 0, sides: None };
+        network.note_what_matters();
+        network
+    }
+
+    fn note_what_matters(&mut self) {
+        let NetworkModel { loss, duplication, ref links, .. } = self.model;
+        let uniform = loss == 0.0 && duplication == 0.0 && links.is_empty();
+        self.plain = uniform && self.cuts.is_empty() && self.sides.is_none();
     }
 
     /// How long a member takes this time from a receipt to what it does because of it.
@@ -152,30 +154,34 @@ impl Network {
         }
     }
 
-    /// Decides what becomes of a message that is sent now.
+    /// Whether nothing but the delay and the order of messages matters.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// When a message that is sent now arrives, if the network is plain.
     #[inline(always)]
+    pub fn pass(
+        &mut self,
+        now: Time,
+        from: u32,
+        to: u32,
+        last: &mut LastLink,
+        random: &mut Random,
+    ) -> Time {
+        let at = now + Span::from_nanos(self.model.delay.draw(random));
+        self.in_order(from, to, last, at)
+    }
+
+    /// Decides what becomes of a message that is sent now. `last` is the link that its sender used last.
     pub fn send(
         &mut self,
         now: Time,
         from: u32,
         to: u32,
         kind: usize,
-        random: &mut Random,
-    ) -> Fate {
-        if self.plain && self.sides.is_none() && self.cuts.is_empty() {
-            let at = self.arrival(now, from, to, self.model.delay, random);
-            return Fate::Arrives { at, again: None };
-        }
-        self.send_with_care(now, from, to, kind, random)
-    }
-
-    #[cold]
-    fn send_with_care(
-        &mut self,
-        now: Time,
-        from: u32,
-        to: u32,
-        kind: usize,
+        last: &mut LastLink,
         random: &mut Random,
     ) -> Fate {
         if self.is_cut(from, to) {
@@ -187,23 +193,36 @@ impl Network {
         if loss > 0.0 && random.happens(loss) {
             return Fate::Lost;
         }
-        let at = self.arrival(now, from, to, delay, random);
+        let at = now + Span::from_nanos(delay.draw(random));
+        let at = self.in_order(from, to, last, at);
         let doubled = self.model.duplication > 0.0 && random.happens(self.model.duplication);
-        let again = doubled.then(|| self.arrival(now, from, to, delay, random));
+        let again = doubled.then(|| {
+            let at = now + Span::from_nanos(delay.draw(random));
+            self.in_order(from, to, last, at)
+        });
         Fate::Arrives { at, again }
     }
 
+    /// When a message that could arrive `at` does arrive: where links keep the order, not before the one before it.
     #[inline(always)]
-    fn arrival(
-        &mut self,
-        now: Time,
-        from: u32,
-        to: u32,
-        delay: DelayModel,
-        random: &mut Random,
-    ) -> Time {
-        let at = Time(now.0.saturating_add(delay.draw(random)));
-        if self.model.fifo { self.order.keep(from, to, at) } else { at }
+    fn in_order(&mut self, from: u32, to: u32, last: &mut LastLink, at: Time) -> Time {
+        if !self.model.fifo {
+            return at;
+        }
+        if last.to != to {
+            self.change_link(from, to, last);
+        }
+        last.arrives = last.arrives.max(at);
+        last.arrives
+    }
+
+    #[inline(never)]
+    fn change_link(&mut self, from: u32, to: u32, last: &mut LastLink) {
+        if last.arrives > Time::ZERO {
+            self.arrivals.insert((from, last.to), last.arrives);
+        }
+        let arrives = self.arrivals.get(&(from, to)).copied().unwrap_or_default();
+        *last = LastLink { to, arrives };
     }
 
     /// Whether nothing gets from `from` to `to`.
@@ -216,7 +235,9 @@ impl Network {
     pub fn cut(&mut self, from: u32, to: u32) -> bool {
         let cuts = self.cuts.entry((from, to)).or_default();
         *cuts += 1;
-        *cuts == 1
+        let was_open = *cuts == 1;
+        self.note_what_matters();
+        was_open
     }
 
     /// Undoes one [`cut`](Self::cut): each cut of a link needs its own mending. Says whether that opened the link.
@@ -226,6 +247,7 @@ impl Network {
         let open = *cuts == 0;
         if open {
             self.cuts.remove(&(from, to));
+            self.note_what_matters();
         }
         open
     }
@@ -238,6 +260,7 @@ impl Network {
     /// Separates the members: only those with the same number in `sides` hear each other.
     pub fn partition(&mut self, sides: Vec<u32>) {
         self.sides = Some(sides);
+        self.note_what_matters();
     }
 
     /// Undoes every cut and partition.
@@ -245,33 +268,15 @@ impl Network {
         self.era += 1;
         self.cuts.clear();
         self.sides = None;
+        self.note_what_matters();
     }
 }
 
-/// Keeps links in order: nothing arrives before what was sent before it. On a ring a member has one link only, so the
-/// link that each member used last is kept at hand and the others in a map.
-#[derive(Clone, Debug, Default)]
-struct LinkOrder {
-    at_hand: Vec<(u32, Time)>,
-    others: FastMap<(u32, u32), Time>,
-}
-
-impl LinkOrder {
-    #[inline]
-    fn keep(&mut self, from: u32, to: u32, at: Time) -> Time {
-        let sender = from as usize;
-        if sender >= self.at_hand.len() {
-            self.at_hand.resize(sender + 1, (to, Time::ZERO));
-        }
-        let (link, last) = &mut self.at_hand[sender];
-        if *link != to {
-            self.others.insert((from, *link), *last);
-            *last = self.others.get(&(from, to)).copied().unwrap_or_default();
-            *link = to;
-        }
-        *last = at.max(*last);
-        *last
-    }
+/// The link that a member used last, and when what it sent arrives. Kept with the member: on a ring it has no other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LastLink {
+    to: u32,
+    arrives: Time,
 }
 
 #[cfg(test)]
@@ -291,10 +296,11 @@ mod tests {
         let model = NetworkModel { delay, fifo: true, ..NetworkModel::fixed(1) };
         let mut network = Network::new(model);
         let mut random = Random::new(1);
+        let mut last = LastLink::default();
         let mut arrivals = [Vec::new(), Vec::new(), Vec::new()];
         for now in 0..200 {
             let to = random.between(0, 2) as u32;
-            let fate = network.send(Time(now), 3, to, 0, &mut random);
+            let fate = network.send(Time(now), 3, to, 0, &mut last, &mut random);
             arrivals[to as usize].push(arrival(fate));
         }
         for arrivals in arrivals {
@@ -310,8 +316,8 @@ mod tests {
         network.partition(vec![0, 0, 1]);
         assert!(network.is_cut(0, 2) && network.is_cut(2, 1) && !network.is_cut(1, 0));
         network.heal();
-        let mut random = Random::new(1);
-        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, &mut random)), 6);
+        let (mut last, mut random) = (LastLink::default(), Random::new(1));
+        assert_eq!(arrival(network.send(Time(5), 0, 1, 0, &mut last, &mut random)), 6);
     }
 
     #[test]
@@ -334,9 +340,10 @@ mod tests {
         let lossy = LinkRule { to: Some(1), loss: Some(1.0), ..LinkRule::default() };
         let model = NetworkModel { links: vec![slow, lossy], ..NetworkModel::fixed(1) };
         let mut network = Network::new(model);
-        let mut random = Random::new(1);
-        assert_eq!(arrival(network.send(Time(0), 2, 1, 1, &mut random)), 9);
-        assert_eq!(network.send(Time(0), 2, 1, 0, &mut random), Fate::Lost);
-        assert_eq!(arrival(network.send(Time(0), 2, 0, 0, &mut random)), 1);
+        let (mut last, mut random) = (LastLink::default(), Random::new(1));
+        let mut send = |to, kind| network.send(Time(0), 2, to, kind, &mut last, &mut random);
+        assert_eq!(arrival(send(1, 1)), 9);
+        assert_eq!(send(1, 0), Fate::Lost);
+        assert_eq!(arrival(send(0, 0)), 1);
     }
 }

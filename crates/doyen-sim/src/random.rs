@@ -29,8 +29,11 @@ impl Random {
     #[inline]
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
         assert!(min <= max, "the bounds are the wrong way round: {min} > {max}");
-        let width = u128::from(max - min) + 1;
-        min + ((u128::from(self.bits()) * width) >> 64) as u64
+        let bits = self.bits();
+        match (max - min).checked_add(1) {
+            Some(width) => min + ((u128::from(bits) * u128::from(width)) >> 64) as u64,
+            None => bits,
+        }
     }
 
     /// A fraction, at least 0 and below 1, in steps of 2⁻⁵³.

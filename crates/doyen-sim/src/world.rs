@@ -13,6 +13,7 @@
 //! made.
 
 mod pause;
+mod roster;
 mod script;
 
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use std::hash::{Hash, Hasher};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
     Boot, Class, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
+    name_of,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -33,6 +35,7 @@ use crate::random::Random;
 use crate::record::{Observer, Record, What};
 use crate::time::Time;
 use pause::{Pause, Waiting};
+use roster::{Member, Roster, Status};
 
 /// Who resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;
@@ -80,7 +83,7 @@ pub struct World<'a, 'o, P: Protocol> {
     setup: &'a Setup<'a, P::Config>,
     now: Time,
     queue: Queue<Item<P::Message, P::Timer>>,
-    members: Vec<Member<P>>,
+    members: Roster<'a, P>,
     network: Network,
     random: Random,
     armed: FastMap<(u32, P::Timer), Armed>,
@@ -93,6 +96,8 @@ pub struct World<'a, 'o, P: Protocol> {
     watches: Vec<(usize, u32)>,
     /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
+    /// Whether an observer or the script wants to know of every message.
+    watched: bool,
     books: Books,
     messages_sent: u64,
     /// Messages under way, timers armed and script entries left that keep a run from being quiet.
@@ -103,25 +108,6 @@ pub struct World<'a, 'o, P: Protocol> {
     observer: Option<&'o mut dyn Observer>,
 }
 
-struct Member<P> {
-    protocol: P,
-    depth: u32,
-    sent: u32,
-    received: u32,
-    status: Status,
-    leads: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Status {
-    Up,
-    /// Alive, but does nothing until it resumes.
-    Paused,
-    Dead,
-    /// Dead, but its control part forwards (003).
-    Forwarding,
-}
-
 #[derive(Clone, Copy)]
 struct Armed {
     arming: u32,
@@ -129,13 +115,7 @@ struct Armed {
 }
 
 enum Item<M, T> {
-    Deliver {
-        from: NodeId,
-        to: u32,
-        id: u32,
-        depth: u32,
-        message: M,
-    },
+    Deliver(Delivery<M>),
     Timer {
         member: u32,
         arming: u32,
@@ -157,7 +137,8 @@ enum Ending {
     Cut { from: u32, to: u32, era: u32 },
 }
 
-/// A message that arrives.
+/// A message under way.
+#[derive(Clone)]
 struct Delivery<M> {
     from: NodeId,
     to: u32,
@@ -174,11 +155,17 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     pub fn new(setup: &'a Setup<'a, P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
         let count = setup.members.len();
         let spread = setup.network.delay.bound();
+        let mut wishes = Vec::new();
+        let members = Roster::new(setup.members, |id| {
+            let (protocol, wished) = found::<P>(setup, id);
+            wishes.extend(wished.map(|out| (id, out)));
+            protocol
+        });
         let mut world = Self {
             setup,
             now: Time::ZERO,
             queue: Queue::new(spread, count),
-            members: Vec::with_capacity(count),
+            members,
             network: Network::new(setup.network.clone()),
             random: Random::new(setup.seed),
             armed: FastMap::default(),
@@ -187,6 +174,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
             pauses: FastMap::default(),
+            watched: observer.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
             books: Books::new(P::Message::KINDS),
@@ -197,7 +185,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             observer,
         };
         let mut out = Effects::new();
-        world.found(&mut out);
+        world.begin(wishes, &mut out);
         world.schedule(&mut out);
         world
     }
@@ -231,6 +219,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn close(self, ended: Ended) -> Outcome {
+        // What was pending may be large, and so are the views of all members.
+        drop(self.queue);
         let count =
             |member: &Member<P>| MemberCount { sent: member.sent, received: member.received };
         let by_member = self.members.iter().map(count).collect();
@@ -249,22 +239,21 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.upkeep == 0 || self.now - since > self.setup.settle
     }
 
-    /// Everybody starts together; the dead are dead already.
-    fn found(&mut self, out: &mut Effects<P>) {
-        let origin = Origin::Founding { leader: self.setup.leader };
-        for position in 0..self.setup.members.len() {
-            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
-            let id = self.setup.members.at(position);
-            let protocol = P::start(id, self.setup.config, boot, out);
-            let status = Status::Up;
-            let member = Member { protocol, depth: 0, sent: 0, received: 0, status, leads: false };
-            self.members.push(member);
-            let position = position as u32;
-            self.act(position, AT_ONCE, out);
-            if self.members[position as usize].protocol.view().role == Role::Leader {
-                self.members[position as usize].leads = true;
-                self.books.reign_begins(self.now, position, true);
+    /// Everybody has started; now they do what they wish to, and the dead are dead already.
+    fn begin(&mut self, mut wishes: Vec<(NodeId, Effects<P>)>, out: &mut Effects<P>) {
+        wishes.sort_by_key(|&(id, _)| id);
+        let position = |id| self.setup.members.position(id).map(|position| position as u32);
+        let leader = self.setup.leader.and_then(position);
+        for (id, mut wished) in wishes {
+            if let Some(position) = position(id) {
+                self.act(position, AT_ONCE, &mut wished);
             }
+        }
+        if let Some(leader) = leader
+            && self.members[leader].protocol.view().role == Role::Leader
+        {
+            self.members[leader].leads = true;
+            self.books.reign_begins(self.now, leader, true);
         }
         for &dead in &self.setup.dead {
             self.crash(dead, false);
@@ -272,7 +261,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.setup.dead_known {
             for &dead in &self.setup.dead {
                 let dead = self.id(dead);
-                for position in 0..self.members.len() as u32 {
+                for position in 0..self.members.len() {
                     self.tell(position, Event::PeerDown(dead), out);
                 }
             }
@@ -285,7 +274,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Something happens to a member.
     fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>, out: &mut Effects<P>) {
-        let member = &mut self.members[position as usize];
+        let member = &mut self.members[position];
         match member.status {
             Status::Up => {}
             Status::Paused => return self.wait(position, Waiting::News(event)),
@@ -295,11 +284,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.act(position, AT_ONCE, out);
     }
 
+    #[inline(always)]
     fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
         match item {
-            Item::Deliver { from, to, id, depth, message } => {
+            Item::Deliver(delivery) => {
                 self.now = at;
-                self.deliver(Delivery { from, to, id, depth, message }, out);
+                self.deliver(delivery, out);
             }
             Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
             Item::Script(entry) => {
@@ -331,51 +321,40 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
         let Delivery { from, to, id, depth, message } = delivery;
+        let member = &mut self.members[to];
+        if member.status != Status::Up {
+            return self.find_nobody_up(Delivery { from, to, id, depth, message });
+        }
         let kind = message.kind();
         let class = P::Message::KINDS[kind].class;
-        let member = &mut self.members[to as usize];
-        match member.status {
-            Status::Up => {}
-            Status::Paused => {
-                let delivery = Delivery { from, to, id, depth, message };
-                return self.wait(to, Waiting::Message(delivery));
-            }
-            Status::Forwarding if class == Class::Election => {
-                self.landed(class);
-                return self.forward(from, to, id, depth, message);
-            }
-            Status::Dead | Status::Forwarding => {
-                self.landed(class);
-                return self.miss(from, to, id, kind, class);
-            }
-        }
-        match class {
-            Class::Election => {
-                self.work -= 1;
-                member.received += 1;
-                member.depth = member.depth.max(depth);
-                self.books.received(self.now, depth);
-            }
-            Class::Link | Class::Detector => self.upkeep -= 1,
+        if class == Class::Election {
+            member.received += 1;
+            member.depth = member.depth.max(depth);
+            self.books.received(self.now, depth);
         }
         self.books.witness(self.now, from.0, to, Sight::Received(kind));
         member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
-        if self.observer.is_some() {
-            let rules = rules(out);
-            let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
-            self.record(What::Received { id, from, to, kind, rules });
-        }
-        if !self.watches.is_empty() {
-            self.count(to, false, kind);
+        self.landed(class);
+        if self.watched {
+            self.watch_receipt(id, from, to, kind, out);
         }
         let lag = self.network.processing(&mut self.random);
-        self.act(to, lag, out);
+        // Nearly always a member that was told something tells one other: worth a way without a list. Where the script
+        // watches, it may have crashed the member meanwhile.
+        if !self.watched
+            && let Some((next, message)) = out.take_lone_message()
+        {
+            self.send(to, next, message, lag);
+        } else {
+            self.act(to, lag, out);
+        }
     }
 
     /// A message is no longer under way.
+    #[inline]
     fn landed(&mut self, class: Class) {
         match class {
             Class::Election => self.work -= 1,
@@ -383,57 +362,68 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    fn miss(&mut self, from: NodeId, to: u32, id: u32, kind: usize, class: Class) {
-        if class == Class::Election {
+    /// The receiver of a message is dead, or does nothing for a while.
+    #[cold]
+    fn find_nobody_up(&mut self, delivery: Delivery<P::Message>) {
+        let kind = delivery.message.kind();
+        let status = self.members[delivery.to].status;
+        if status == Status::Paused {
+            return self.wait(delivery.to, Waiting::Message(delivery));
+        }
+        let class = P::Message::KINDS[kind].class;
+        self.landed(class);
+        if status == Status::Forwarding && class == Class::Election {
+            self.forward(delivery);
+        } else {
+            self.miss(&delivery);
+        }
+    }
+
+    fn miss(&mut self, delivery: &Delivery<P::Message>) {
+        let &Delivery { from, to, id, ref message, .. } = delivery;
+        self.books.witness(self.now, from.0, to, Sight::Missed(message.kind()));
+        let kind = P::Message::KINDS[message.kind()];
+        if kind.class == Class::Election {
             self.books.to_dead += 1;
         }
-        self.books.witness(self.now, from.0, to, Sight::Missed(kind));
         if self.observer.is_some() {
-            let (to, kind) = (self.id(to), P::Message::KINDS[kind].name.to_owned());
+            let (to, kind) = (self.id(to), kind.name.to_owned());
             self.record(What::Missed { id, from, to, kind });
         }
     }
 
     /// The control part of a dead member passes a message on along its out-edge (003). It knows the election's messages
     /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
-    fn forward(&mut self, from: NodeId, at: u32, id: u32, depth: u32, message: P::Message) {
-        let me = self.id(at);
-        self.members[at as usize].depth = depth;
+    fn forward(&mut self, delivery: Delivery<P::Message>) {
+        let Delivery { from, to: at, id, depth, message } = delivery;
         self.books.witness(self.now, from.0, at, Sight::Forwarded(message.kind()));
+        let me = self.id(at);
+        self.members[at].depth = depth;
         if self.observer.is_some() {
-            let kind = P::Message::KINDS[message.kind()].name.to_owned();
+            let kind = name_of(&message).to_owned();
             let rules = vec!["forwards".to_owned()];
             self.record(What::Received { id, from, to: me, kind, rules });
         }
-        let next = self.setup.members.clockwise(me).next().unwrap_or(me);
+        let next = self.setup.members.next_clockwise(me);
         let lag = self.network.processing(&mut self.random);
         self.send(at, next, message, lag);
     }
 
     /// Does what a member wants done, in order, until it is done or the member has died: of the event itself or of an
     /// effect. Messages leave and waits begin after `lag`: nobody waits for an answer before the question has left.
-    #[inline]
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
-        if self.members[position as usize].status == Status::Up {
-            if out.elections() > 0 {
-                self.books.election(self.now, out.elections());
+        if out.elections() > 0 && self.members[position].status == Status::Up {
+            self.books.election(self.now, out.elections());
+        }
+        for effect in out.drain() {
+            if self.members[position].status != Status::Up {
+                break;
             }
-            // Nearly always it is one effect: taking it is cheaper than draining a list.
-            if let Some(effect) = out.take_single() {
-                self.apply(position, lag, effect);
-            } else {
-                for effect in out.drain() {
-                    if self.members[position as usize].status != Status::Up {
-                        break;
-                    }
-                    self.apply(position, lag, effect);
-                }
-            }
+            self.apply(position, lag, effect);
         }
         out.clear();
     }
 
-    #[inline]
     fn apply(&mut self, position: u32, lag: Span, effect: EffectOf<P>) {
         match effect {
             Effect::Send { to, message } => self.send(position, to, message, lag),
@@ -447,54 +437,68 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    #[inline]
+    // Always inlined, down to the queue: a message then goes from the member to its slot without a copy on the way.
+    #[inline(always)]
     fn send(&mut self, from: u32, to: NodeId, message: P::Message, lag: Span) {
-        let kind = message.kind();
-        let class = P::Message::KINDS[kind].class;
-        let Some(position) = self.setup.members.position(to) else {
+        let Some(to) = self.setup.members.position(to) else {
             debug_assert!(false, "{to} is not a member");
             return;
         };
-        self.books.by_kind[kind] += 1;
-        self.books.bytes += message.encoded_len() as u64;
+        let to = to as u32;
+        let kind = message.kind();
+        self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
-        let member = &mut self.members[from as usize];
+        // Only those who watch read the number; who watches four billion messages sees some numbers twice.
+        let id = self.messages_sent as u32;
+        let sender = self.id(from);
+        let member = &mut self.members[from];
         let mut depth = member.depth;
-        if class == Class::Election {
+        if P::Message::KINDS[kind].class == Class::Election {
             member.sent += 1;
             depth += 1;
         }
-        // Only those who watch read the number; who watches four billion messages sees some numbers twice.
-        let id = self.messages_sent as u32;
         let leaves = self.now + lag;
-        let fate = self.network.send(leaves, from, position as u32, kind, &mut self.random);
-        if self.observer.is_some() {
-            self.record_send(id, from, to, &message, fate);
-        }
-        match fate {
-            Fate::Lost => self.books.lost += u64::from(class == Class::Election),
-            Fate::Arrives { at, again } => {
-                let from = self.id(from);
-                let to = position as u32;
-                if let Some(again) = again {
-                    let message = message.clone();
-                    self.launch(again, kind, Item::Deliver { from, to, id, depth, message });
-                }
-                self.launch(at, kind, Item::Deliver { from, to, id, depth, message });
-            }
-        }
-        if !self.watches.is_empty() {
-            self.count(from, true, kind);
+        if self.network.is_plain() && !self.watched {
+            let link = &mut member.last_link;
+            let at = self.network.pass(leaves, from, to, link, &mut self.random);
+            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
+        } else {
+            let delivery = Delivery { from: sender, to, id, depth, message };
+            self.send_with_care(from, leaves, delivery);
         }
     }
 
-    #[inline]
-    fn launch(&mut self, at: Time, kind: usize, item: Item<P::Message, P::Timer>) {
+    /// Sends through a network that does more than delay, or before the eyes of those who watch.
+    #[inline(never)]
+    fn send_with_care(&mut self, from: u32, leaves: Time, delivery: Delivery<P::Message>) {
+        let kind = delivery.message.kind();
+        let link = &mut self.members[from].last_link;
+        let fate = self.network.send(leaves, from, delivery.to, kind, link, &mut self.random);
+        if self.observer.is_some() {
+            self.record_sending(&delivery, fate);
+        }
+        match fate {
+            Fate::Lost => {
+                let counts = P::Message::KINDS[kind].class == Class::Election;
+                self.books.lost += u64::from(counts);
+            }
+            Fate::Arrives { at, again } => {
+                if let Some(again) = again {
+                    self.launch(again, kind, delivery.clone());
+                }
+                self.launch(at, kind, delivery);
+            }
+        }
+        self.count(from, true, kind);
+    }
+
+    #[inline(always)]
+    fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
         match P::Message::KINDS[kind].class {
             Class::Election => self.work += 1,
             Class::Link | Class::Detector => self.upkeep += 1,
         }
-        self.queue.push(at.0, self.setup.ranks[kind], item);
+        self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
 
     fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
@@ -543,12 +547,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return; // cancelled, armed anew or its member died
         }
         self.now = at;
-        if self.members[member as usize].status == Status::Paused {
+        if self.members[member].status == Status::Paused {
             return self.wait(member, Waiting::Timer { arming, timer });
         }
         self.disarm(member, timer);
         self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
-        let state = &mut self.members[member as usize].protocol;
+        let state = &mut self.members[member].protocol;
         state.handle(self.setup.config, Event::Timer(timer), out);
         if self.observer.is_some() {
             let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
@@ -559,7 +563,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     fn announce(&mut self, position: u32, view: View) {
         let leads = view.role == Role::Leader;
-        let member = &mut self.members[position as usize];
+        let member = &mut self.members[position];
         let led = std::mem::replace(&mut member.leads, leads);
         match (led, leads) {
             (false, true) => self.books.reign_begins(self.now, position, false),
@@ -586,7 +590,19 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    fn record_send(&mut self, id: u32, from: u32, to: NodeId, message: &P::Message, fate: Fate) {
+    /// Tells those who watch that a live member has handled a message.
+    #[cold]
+    fn watch_receipt(&mut self, id: u32, from: NodeId, to: u32, kind: usize, out: &Effects<P>) {
+        if self.observer.is_some() {
+            let name = P::Message::KINDS[kind].name.to_owned();
+            let (to, rules) = (self.id(to), rules(out));
+            self.record(What::Received { id, from, to, kind: name, rules });
+        }
+        self.count(to, false, kind);
+    }
+
+    fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
+        let &Delivery { from, to, id, ref message, .. } = delivery;
         let kind = P::Message::KINDS[message.kind()];
         let (arrives, again) = match fate {
             Fate::Lost => (None, None),
@@ -594,8 +610,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         };
         self.record(What::Sent {
             id,
-            from: self.id(from),
-            to,
+            from,
+            to: self.id(to),
             kind: kind.name.to_owned(),
             text: message.to_string(),
             class: kind.class,
@@ -619,15 +635,19 @@ fn digest_of(thing: impl Hash) -> u64 {
     hasher.finish()
 }
 
+/// Member `id` as all start together, and what it wants done, if anything.
+fn found<P: Protocol>(setup: &Setup<'_, P::Config>, id: NodeId) -> (P, Option<Effects<P>>) {
+    let origin = Origin::Founding { leader: setup.leader };
+    let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+    let mut out = Effects::new();
+    let protocol = P::start(id, setup.config, boot, &mut out);
+    let wishes = !out.list().is_empty() || out.elections() > 0;
+    (protocol, wishes.then_some(out))
+}
+
 /// The rules that fired.
 fn rules<P: Protocol>(out: &Effects<P>) -> Vec<String> {
     out.rules().iter().map(|&rule| rule.to_owned()).collect()
-}
-
-impl<P> Member<P> {
-    fn is_alive(&self) -> bool {
-        matches!(self.status, Status::Up | Status::Paused)
-    }
 }
 
 impl<P: Protocol> std::fmt::Debug for World<'_, '_, P> {

@@ -22,7 +22,8 @@
 //! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
 //! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
 //!
-//! What hardened mode needs lies behind one pointer, so that a million textbook members stay small.
+//! What hardened mode needs and who is held for dead lies behind one pointer, so that a million textbook members stay
+//! small.
 
 use serde::Serialize;
 
@@ -92,8 +93,16 @@ pub(crate) struct Allegiance {
     /// For the algorithms that have no other state: it lies in a byte that is free here, a million times.
     participant: bool,
     leader: Option<NodeId>,
+    /// None rather than empty, so that equal members are equal.
+    extras: Option<Box<Extras>>,
+}
+
+/// What few members have.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Extras {
+    /// The members held for dead.
     down: PeerSet,
-    hardened: Option<Box<Hardened>>,
+    hardened: Option<Hardened>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -128,11 +137,11 @@ impl Allegiance {
         boot: &Boot<Epoch>,
         out: &mut Effects<P>,
     ) -> (Self, Verdict) {
-        let (down, hardened) = (PeerSet::new(), None);
-        let mut me = Self { id, participant: false, leader: None, down, hardened };
+        let mut me = Self { id, participant: false, leader: None, extras: None };
         if config.hardened() {
             let epoch = boot.durable.unwrap_or_default();
-            me.hardened = Some(Box::new(Hardened { epoch, ..Hardened::default() }));
+            let hardened = Some(Hardened { epoch, ..Hardened::default() });
+            me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
         }
         match boot.origin {
             Origin::Founding { leader: None } => (me, Verdict::Nothing),
@@ -148,6 +157,14 @@ impl Allegiance {
             }
             Origin::Joining => (me, Verdict::Contest),
         }
+    }
+
+    fn hardened(&self) -> Option<&Hardened> {
+        self.extras.as_ref()?.hardened.as_ref()
+    }
+
+    fn hardened_mut(&mut self) -> Option<&mut Hardened> {
+        self.extras.as_mut()?.hardened.as_mut()
     }
 
     pub(crate) fn id(&self) -> NodeId {
@@ -175,22 +192,28 @@ impl Allegiance {
 
     /// Whether `peer` is held for dead.
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
-        self.down.contains(peer)
+        self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
     }
 
     /// A message came from `peer`: it lives.
+    #[inline]
     pub(crate) fn heard(&mut self, peer: NodeId) {
-        self.down.remove(peer);
+        if let Some(extras) = &mut self.extras
+            && extras.down.remove(peer)
+            && **extras == Extras::default()
+        {
+            self.extras = None;
+        }
     }
 
     /// The highest epoch seen; zero in textbook mode.
     pub(crate) fn epoch(&self) -> Epoch {
-        self.hardened.as_ref().map_or(Epoch::default(), |hardened| hardened.epoch)
+        self.hardened().map_or(Epoch::default(), |hardened| hardened.epoch)
     }
 
     /// The claim accepted last, in hardened mode.
     pub(crate) fn reign(&self) -> Option<Reign> {
-        self.hardened.as_ref().and_then(|hardened| hardened.reign)
+        self.hardened().and_then(|hardened| hardened.reign)
     }
 
     /// The claim this member lives under, if its leader is another one and not held for dead.
@@ -228,20 +251,20 @@ impl Allegiance {
 
     /// How often an election has failed since a leader was last known; zero in textbook mode.
     pub(crate) fn attempts(&self) -> u8 {
-        self.hardened.as_ref().map_or(0, |hardened| hardened.attempts)
+        self.hardened().map_or(0, |hardened| hardened.attempts)
     }
 
     /// Counts one more election that failed.
     pub(crate) fn election_failed(&mut self) {
         self.leader = None;
-        if let Some(hardened) = &mut self.hardened {
+        if let Some(hardened) = self.hardened_mut() {
             hardened.attempts = hardened.attempts.saturating_add(1);
         }
     }
 
     /// Adopts `epoch` if it is larger, durably.
     pub(crate) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
-        if let Some(hardened) = &mut self.hardened
+        if let Some(hardened) = self.hardened_mut()
             && epoch > hardened.epoch
         {
             hardened.epoch = epoch;
@@ -278,7 +301,7 @@ impl Allegiance {
         out: &mut Effects<P>,
     ) -> Verdict {
         let lower = offered.leader < config.members.key(self.id);
-        let Some(hardened) = &self.hardened else {
+        let Some(hardened) = self.hardened() else {
             if lower {
                 return Verdict::Contest;
             }
@@ -335,7 +358,7 @@ impl Allegiance {
         self.leader = Some(reign.leader.id);
         let leads = self.leads();
         let lower = reign.leader < config.members.key(self.id);
-        let Some(hardened) = &mut self.hardened else { return };
+        let Some(hardened) = self.hardened_mut() else { return };
         assert!(hardened.reign.is_none_or(|last| reign >= last), "reigns only go upwards");
         out.cancel_timer(UpkeepTimer::Listen.into());
         hardened.reign = Some(reign);
@@ -402,7 +425,7 @@ impl Allegiance {
                 }
             }
             UpkeepTimer::Preempt => {
-                if let Some(hardened) = &mut self.hardened {
+                if let Some(hardened) = self.hardened_mut() {
                     hardened.bearing = false;
                 }
                 if !electing {
@@ -429,7 +452,7 @@ impl Allegiance {
 
     /// The failure detector gives `peer` up.
     pub(crate) fn on_peer_down(&mut self, peer: NodeId, electing: bool) -> Verdict {
-        self.down.insert(peer);
+        self.extras.get_or_insert_default().down.insert(peer);
         if self.leader == Some(peer) && !electing {
             self.leader = None;
             return Verdict::Contest;
@@ -439,13 +462,20 @@ impl Allegiance {
 
     /// The failure detector hears `peer` again.
     pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
-        self.down.remove(peer);
+        self.heard(peer);
         if let Some(reign) = self.reign()
             && self.leads()
         {
             out.rule("H5");
             out.send(peer, Upkeep::Alive { reign }.into());
         }
+    }
+
+    /// What decides the view of a ring's member, for comparing: cheaper than the view itself.
+    #[inline]
+    pub(crate) fn stance(&self) -> (Option<NodeId>, bool, Epoch) {
+        let epoch = self.reign().map_or(Epoch::default(), |reign| reign.epoch);
+        (self.leader, self.participant, epoch)
     }
 
     /// What this member believes. `electing`: it takes part in an election of which it does not know the end.
@@ -484,6 +514,7 @@ impl std::fmt::Display for Upkeep {
 }
 
 /// The size of a key on the wire: signed numbers are zigzag-encoded.
+#[inline]
 pub(crate) fn key_len(key: Key) -> usize {
     let zigzag = ((key.attr << 1) ^ (key.attr >> 63)) as u64;
     varint_len(zigzag) + varint_len(u64::from(key.id.0))

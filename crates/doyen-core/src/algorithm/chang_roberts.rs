@@ -142,8 +142,9 @@ impl Protocol for ChangRoberts {
         member
     }
 
+    #[inline(always)]
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
+        let before = self.allegiance.stance();
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
@@ -154,9 +155,8 @@ impl Protocol for ChangRoberts {
             }
             Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
         }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
+        if self.allegiance.stance() != before {
+            out.announce(self.view());
         }
     }
 
@@ -174,6 +174,7 @@ impl ChangRoberts {
         self.allegiance.participates()
     }
 
+    #[inline(always)]
     fn on_message(
         &mut self,
         config: &Config,
@@ -199,6 +200,7 @@ impl ChangRoberts {
         }
     }
 
+    #[inline(never)]
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
@@ -219,6 +221,7 @@ impl ChangRoberts {
         }
     }
 
+    #[inline(never)]
     fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
         match verdict {
             Verdict::Nothing => {}
@@ -229,6 +232,7 @@ impl ChangRoberts {
     }
 
     /// CR1: this member wants an election.
+    #[inline(never)]
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         if self.participates() {
             return;
@@ -255,6 +259,7 @@ impl ChangRoberts {
 /// The textbook's rules.
 impl ChangRoberts {
     /// CR1, CR3: asks to be elected, unless nobody else is left to ask.
+    #[inline(never)]
     fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
         self.allegiance.set_participant(true);
         if !self.send(config, Message::Election { key: own }, out) {
@@ -262,6 +267,7 @@ impl ChangRoberts {
         }
     }
 
+    #[inline(always)]
     fn on_election(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
         let own = config.members.key(self.allegiance.id());
         if key > own {
@@ -279,11 +285,13 @@ impl ChangRoberts {
         }
     }
 
+    #[inline(never)]
     fn win(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
         self.on_end(config, own, out);
         self.send(config, Message::Elected { key: own }, out);
     }
 
+    #[inline(never)]
     fn on_elected(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
         if key.id == self.allegiance.id() {
             return out.rule("CR7");
@@ -300,6 +308,7 @@ impl ChangRoberts {
     }
 
     /// Sends to the neighbour; says whether there is one.
+    #[inline(always)]
     fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
         let me = self.allegiance.id();
         let neighbour = ring::successor(config, &self.allegiance, me);
@@ -312,6 +321,7 @@ impl ChangRoberts {
 
 /// Hardened mode's rules.
 impl ChangRoberts {
+    #[inline(never)]
     fn on_hop(&mut self, config: &Config, from: NodeId, hop: Hop<Token>, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         match hardened.hops.receive(from, hop, out) {
@@ -471,6 +481,7 @@ impl protocol::Message for Message {
         Kind::election("NACK"),
     ];
 
+    #[inline]
     fn kind(&self) -> usize {
         match self {
             Self::Election { .. } => 0,
@@ -487,6 +498,7 @@ impl protocol::Message for Message {
         }
     }
 
+    #[inline(always)]
     fn encoded_len(&self) -> usize {
         1 + match self {
             Self::Election { key } | Self::Elected { key } => key_len(*key),

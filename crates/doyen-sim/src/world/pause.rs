@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 use doyen_core::protocol::{Effects, Event, Message, Protocol};
 use doyen_core::time::Span;
 
-use super::{Delivery, Item, OVERDUE_RANK, RESUME_RANK, Status, World};
+use super::roster::Status;
+use super::{Delivery, Item, OVERDUE_RANK, RESUME_RANK, World};
 use crate::record::What;
 use crate::time::Time;
 
@@ -31,7 +32,7 @@ pub(super) enum Waiting<M, T> {
 impl<P: Protocol> World<'_, '_, P> {
     /// A live member does nothing for `span`. A pause within a pause can only make it longer.
     pub(super) fn pause(&mut self, position: u32, span: u64) {
-        let member = &mut self.members[position as usize];
+        let member = &mut self.members[position];
         if !member.is_alive() {
             return;
         }
@@ -64,9 +65,9 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.pauses.get(&position).is_none_or(|pause| pause.until > self.now) {
             return;
         }
-        self.members[position as usize].status = Status::Up;
+        self.members[position].status = Status::Up;
         // What it handles may pause or crash it again; a crash takes the backlog away.
-        while self.members[position as usize].status == Status::Up
+        while self.members[position].status == Status::Up
             && let Some(pause) = self.pauses.get_mut(&position)
         {
             let Some(waiting) = pause.backlog.pop_front() else {
@@ -99,11 +100,9 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn drop_backlog(&mut self, position: u32) {
         let Some(pause) = self.pauses.remove(&position) else { return };
         for waiting in pause.backlog {
-            if let Waiting::Message(Delivery { from, to, id, message, .. }) = waiting {
-                let kind = message.kind();
-                let class = P::Message::KINDS[kind].class;
-                self.landed(class);
-                self.miss(from, to, id, kind, class);
+            if let Waiting::Message(delivery) = waiting {
+                self.landed(P::Message::KINDS[delivery.message.kind()].class);
+                self.miss(&delivery);
             }
         }
     }

@@ -1,7 +1,8 @@
 //! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
 
 use super::pause::Waiting;
-use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, Status, World, rules};
+use super::roster::Status;
+use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World, rules};
 use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
@@ -20,6 +21,7 @@ impl<P: Protocol> World<'_, '_, P> {
             matches!(trigger, Trigger::Count { .. })
         };
         self.watches.extend(script.clone().filter(counts).map(|(entry, _)| (entry, 0)));
+        self.watched |= !self.watches.is_empty();
         for &(id, at) in self.setup.initiators {
             let Some(position) = self.setup.members.position(id) else { continue };
             if at > Time::ZERO {
@@ -58,9 +60,9 @@ impl<P: Protocol> World<'_, '_, P> {
     /// A random fault happens, and its end and the next one are drawn.
     pub(super) fn wreak(&mut self, kind: ChaosKind, out: &mut Effects<P>) {
         let Some(chaos) = &self.setup.chaos else { return };
-        let last = self.members.len() as u64 - 1;
+        let last = u64::from(self.members.len()) - 1;
         let member = self.random.between(0, last) as u32;
-        let alive = self.members[member as usize].status == Status::Up;
+        let alive = self.members[member].status == Status::Up;
         match kind {
             ChaosKind::Crash if alive => {
                 let down_for = self.random.exponential(chaos.down_for);
@@ -73,8 +75,8 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.inflict(&Fault::Pause { member, span }, out);
             }
             ChaosKind::Cut if last > 0 => {
-                let other = (member + 1 + self.random.between(0, last - 1) as u32)
-                    % self.members.len() as u32;
+                let other =
+                    (member + 1 + self.random.between(0, last - 1) as u32) % self.members.len();
                 let cut_for = self.random.exponential(chaos.cut_for);
                 self.inflict(&Fault::Cut { from: member, to: other }, out);
                 let ending = Ending::Cut { from: member, to: other, era: self.network.era() };
@@ -125,7 +127,7 @@ impl<P: Protocol> World<'_, '_, P> {
         for entry in reached {
             match script[entry].1 {
                 Action::Fault(Fault::Crash { member, forwards })
-                    if self.members[member as usize].is_alive() =>
+                    if self.members[member].is_alive() =>
                 {
                     self.crash(member, forwards);
                 }
@@ -150,7 +152,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
-        let state = &mut self.members[member as usize];
+        let state = &mut self.members[member];
         match state.status {
             Status::Up => {}
             Status::Paused => return self.wait(member, Waiting::Campaign),
@@ -193,7 +195,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     pub(super) fn crash(&mut self, position: u32, forwards: bool) {
-        let member = &mut self.members[position as usize];
+        let member = &mut self.members[position];
         member.status = if forwards { Status::Forwarding } else { Status::Dead };
         if std::mem::take(&mut member.leads) {
             self.books.reign_ends(self.now);
@@ -214,7 +216,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     fn restart(&mut self, position: u32, disk: bool, out: &mut Effects<P>) {
-        if self.members[position as usize].is_alive() {
+        if self.members[position].is_alive() {
             return;
         }
         if !disk {
@@ -230,7 +232,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let id = self.id(position);
         let protocol = P::start(id, self.setup.config, boot, out);
         let view = protocol.view();
-        let member = &mut self.members[position as usize];
+        let member = &mut self.members[position];
         member.protocol = protocol;
         member.status = Status::Up;
         if self.observer.is_some() {
@@ -242,7 +244,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.act(position, AT_ONCE, out);
         if self.setup.dead_known && self.setup.dead.contains(&position) {
             // Who told everybody that it was dead must tell them that it is back.
-            for peer in (0..self.members.len() as u32).filter(|&peer| peer != position) {
+            for peer in (0..self.members.len()).filter(|&peer| peer != position) {
                 self.tell(peer, Event::PeerUp(id), out);
             }
         }
