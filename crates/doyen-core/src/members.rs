@@ -90,7 +90,7 @@ impl fmt::Display for Key {
 pub struct Members {
     ids: Ids,
     /// Attributes by position; without them the id is the attribute.
-    attrs: Option<Vec<i64>>,
+    attrs: Option<Box<[i64]>>,
     /// Positions by rank (lowest key first) and ranks by position; without attributes both are the identity.
     ranks: Option<Ranks>,
     /// The ring, clockwise; without one it runs by ascending id.
@@ -102,21 +102,21 @@ enum Ids {
     /// `first..first + count`: a million members cost nothing.
     Range { first: u32, count: u32 },
     /// Any ids, ascending.
-    Listed(Vec<NodeId>),
+    Listed(Box<[NodeId]>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Ranks {
-    by_rank: Vec<u32>,
-    of: Vec<u32>,
+    by_rank: Box<[u32]>,
+    of: Box<[u32]>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Ring {
     /// The clockwise neighbour of each member, by position.
-    next: Vec<NodeId>,
+    next: Box<[NodeId]>,
     /// How many clockwise hops each member is from where the ring begins, by position.
-    place: Vec<u32>,
+    place: Box<[u32]>,
 }
 
 /// Why a set of members is refused. Nothing has been built then.
@@ -168,7 +168,7 @@ impl Members {
         if (last.0 - first.0) as usize + 1 == ids.len() {
             return Self::range(first.0, ids.len() as u32);
         }
-        Ok(Self { ids: Ids::Listed(ids), attrs: None, ranks: None, ring: None })
+        Ok(Self { ids: Ids::Listed(ids.into()), attrs: None, ranks: None, ring: None })
     }
 
     /// The same members, with an attribute for some of them; the others keep their id as attribute.
@@ -176,13 +176,13 @@ impl Members {
         mut self,
         attrs: impl IntoIterator<Item = (NodeId, i64)>,
     ) -> Result<Self, MembersError> {
-        let mut by_position: Vec<i64> = self.iter().map(|id| i64::from(id.0)).collect();
+        let mut by_position: Box<[i64]> = self.iter().map(|id| i64::from(id.0)).collect();
         for (id, attr) in attrs {
             let position = self.position(id).ok_or(MembersError::Unknown(id))?;
             by_position[position] = attr;
         }
         // Positions ascend with ids, so a stable sort by attribute alone breaks ties by id.
-        let mut by_rank: Vec<u32> = (0..self.len() as u32).collect();
+        let mut by_rank: Box<[u32]> = (0..self.len() as u32).collect();
         by_rank.sort_by_key(|&position| by_position[position as usize]);
         let of = inverse(&by_rank);
         self.attrs = Some(by_position);
@@ -197,7 +197,7 @@ impl Members {
     ) -> Result<Self, MembersError> {
         const NOWHERE: u32 = u32::MAX;
         let mut order = Vec::with_capacity(self.len());
-        let mut place = vec![NOWHERE; self.len()];
+        let mut place = vec![NOWHERE; self.len()].into_boxed_slice();
         for id in clockwise {
             let position = self.position(id).ok_or(MembersError::Unknown(id))?;
             if std::mem::replace(&mut place[position], order.len() as u32) != NOWHERE {
@@ -208,7 +208,7 @@ impl Members {
         if let Some(missing) = place.iter().position(|&place| place == NOWHERE) {
             return Err(MembersError::NotInRing(self.at(missing)));
         }
-        let mut next = vec![order[0]; order.len()];
+        let mut next = vec![order[0]; order.len()].into_boxed_slice();
         for pair in order.windows(2) {
             next[self.place_of(pair[0])] = pair[1];
         }
@@ -247,7 +247,9 @@ impl Members {
     pub fn at(&self, position: usize) -> NodeId {
         match &self.ids {
             Ids::Range { first, count } => {
-                assert!(position < *count as usize, "no member stands at {position}");
+                if position >= *count as usize {
+                    nobody_at(position);
+                }
                 NodeId(first + position as u32)
             }
             Ids::Listed(ids) => ids[position],
@@ -357,13 +359,19 @@ fn search(ids: &[NodeId], id: NodeId) -> Option<usize> {
     ids.binary_search(&id).ok()
 }
 
+// Panics apart from where they are called: a message that names the culprit would be prepared there, every time.
+#[cold]
+fn nobody_at(position: usize) -> ! {
+    panic!("no member stands at {position}")
+}
+
 #[cold]
 fn no_member(id: NodeId) -> ! {
     panic!("{id} is not a member")
 }
 
-fn inverse(order: &[u32]) -> Vec<u32> {
-    let mut inverse = vec![0; order.len()];
+fn inverse(order: &[u32]) -> Box<[u32]> {
+    let mut inverse = vec![0; order.len()].into_boxed_slice();
     for (place, &position) in order.iter().enumerate() {
         inverse[position as usize] = place as u32;
     }

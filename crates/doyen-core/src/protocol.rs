@@ -20,8 +20,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     type Message: Message;
     /// The name of a timer: a tag, never a time. At most one timer of a tag is armed at once.
     type Timer: Copy + Eq + Ord + Hash + Debug;
-    /// What must survive a crash.
-    type Durable: Clone + Eq + Hash + Debug;
+    /// What must survive a crash. It holds the highest term the member knows of, which never falls.
+    type Durable: Clone + Eq + Hash + Debug + Into<Epoch>;
 
     /// Builds the state of member `id` and begins.
     fn start(
@@ -221,12 +221,18 @@ pub struct Effects<P: Protocol> {
     list: Vec<EffectOf<P>>,
     rules: Vec<&'static str>,
     elections: u32,
+    unexplained: bool,
 }
 
 impl<P: Protocol> Effects<P> {
     /// An empty collection.
     pub const fn new() -> Self {
-        Self { list: Vec::new(), rules: Vec::new(), elections: 0 }
+        Self { list: Vec::new(), rules: Vec::new(), elections: 0, unexplained: false }
+    }
+
+    /// An empty collection for a host that asks for no explanations: it notes no rules.
+    pub fn unexplained() -> Self {
+        Self { unexplained: true, ..Self::new() }
     }
 
     /// Wants `message` sent to `to`.
@@ -264,7 +270,9 @@ impl<P: Protocol> Effects<P> {
     /// Notes which rule of the specification fired, for explanations.
     #[inline]
     pub fn rule(&mut self, rule: &'static str) {
-        self.rules.push(rule);
+        if !self.unexplained {
+            self.rules.push(rule);
+        }
     }
 
     /// Notes that this member began an election of its own.

@@ -80,7 +80,7 @@ impl<'a> Group<'a> {
     /// The group of a calm case.
     fn of(case: &'a Case) -> Option<Self> {
         let network = &case.network;
-        let started = case.initiators.first()?.1;
+        let started = case.initiators.iter().next()?.1;
         let calm = network.loss == 0.0
             && network.duplication == 0.0
             && network.links.is_empty()
@@ -88,7 +88,7 @@ impl<'a> Group<'a> {
             && case.chaos.is_none()
             && case.leader.is_none()
             && case.detector.is_none()
-            && case.initiators.iter().all(|&(_, at)| at == started);
+            && case.initiators.iter().all(|(_, at)| at == started);
         if !calm {
             return None;
         }
@@ -486,7 +486,7 @@ fn is_dead(case: &Case, id: NodeId) -> bool {
 /// Whether each member starts an election, by rank.
 fn started_by_rank(case: &Case) -> Vec<bool> {
     let mut starts = vec![false; case.members().len()];
-    for &(id, _) in &case.initiators {
+    for (id, _) in case.initiators.iter() {
         starts[case.members().rank(id)] = true;
     }
     starts

@@ -39,6 +39,7 @@ pub mod row;
 pub mod run;
 pub mod scenario;
 pub mod selfcheck;
+pub mod starters;
 pub mod summary;
 pub mod sweep;
 pub mod time;

@@ -1,5 +1,7 @@
 //! What happens to a message on its way: how long it takes, whether it is lost, doubled, overtaken or cut off.
 
+use std::ops::RangeInclusive;
+
 use doyen_core::time::Span;
 
 use crate::hash::FastMap;
@@ -33,6 +35,16 @@ impl DelayModel {
             Self::Uniform { min, max } => random.between(min, max),
             Self::Exponential { mean } => random.exponential(mean),
         }
+    }
+
+    /// The shortest and the longest that a message takes.
+    pub fn range(self) -> RangeInclusive<u64> {
+        let shortest = match self {
+            Self::Fixed(delay) => delay,
+            Self::Uniform { min, .. } => min,
+            Self::Exponential { .. } => 0,
+        };
+        shortest..=self.bound()
     }
 
     /// The longest a message can take; for an exponential delay ten times the mean, which one message in 22,000
@@ -212,14 +224,16 @@ impl Network {
         if last.to != to {
             self.change_link(from, to, last);
         }
-        last.arrives = last.arrives.max(at);
-        last.arrives
+        let arrives = { last.arrives }.max(at);
+        last.arrives = arrives;
+        arrives
     }
 
     #[inline(never)]
     fn change_link(&mut self, from: u32, to: u32, last: &mut LastLink) {
-        if last.arrives > Time::ZERO {
-            self.arrivals.insert((from, last.to), last.arrives);
+        let LastLink { to: other, arrives } = *last;
+        if arrives > Time::ZERO {
+            self.arrivals.insert((from, other), arrives);
         }
         let arrives = self.arrivals.get(&(from, to)).copied().unwrap_or_default();
         *last = LastLink { to, arrives };
@@ -273,7 +287,9 @@ impl Network {
 }
 
 /// The link that a member used last, and when what it sent arrives. Kept with the member: on a ring it has no other.
+/// Packed, so that it fits in there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C, packed(4))]
 pub struct LastLink {
     to: u32,
     arrives: Time,

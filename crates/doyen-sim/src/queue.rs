@@ -39,16 +39,22 @@
 //!
 //! # Hints
 //!
-//! The hints given to [`Queue::new`] size the wheel. Its number of buckets then
-//! follows the number of events really pending, by factors, so that an election
-//! that begins with a million messages in flight and ends with one is quick at
-//! both ends. Delays far beyond the hinted spread work, at the price of a heap.
+//! The hints given to [`Queue::new`] size the wheel and the batches. The number
+//! of buckets then follows the number of events really pending, by factors, so
+//! that an election that begins with a million messages in flight and ends with
+//! one is quick at both ends. Delays far beyond the hinted range work, at the
+//! price of a heap.
+
+mod bitmap;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 use std::hint::black_box;
 use std::mem;
+use std::ops::RangeInclusive;
+
+use bitmap::Bitmap;
 
 /// The slot number that stands for "no slot". Slot 0 is never used, so that
 /// list heads can start as zeroed memory, which costs nothing until touched.
@@ -66,7 +72,10 @@ const MAX_RESERVED: usize = 64 << 20;
 
 /// How many events are batched at most, unless one bucket alone holds more.
 /// Beyond the number of cache misses a core can have in flight it gains nothing.
-const MAX_BATCH: u64 = 32;
+const MAX_BATCH: usize = 32;
+
+/// A slab of so few slots is in the cache anyhow.
+const CACHED: usize = 1 << 12;
 
 /// A place of the slab. The enum's tag shares its word with the rank and the
 /// link, so that a slot is 16 bytes more than an item aligned to 8.
@@ -115,7 +124,8 @@ pub struct Queue<T> {
     len: usize,
     /// Time of the last pop.
     now: u64,
-    /// The hint, kept for resizing the wheel.
+    /// The hints, kept for resizing the wheel and for the size of batches.
+    nearest: u64,
     spread: u64,
     /// The newest slot of each bucket.
     heads: Vec<u32>,
@@ -138,21 +148,18 @@ pub struct Queue<T> {
     far: BinaryHeap<Reverse<Parked>>,
     /// How many entries the heaps were ever given.
     parked: u64,
-    /// The least time in the wheel and `far`, if `next_time` has looked for it
-    /// since the last refill. Without it, looking again after each push would
-    /// walk a long bucket again and again.
-    beyond: Option<u64>,
 }
 
 impl<T> Queue<T> {
     /// An empty queue at time 0.
     ///
-    /// `spread` is the typical longest delay in ns, `population` the typical
-    /// number of pending events. They are hints for speed only: any values
+    /// `delays` are the typical shortest and longest delay in ns, `population`
+    /// is the typical number of pending events. They are hints for speed only: any values
     /// work, and the cost of a call is in proportion to `population` only up to
     /// a cap.
     #[must_use]
-    pub fn new(spread: u64, population: usize) -> Self {
+    pub fn new(delays: RangeInclusive<u64>, population: usize) -> Self {
+        let (nearest, spread) = delays.into_inner();
         let (buckets, shift) = wheel_for(spread, population);
         let most = MAX_RESERVED / size_of::<Slot<T>>();
         let mut slots = Vec::with_capacity(population.min(most) + 1);
@@ -162,6 +169,7 @@ impl<T> Queue<T> {
             vacant: NONE,
             len: 0,
             now: 0,
+            nearest,
             spread,
             heads: vec![NONE; buckets as usize],
             filled: Bitmap::new(buckets as usize),
@@ -173,7 +181,6 @@ impl<T> Queue<T> {
             late: BinaryHeap::new(),
             far: BinaryHeap::new(),
             parked: 0,
-            beyond: None,
         }
     }
 
@@ -188,7 +195,7 @@ impl<T> Queue<T> {
     ///
     /// If 2^32 - 1 events are pending; with debug assertions, if `at` is in the
     /// past. Without them such an event happens at the time of the last pop.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, at: u64, rank: u8, item: T) {
         debug_assert!(at >= self.now, "pushed at {at}, before {}", self.now);
         let at = at.max(self.now);
@@ -203,42 +210,38 @@ impl<T> Queue<T> {
         let slot = self.hold(at, rank, self.heads[place], item);
         self.heads[place] = slot;
         self.filled.set(place);
-        self.note_beyond(at);
     }
 
     /// Takes the next event and its time.
-    #[inline]
     pub fn pop(&mut self) -> Option<(u64, T)> {
+        self.pop_ahead(|_| {})
+    }
+
+    /// Takes the next event and its time. Whenever a batch has been opened,
+    /// `ahead` is called before its first event is taken: time to fetch what
+    /// the events of the batch will need, all of it at once.
+    #[inline(always)]
+    pub fn pop_ahead(&mut self, ahead: impl FnOnce(&Self)) -> Option<(u64, T)> {
         let slot = if self.late.is_empty() {
-            if self.taken == self.batch.len() && !self.refill() {
+            if self.taken == self.batch.len() && !self.refill(ahead) {
                 return None;
             }
-            let slot = self.batch[self.taken].slot;
+            let due = self.batch.get(self.taken)?;
             self.taken += 1;
-            slot
+            due.slot
         } else {
             self.take_with_late()
         };
         Some(self.release(slot))
     }
 
-    /// The time of the event [`pop`](Self::pop) would return.
-    ///
-    /// Looking does not open buckets: what is pushed between this and the next
-    /// pop may well be earlier, and should go into the wheel.
-    pub fn next_time(&mut self) -> Option<u64> {
-        let due = self.batch.get(self.taken).map(|due| due.time);
-        let late = self.late.peek().map(|parked| parked.0.time);
-        match (due, late) {
-            (Some(due), Some(late)) => Some(due.min(late)),
-            (None, None) => {
-                if self.beyond.is_none() {
-                    self.beyond = self.find_beyond();
-                }
-                self.beyond
-            }
-            _ => due.or(late),
-        }
+    /// The events of the batch, for [`pop_ahead`](Self::pop_ahead).
+    pub fn opened(&self) -> impl Iterator<Item = &T> {
+        let slots = self.batch[self.taken..].iter().map(|due| &self.slots[due.slot as usize]);
+        slots.filter_map(|slot| match slot {
+            Slot::Held { item, .. } => Some(item),
+            Slot::Vacant { .. } => None,
+        })
     }
 
     /// How many events are pending.
@@ -254,6 +257,7 @@ impl<T> Queue<T> {
     }
 
     /// Pushes what falls before or beyond the wheel.
+    #[inline(never)]
     fn push_outside(&mut self, at: u64, rank: u8, item: T) {
         let slot = self.hold(at, rank, NONE, item);
         let parked = self.number(at, rank, slot);
@@ -261,7 +265,6 @@ impl<T> Queue<T> {
             self.late.push(Reverse(parked));
         } else {
             self.far.push(Reverse(parked));
-            self.note_beyond(at);
         }
     }
 
@@ -269,15 +272,6 @@ impl<T> Queue<T> {
         let order = u64::from(rank) << 56 | self.parked;
         self.parked += 1;
         Parked { time, order, slot }
-    }
-
-    #[inline]
-    fn note_beyond(&mut self, at: u64) {
-        if let Some(least) = self.beyond
-            && at < least
-        {
-            self.beyond = Some(at);
-        }
     }
 
     /// Puts an event into a free slot. Always inlined, and given the parts
@@ -290,11 +284,11 @@ impl<T> Queue<T> {
             self.slots.push(Slot::Held { time, next, rank, item });
             return slot;
         }
-        let place = &mut self.slots[slot as usize];
-        if let Slot::Vacant { next } = *place {
-            self.vacant = next;
-        }
-        *place = Slot::Held { time, next, rank, item };
+        let held = Slot::Held { time, next, rank, item };
+        let Slot::Vacant { next } = mem::replace(&mut self.slots[slot as usize], held) else {
+            unreachable!("a free slot is vacant")
+        };
+        self.vacant = next;
         slot
     }
 
@@ -329,10 +323,9 @@ impl<T> Queue<T> {
     /// Opens the next buckets; the batch is used up and nothing is late.
     /// Returns whether there was anything.
     #[inline(never)]
-    fn refill(&mut self) -> bool {
+    fn refill(&mut self, ahead: impl FnOnce(&Self)) -> bool {
         self.batch.clear();
         self.taken = 0;
-        self.beyond = None;
         self.fit_wheel();
         let Some(first) = self.first_filled().or_else(|| self.leap()) else {
             return false;
@@ -341,39 +334,47 @@ impl<T> Queue<T> {
         let last = self.open_from(place);
         self.frontier = first + (last - place) as u64 + 1;
         self.draw_in();
+        ahead(self);
         true
     }
 
-    /// Opens the filled buckets from `place` to the end of its bitmap word, or
-    /// until the batch is large enough. Returns the last one opened.
+    /// Opens the filled buckets from `place` to the end of its bitmap word, as
+    /// far as a batch may reach, or until it is large enough. Returns the last
+    /// one opened.
     fn open_from(&mut self, place: usize) -> usize {
-        // In a small wheel a large batch would span much of it, and most
-        // pushes would then be late.
-        let enough = ((self.mask + 1) / 64).min(MAX_BATCH) as usize;
-        let base = place & !63;
-        let word = self.filled.word_from(place);
-        if enough > 1 {
-            self.prefetch(base, word, enough);
+        let within_reach = u64::MAX >> (64 - self.reach());
+        let word = self.filled.word_from(place) & within_reach;
+        if self.slots.len() > CACHED {
+            self.prefetch(place, word);
         }
         let mut rest = word;
         let mut last = place;
-        while rest != 0 && self.batch.len() < enough {
-            last = base + rest.trailing_zeros() as usize;
+        while rest != 0 && self.batch.len() < MAX_BATCH {
+            last = place + rest.trailing_zeros() as usize;
             rest &= rest - 1;
             self.open(last);
         }
+        self.filled.clear(place, word ^ rest);
         last
     }
 
-    /// Reads the first slot of up to `enough` buckets. Walking the lists right
+    /// How many buckets a batch may span, from 1 to 64. Pushes that fall into
+    /// it are late, so it spans no more than the shortest delay or, if that is
+    /// next to nothing, a small part of the wheel.
+    #[inline]
+    fn reach(&self) -> u64 {
+        ((self.mask + 1) / 64).max(self.nearest >> self.shift).min(64)
+    }
+
+    /// Reads the first slot of the buckets to be opened. Walking the lists right
     /// away would wait for each slot to learn where its list ends; here no read
     /// depends on another, so the cache misses overlap.
     #[inline]
-    fn prefetch(&self, base: usize, word: u64, enough: usize) {
+    fn prefetch(&self, place: usize, word: u64) {
         let mut rest = word;
         let mut seen = 0;
-        for _ in 0..enough.min(word.count_ones() as usize) {
-            let head = self.heads[base + rest.trailing_zeros() as usize];
+        for _ in 0..MAX_BATCH.min(word.count_ones() as usize) {
+            let head = self.heads[place + rest.trailing_zeros() as usize];
             rest &= rest - 1;
             if let Slot::Held { time, .. } = &self.slots[head as usize] {
                 seen ^= time;
@@ -389,7 +390,6 @@ impl<T> Queue<T> {
         let from = self.batch.len();
         let head = mem::replace(&mut self.heads[place], NONE);
         self.unlink(head);
-        self.filled.clear(place);
         match &mut self.batch[from..] {
             [_] => {}
             // By far the most common of the rest, and not worth a call.
@@ -451,20 +451,6 @@ impl<T> Queue<T> {
             *next = head;
         }
         self.filled.set(place);
-    }
-
-    /// The least time in the wheel and `far`. All of `far` is beyond the wheel.
-    fn find_beyond(&self) -> Option<u64> {
-        let Some(first) = self.first_filled() else {
-            return self.far.peek().map(|parked| parked.0.time);
-        };
-        let mut slot = self.heads[(first & self.mask) as usize];
-        let mut least = u64::MAX;
-        while let Slot::Held { time, next, .. } = &self.slots[slot as usize] {
-            least = least.min(*time);
-            slot = *next;
-        }
-        Some(least)
     }
 
     /// Resizes the wheel if it is far from what the pending events want: too
@@ -538,391 +524,5 @@ fn wheel_for(spread: u64, population: usize) -> (u64, u32) {
     (buckets, shift)
 }
 
-/// A set of bucket numbers, with two levels above it telling which words are
-/// not zero, so that finding the next member is quick in a sparse wheel too.
-struct Bitmap {
-    levels: [Vec<u64>; 3],
-}
-
-impl Bitmap {
-    fn new(buckets: usize) -> Self {
-        let words = buckets.div_ceil(64);
-        Self {
-            levels: [vec![0; words], vec![0; words.div_ceil(64)], vec![0; words.div_ceil(64 * 64)]],
-        }
-    }
-
-    #[inline]
-    fn set(&mut self, mut index: usize) {
-        for level in &mut self.levels {
-            let word = &mut level[index / 64];
-            let before = *word;
-            *word |= 1 << (index % 64);
-            if before != 0 {
-                break;
-            }
-            index /= 64;
-        }
-    }
-
-    #[inline]
-    fn clear(&mut self, mut index: usize) {
-        for level in &mut self.levels {
-            let word = &mut level[index / 64];
-            *word &= !(1 << (index % 64));
-            if *word != 0 {
-                break;
-            }
-            index /= 64;
-        }
-    }
-
-    /// The members from `index` to the end of its word.
-    fn word_from(&self, index: usize) -> u64 {
-        self.levels[0][index / 64] & (u64::MAX << (index % 64))
-    }
-
-    /// The least member not below `start`.
-    fn next(&self, start: usize) -> Option<usize> {
-        let mut index = start;
-        for (height, level) in self.levels.iter().enumerate() {
-            let word = level.get(index / 64)? & (u64::MAX << (index % 64));
-            if word != 0 {
-                let found = index / 64 * 64 + word.trailing_zeros() as usize;
-                return Some(self.descend(height, found));
-            }
-            index = index / 64 + 1;
-        }
-        let top = self.levels[2].get(index..)?;
-        let ahead = top.iter().position(|&word| word != 0)?;
-        let found = (index + ahead) * 64 + top[ahead].trailing_zeros() as usize;
-        Some(self.descend(2, found))
-    }
-
-    /// The least member under bit `index` of the level at `height`.
-    fn descend(&self, height: usize, index: usize) -> usize {
-        self.levels[..height]
-            .iter()
-            .rev()
-            .fold(index, |index, level| index * 64 + level[index].trailing_zeros() as usize)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::rc::Rc;
-
-    const HINTS: [(u64, usize); 6] = [
-        (2_000_000, 1000),
-        (0, 0),
-        (1, 1_000_000),
-        (u64::MAX, 3),
-        (5_000, 50),
-        (u64::MAX, usize::MAX),
-    ];
-
-    fn drained<T>(queue: &mut Queue<T>) -> Vec<(u64, T)> {
-        std::iter::from_fn(|| queue.pop()).collect()
-    }
-
-    #[test]
-    fn pops_by_time_then_rank_then_insertion() {
-        for (spread, population) in HINTS {
-            let mut queue = Queue::new(spread, population);
-            let pushes =
-                [(7, 1, 'e'), (3, 200, 'c'), (7, 0, 'd'), (3, 0, 'a'), (3, 0, 'b'), (7, 1, 'f')];
-            for (at, rank, item) in pushes {
-                queue.push(at, rank, item);
-            }
-            let items: String = drained(&mut queue).into_iter().map(|(_, item)| item).collect();
-            assert_eq!(items, "abcdef", "hints {spread} {population}");
-        }
-    }
-
-    #[test]
-    fn a_timer_of_now_waits_for_the_messages_of_now() {
-        let mut queue = Queue::new(2_000_000, 10);
-        for item in ["first", "second", "third"] {
-            queue.push(10, 0, item);
-        }
-        assert_eq!(queue.pop(), Some((10, "first")));
-        queue.push(10, 200, "timer");
-        assert_eq!(queue.pop(), Some((10, "second")));
-        assert_eq!(queue.pop(), Some((10, "third")));
-        assert_eq!(queue.pop(), Some((10, "timer")));
-        assert_eq!(queue.pop(), None);
-    }
-
-    #[test]
-    fn a_message_of_now_overtakes_the_pending_timers_of_now() {
-        let mut queue = Queue::new(2_000_000, 10);
-        queue.push(10, 200, "one timer");
-        queue.push(10, 200, "another timer");
-        assert_eq!(queue.pop(), Some((10, "one timer")));
-        queue.push(10, 0, "message");
-        queue.push(10, 200, "late timer");
-        assert_eq!(queue.next_time(), Some(10));
-        assert_eq!(queue.pop(), Some((10, "message")));
-        assert_eq!(queue.pop(), Some((10, "another timer")));
-        assert_eq!(queue.pop(), Some((10, "late timer")));
-    }
-
-    #[test]
-    fn the_whole_range_of_time_works() {
-        for (spread, population) in HINTS {
-            let mut queue = Queue::new(spread, population);
-            let times = [u64::MAX, 0, 1 << 40, u64::MAX - 1, 1, u64::MAX];
-            for (index, at) in times.into_iter().enumerate() {
-                queue.push(at, 5, index);
-            }
-            for expected in [(0, 1), (1, 4), (1 << 40, 2), (u64::MAX - 1, 3), (u64::MAX, 0)] {
-                assert_eq!(queue.next_time(), Some(expected.0));
-                assert_eq!(queue.pop(), Some(expected));
-            }
-            queue.push(u64::MAX, 4, 6);
-            queue.push(u64::MAX, 6, 7);
-            let rest = drained(&mut queue);
-            assert_eq!(rest, [(u64::MAX, 6), (u64::MAX, 5), (u64::MAX, 7)]);
-        }
-    }
-
-    #[test]
-    fn far_events_keep_their_place_before_near_pushes_of_the_same_time() {
-        let mut queue = Queue::new(1000, 10);
-        queue.push(1_000_000, 0, "pushed from afar");
-        queue.push(999_500, 0, "step");
-        assert_eq!(queue.pop(), Some((999_500, "step")));
-        queue.push(1_000_000, 0, "pushed from near");
-        assert_eq!(queue.pop(), Some((1_000_000, "pushed from afar")));
-        assert_eq!(queue.pop(), Some((1_000_000, "pushed from near")));
-    }
-
-    #[test]
-    fn looking_at_the_next_time_does_not_bar_earlier_pushes() {
-        let mut queue = Queue::new(1000, 10);
-        assert_eq!(queue.next_time(), None);
-        queue.push(5_000_000, 0, 3);
-        assert_eq!(queue.next_time(), Some(5_000_000));
-        queue.push(700, 0, 2);
-        assert_eq!(queue.next_time(), Some(700));
-        queue.push(699, 9, 1);
-        assert_eq!(queue.next_time(), Some(699));
-        assert_eq!(drained(&mut queue), [(699, 1), (700, 2), (5_000_000, 3)]);
-        assert_eq!(queue.next_time(), None);
-    }
-
-    #[test]
-    fn len_counts_what_is_pending_wherever_it_is() {
-        let mut queue = Queue::new(1000, 10);
-        assert!(queue.is_empty());
-        for at in [0, 0, 10, u64::MAX] {
-            queue.push(at, 0, ());
-        }
-        queue.pop();
-        queue.push(0, 0, ());
-        assert_eq!(queue.len(), 4);
-        while queue.pop().is_some() {}
-        assert!(queue.is_empty());
-        assert_eq!(queue.len(), 0);
-    }
-
-    #[test]
-    fn growing_and_shrinking_the_wheel_keeps_the_order() {
-        let mut queue = Queue::new(100_000, 4);
-        let mut expected = Vec::new();
-        for index in 0..20_000_u64 {
-            let at = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 250_000 / 16;
-            queue.push(at, (index % 2) as u8, index);
-            expected.push((at, index % 2, index));
-        }
-        expected.sort_unstable();
-        let expected: Vec<_> = expected.into_iter().map(|(at, _, index)| (at, index)).collect();
-        let small = queue.mask;
-        let first = queue.pop().unwrap();
-        let large = queue.mask;
-        assert!(large > small, "20,000 events outgrow the wheel for 4");
-        let mut popped = vec![first];
-        popped.extend(drained(&mut queue));
-        assert_eq!(popped, expected);
-        assert!(queue.mask < large, "the wheel shrinks as the events run out");
-    }
-
-    #[test]
-    fn slots_are_reused() {
-        let mut queue = Queue::new(1000, 8);
-        for at in (0..10_000_000).step_by(1000) {
-            queue.push(at, 0, at);
-            queue.push(at + 500, 0, at);
-            queue.pop();
-            queue.pop();
-        }
-        assert!(queue.slots.len() <= 4, "{} slots for 2 events", queue.slots.len());
-    }
-
-    #[test]
-    fn a_slot_is_sixteen_bytes_more_than_its_item() {
-        assert_eq!(size_of::<Slot<[u64; 3]>>(), 40);
-        assert_eq!(size_of::<Due>(), 16);
-    }
-
-    #[test]
-    fn hints_small_or_huge_give_sane_wheels() {
-        for spread in [0, 1, 2, 127, 128, 2_000_000, u64::MAX / 2, u64::MAX] {
-            for population in [0, 1, 5, 1000, 1_000_000, usize::MAX] {
-                let (buckets, shift) = wheel_for(spread, population);
-                assert!(buckets.is_power_of_two());
-                assert!((MIN_BUCKETS..=MAX_BUCKETS).contains(&buckets));
-                assert!((1..64).contains(&shift));
-                assert!(spread >> shift < buckets - 1, "a delay of the spread is in reach");
-            }
-        }
-        assert_eq!(wheel_for(2_000_000, 5).0, 64);
-        assert_eq!(wheel_for(2_000_000, 1_000_000), (1 << 20, 1));
-        assert!(Queue::<[u64; 3]>::new(0, usize::MAX).slots.capacity() <= (2 << 20) + 1);
-    }
-
-    #[test]
-    fn dropping_the_queue_drops_the_pending_items() {
-        let item = Rc::new(());
-        let mut queue = Queue::new(1000, 8);
-        for at in [0, 0, 5, 500, 1 << 50] {
-            queue.push(at, 0, Rc::clone(&item));
-        }
-        assert_eq!(queue.pop().map(|(at, _)| at), Some(0));
-        assert_eq!(Rc::strong_count(&item), 5);
-        drop(queue);
-        assert_eq!(Rc::strong_count(&item), 1);
-    }
-
-    #[test]
-    fn the_bitmap_finds_the_next_member_across_all_levels() {
-        let mut bitmap = Bitmap::new(1 << 21);
-        let members = [0, 63, 64, 4095, 4096, 262_143, 262_144, 1_500_000, (1 << 21) - 1];
-        for member in members {
-            bitmap.set(member);
-        }
-        let mut found = Vec::new();
-        let mut start = 0;
-        while let Some(member) = bitmap.next(start) {
-            found.push(member);
-            start = member + 1;
-        }
-        assert_eq!(found, members);
-        for member in members {
-            assert_eq!(bitmap.next(member), Some(member));
-            bitmap.clear(member);
-        }
-        assert_eq!(bitmap.next(0), None);
-        assert!(bitmap.levels.iter().flatten().all(|&word| word == 0));
-    }
-
-    /// What the queue should do, done naively: a vector kept sorted.
-    #[derive(Default)]
-    struct Model {
-        pending: Vec<(u64, u8, u32)>,
-        now: u64,
-    }
-
-    impl Model {
-        fn push(&mut self, at: u64, rank: u8, item: u32) {
-            let index = self.pending.partition_point(|&(a, r, _)| (a, r) <= (at, rank));
-            self.pending.insert(index, (at, rank, item));
-        }
-
-        fn next_time(&self) -> Option<u64> {
-            self.pending.first().map(|&(at, ..)| at)
-        }
-
-        fn pop(&mut self) -> Option<(u64, u32)> {
-            if self.pending.is_empty() {
-                return None;
-            }
-            let (at, _, item) = self.pending.remove(0);
-            self.now = at;
-            Some((at, item))
-        }
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Push { delay: u64, rank: u8 },
-        Burst { count: u8, delay: u64, stride: u64 },
-        Pop { count: u8 },
-        Look,
-    }
-
-    fn delay() -> impl Strategy<Value = u64> {
-        prop_oneof![
-            4 => Just(0),
-            4 => 0..8_u64,
-            8 => 0..3000_u64,
-            2 => (0..4_u64).prop_map(|n| n * 1000),
-            3 => 0..5_000_000_u64,
-            1 => any::<u64>(),
-        ]
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        let rank = prop_oneof![Just(0), Just(200), any::<u8>()];
-        prop_oneof![
-            8 => (delay(), rank).prop_map(|(delay, rank)| Step::Push { delay, rank }),
-            1 => (any::<u8>(), delay(), 0..20_u64)
-                .prop_map(|(count, delay, stride)| Step::Burst { count, delay, stride }),
-            6 => (0..4_u8).prop_map(|count| Step::Pop { count }),
-            1 => any::<u8>().prop_map(|count| Step::Pop { count }),
-            3 => Just(Step::Look),
-        ]
-    }
-
-    fn hints() -> impl Strategy<Value = (u64, usize)> {
-        let spread = prop_oneof![0..10_u64, 0..10_000_u64, 0..1_000_000_u64, any::<u64>()];
-        let population = prop_oneof![0..10_usize, 0..2000_usize, 0..100_000_usize];
-        (spread, population)
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
-        #[test]
-        fn pops_like_a_sorted_vector(
-            (spread, population) in hints(),
-            steps in prop::collection::vec(step(), 0..300),
-        ) {
-            let mut queue = Queue::new(spread, population);
-            let mut model = Model::default();
-            let mut item = 0;
-            for step in steps {
-                match step {
-                    Step::Push { delay, rank } => {
-                        let at = model.now.saturating_add(delay);
-                        queue.push(at, rank, item);
-                        model.push(at, rank, item);
-                        item += 1;
-                    }
-                    Step::Burst { count, delay, stride } => {
-                        for index in 0..u64::from(count) {
-                            let at = model.now.saturating_add(delay).saturating_add(index * stride);
-                            queue.push(at, (index % 3) as u8, item);
-                            model.push(at, (index % 3) as u8, item);
-                            item += 1;
-                        }
-                    }
-                    Step::Pop { count } => {
-                        for _ in 0..count {
-                            prop_assert_eq!(queue.pop(), model.pop());
-                        }
-                    }
-                    Step::Look => prop_assert_eq!(queue.next_time(), model.next_time()),
-                }
-                prop_assert_eq!(queue.len(), model.pending.len());
-            }
-            while let Some(popped) = model.pop() {
-                prop_assert_eq!(queue.pop(), Some(popped));
-            }
-            prop_assert_eq!(queue.pop(), None);
-            prop_assert!(queue.is_empty());
-        }
-    }
-}
+mod tests;

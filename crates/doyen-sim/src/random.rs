@@ -28,7 +28,7 @@ impl Random {
     /// A number from `min..=max`, each equally likely (up to one part in 2⁶⁴ of the width).
     #[inline]
     pub fn between(&mut self, min: u64, max: u64) -> u64 {
-        assert!(min <= max, "the bounds are the wrong way round: {min} > {max}");
+        assert!(min <= max, "the bounds are the wrong way round");
         let bits = self.bits();
         match (max - min).checked_add(1) {
             Some(width) => min + ((u128::from(bits) * u128::from(width)) >> 64) as u64,

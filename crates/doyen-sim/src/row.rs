@@ -202,7 +202,7 @@ pub(crate) fn delay_name(delay: DelayModel) -> String {
 /// Which of the live members, counted from the lowest, is the lowest of those who notice.
 fn lowest_initiator(case: &Case) -> Option<u64> {
     let members = case.members();
-    let rank = case.initiators.iter().map(|&(id, _)| members.rank(id)).min()?;
+    let rank = case.initiators.iter().map(|(id, _)| members.rank(id)).min()?;
     let dead_below = case.dead.iter().filter(|&&id| members.rank(id) < rank).count();
     Some((rank - dead_below) as u64 + 1)
 }

@@ -104,7 +104,7 @@ impl Summary {
             convention: case.convention,
             members: case.members().len(),
             live: case.members().len() - case.dead.len(),
-            initiators: case.initiators.iter().map(|&(id, _)| id).collect(),
+            initiators: case.initiators.iter().map(|(id, _)| id).collect(),
             time_unit: "ns",
             seed: case.seed,
             leader: outcome.leader,

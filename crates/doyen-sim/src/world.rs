@@ -33,9 +33,10 @@ use crate::network::{Fate, Network, NetworkModel};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::record::{Observer, Record, What};
+use crate::starters::Starters;
 use crate::time::Time;
 use pause::{Pause, Waiting};
-use roster::{Member, Roster, Status};
+use roster::{Member, Roster, Seat, Status};
 
 /// Who resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;
@@ -63,7 +64,7 @@ pub struct Setup<'c, C> {
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
-    pub initiators: &'c [(NodeId, Time)],
+    pub initiators: &'c Starters,
     /// What happens when.
     pub script: Vec<(Trigger, Action)>,
     /// What happens at random.
@@ -129,6 +130,17 @@ enum Item<M, T> {
     Resume(u32),
 }
 
+impl<M, T> Item<M, T> {
+    /// The member to whom it happens, if it is one.
+    #[inline]
+    fn member(&self) -> Option<u32> {
+        match *self {
+            Self::Deliver(Delivery { to: member, .. }) | Self::Timer { member, .. } => Some(member),
+            _ => None,
+        }
+    }
+}
+
 /// The end of a random fault, which must not undo what happened to the same member or link since.
 enum Ending {
     /// The member restarts, if the life that the fault ended was its last.
@@ -154,7 +166,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A world at its beginning: everybody has started, nothing has happened.
     pub fn new(setup: &'a Setup<'a, P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
         let count = setup.members.len();
-        let spread = setup.network.delay.bound();
         let mut wishes = Vec::new();
         let members = Roster::new(setup.members, |id| {
             let (protocol, wished) = found::<P>(setup, id);
@@ -164,7 +175,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let mut world = Self {
             setup,
             now: Time::ZERO,
-            queue: Queue::new(spread, count),
+            queue: Queue::new(setup.network.delay.range(), count),
             members,
             network: Network::new(setup.network.clone()),
             random: Random::new(setup.seed),
@@ -184,7 +195,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             quiet_since: None,
             observer,
         };
-        let mut out = Effects::new();
+        let mut out = world.effects();
         world.begin(wishes, &mut out);
         world.schedule(&mut out);
         world
@@ -193,12 +204,16 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// Runs to the end and closes the books.
     pub fn run(mut self) -> Outcome {
         // Kept outside the world: a member's effects are read while the world changes.
-        let mut out = Effects::new();
+        let mut out = self.effects();
         let ended = loop {
             if self.is_quiet() {
                 break Ended::Quiet;
             }
-            let Some((at, item)) = self.queue.pop() else {
+            let members = &self.members;
+            let Some((at, item)) = self
+                .queue
+                .pop_ahead(|queue| members.fetch(queue.opened().filter_map(Item::member)))
+            else {
                 break Ended::Quiet;
             };
             if at > self.setup.until.0 {
@@ -268,6 +283,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
+    /// An empty collection of effects. Only those who watch ask for rules.
+    fn effects(&self) -> Effects<P> {
+        if self.observer.is_some() { Effects::new() } else { Effects::unexplained() }
+    }
+
     fn id(&self, position: u32) -> NodeId {
         self.setup.members.at(position as usize)
     }
@@ -286,11 +306,19 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     #[inline(always)]
     fn happen(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
+        if let Item::Deliver(delivery) = item {
+            self.now = at;
+            self.deliver(delivery, out);
+        } else {
+            self.happen_besides(at, item, out);
+        }
+    }
+
+    /// Something happens that is no delivery. Apart from it, so that the way of a delivery is short.
+    #[inline(never)]
+    fn happen_besides(&mut self, at: Time, item: Item<P::Message, P::Timer>, out: &mut Effects<P>) {
         match item {
-            Item::Deliver(delivery) => {
-                self.now = at;
-                self.deliver(delivery, out);
-            }
+            Item::Deliver(_) => {}
             Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
             Item::Script(entry) => {
                 self.now = at;
@@ -324,7 +352,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline(always)]
     fn deliver(&mut self, delivery: Delivery<P::Message>, out: &mut Effects<P>) {
         let Delivery { from, to, id, depth, message } = delivery;
-        let member = &mut self.members[to];
+        let seat = self.members.seat(to);
+        let member = &mut self.members[seat];
         if member.status != Status::Up {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
@@ -347,7 +376,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if !self.watched
             && let Some((next, message)) = out.take_lone_message()
         {
-            self.send(to, next, message, lag);
+            self.send(to, seat, next, message, lag);
         } else {
             self.act(to, lag, out);
         }
@@ -406,7 +435,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         let next = self.setup.members.next_clockwise(me);
         let lag = self.network.processing(&mut self.random);
-        self.send(at, next, message, lag);
+        self.send(at, self.members.seat(at), next, message, lag);
     }
 
     /// Does what a member wants done, in order, until it is done or the member has died: of the event itself or of an
@@ -426,7 +455,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     fn apply(&mut self, position: u32, lag: Span, effect: EffectOf<P>) {
         match effect {
-            Effect::Send { to, message } => self.send(position, to, message, lag),
+            Effect::Send { to, message } => {
+                self.send(position, self.members.seat(position), to, message, lag);
+            }
             Effect::SetTimer { timer, after } => self.arm(position, timer, after, lag),
             Effect::CancelTimer(timer) => self.disarm(position, timer),
             Effect::Persist(durable) => {
@@ -439,7 +470,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     // Always inlined, down to the queue: a message then goes from the member to its slot without a copy on the way.
     #[inline(always)]
-    fn send(&mut self, from: u32, to: NodeId, message: P::Message, lag: Span) {
+    fn send(&mut self, from: u32, seat: Seat, to: NodeId, message: P::Message, lag: Span) {
         let Some(to) = self.setup.members.position(to) else {
             debug_assert!(false, "{to} is not a member");
             return;
@@ -450,10 +481,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
         let id = self.messages_sent as u32;
-        let sender = self.id(from);
-        let member = &mut self.members[from];
+        let member = &mut self.members[seat];
+        let sender = member.id;
         let mut depth = member.depth;
-        if P::Message::KINDS[kind].class == Class::Election {
+        let class = P::Message::KINDS[kind].class;
+        if class == Class::Election {
             member.sent += 1;
             depth += 1;
         }
@@ -461,7 +493,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.network.is_plain() && !self.watched {
             let link = &mut member.last_link;
             let at = self.network.pass(leaves, from, to, link, &mut self.random);
-            self.launch(at, kind, Delivery { from: sender, to, id, depth, message });
+            self.launch(at, kind, class, Delivery { from: sender, to, id, depth, message });
         } else {
             let delivery = Delivery { from: sender, to, id, depth, message };
             self.send_with_care(from, leaves, delivery);
@@ -472,29 +504,27 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     #[inline(never)]
     fn send_with_care(&mut self, from: u32, leaves: Time, delivery: Delivery<P::Message>) {
         let kind = delivery.message.kind();
+        let class = P::Message::KINDS[kind].class;
         let link = &mut self.members[from].last_link;
         let fate = self.network.send(leaves, from, delivery.to, kind, link, &mut self.random);
         if self.observer.is_some() {
             self.record_sending(&delivery, fate);
         }
         match fate {
-            Fate::Lost => {
-                let counts = P::Message::KINDS[kind].class == Class::Election;
-                self.books.lost += u64::from(counts);
-            }
+            Fate::Lost => self.books.lost += u64::from(class == Class::Election),
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
-                    self.launch(again, kind, delivery.clone());
+                    self.launch(again, kind, class, delivery.clone());
                 }
-                self.launch(at, kind, delivery);
+                self.launch(at, kind, class, delivery);
             }
         }
         self.count(from, true, kind);
     }
 
     #[inline(always)]
-    fn launch(&mut self, at: Time, kind: usize, delivery: Delivery<P::Message>) {
-        match P::Message::KINDS[kind].class {
+    fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
+        match class {
             Class::Election => self.work += 1,
             Class::Link | Class::Detector => self.upkeep += 1,
         }

@@ -191,6 +191,7 @@ impl Allegiance {
     }
 
     /// Whether `peer` is held for dead.
+    #[inline]
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
     }
@@ -472,10 +473,11 @@ impl Allegiance {
     }
 
     /// What decides the view of a ring's member, for comparing: cheaper than the view itself.
-    #[inline]
-    pub(crate) fn stance(&self) -> (Option<NodeId>, bool, Epoch) {
+    #[inline(always)]
+    pub(crate) fn stance(&self) -> (u64, Epoch) {
         let epoch = self.reign().map_or(Epoch::default(), |reign| reign.epoch);
-        (self.leader, self.participant, epoch)
+        let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
+        (leader << 1 | u64::from(self.participant), epoch)
     }
 
     /// What this member believes. `electing`: it takes part in an election of which it does not know the end.

@@ -184,13 +184,13 @@ impl ChangRoberts {
     ) {
         self.allegiance.heard(from);
         match message {
-            // A message of the other mode cannot come from a member with the same configuration.
-            Message::Election { .. } | Message::Elected { .. } if self.hardened.is_some() => {}
-            // A stranger is neither passed on, for nobody would take it off the ring, nor followed.
-            Message::Election { key } | Message::Elected { key }
-                if !config.members.contains(key.id) => {}
-            Message::Election { key } => self.on_election(config, key, out),
-            Message::Elected { key } => self.on_elected(config, key, out),
+            Message::Election { key } if self.may_hear_of(config, key) => {
+                self.on_election(config, key, out);
+            }
+            Message::Elected { key } if self.may_hear_of(config, key) => {
+                self.on_elected(config, key, out);
+            }
+            Message::Election { .. } | Message::Elected { .. } => {}
             Message::Hop(hop) => self.on_hop(config, from, *hop, out),
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
@@ -198,6 +198,13 @@ impl ChangRoberts {
                 self.obey(config, verdict, out);
             }
         }
+    }
+
+    /// A textbook's message cannot come from a member with the same configuration if this one is hardened. A stranger is
+    /// neither passed on, for nobody would take it off the ring, nor followed.
+    #[inline(always)]
+    fn may_hear_of(&self, config: &Config, key: Key) -> bool {
+        self.hardened.is_none() && config.members.contains(key.id)
     }
 
     #[inline(never)]
@@ -486,29 +493,45 @@ impl protocol::Message for Message {
         match self {
             Self::Election { .. } => 0,
             Self::Elected { .. } => 1,
-            Self::Hop(hop) => match **hop {
-                Hop::Pass { token: Token::Election { .. }, .. } => 0,
-                Hop::Pass { token: Token::Elected { .. }, .. } => 1,
-                Hop::Ack { .. } => 2,
-            },
-            Self::Upkeep(upkeep) => match **upkeep {
-                Upkeep::Alive { .. } => 3,
-                Upkeep::Nack { .. } => 4,
-            },
+            Self::Hop(hop) => hop_kind(hop),
+            Self::Upkeep(upkeep) => upkeep_kind(upkeep),
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn encoded_len(&self) -> usize {
         1 + match self {
             Self::Election { key } | Self::Elected { key } => key_len(*key),
-            Self::Hop(hop) => hop.encoded_len(|token| {
-                let (Token::Election { bid: claim } | Token::Elected { reign: claim }) = token;
-                1 + varint_len(claim.epoch.0) + key_len(claim.leader)
-            }),
+            Self::Hop(hop) => hop_len(hop),
             Self::Upkeep(upkeep) => upkeep.encoded_len(),
         }
     }
+}
+
+/// Hardened mode's messages, apart from the textbook's: a simulation asks every message, and there are millions of them.
+#[cold]
+fn hop_kind(hop: &Hop<Token>) -> usize {
+    match hop {
+        Hop::Pass { token: Token::Election { .. }, .. } => 0,
+        Hop::Pass { token: Token::Elected { .. }, .. } => 1,
+        Hop::Ack { .. } => 2,
+    }
+}
+
+#[cold]
+fn upkeep_kind(upkeep: &Upkeep) -> usize {
+    match upkeep {
+        Upkeep::Alive { .. } => 3,
+        Upkeep::Nack { .. } => 4,
+    }
+}
+
+#[cold]
+fn hop_len(hop: &Hop<Token>) -> usize {
+    hop.encoded_len(|token| {
+        let (Token::Election { bid: claim } | Token::Elected { reign: claim }) = token;
+        1 + varint_len(claim.epoch.0) + key_len(claim.leader)
+    })
 }
 
 impl fmt::Display for Message {

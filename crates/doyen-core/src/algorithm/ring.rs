@@ -216,6 +216,7 @@ fn send<T, P: Circular<T>>(
 }
 
 /// The first member clockwise of `after` that is not held for dead; the asking member itself if the search reaches it.
+#[inline(always)]
 pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId) -> NodeId {
     let mut next = config.members.next_clockwise(after);
     while next != allegiance.id() && allegiance.is_down(next) {

@@ -74,7 +74,8 @@ fn the_detector_is_counted_among_the_living() {
     let base = "[base]\nmembers = 6\ndead = [2]\n[[sweep]]\nalgorithms = \"bully\"\n";
     let who = |initiator: &str| -> Vec<u32> {
         let plan = read(&format!("{base}initiator = {initiator}")).unwrap();
-        let noticing = |run| plan.job(run).unwrap().case.initiators[0].0.0;
+        let first = |case: &Case| case.initiators.iter().next().unwrap().0.0;
+        let noticing = |run| first(&plan.job(run).unwrap().case);
         (1..=plan.size().runs).map(noticing).collect()
     };
     assert_eq!(who("\"1..5\""), [1, 3, 4, 5, 6]);

@@ -22,6 +22,7 @@ use crate::fault::{self, Action, Chaos, Fault, Trigger};
 use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
 use crate::run;
+use crate::starters::Starters;
 use crate::time::Time;
 
 /// A scenario that makes sense: what [`run::run`] runs.
@@ -44,7 +45,7 @@ pub struct Case {
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
-    pub initiators: Vec<(NodeId, Time)>,
+    pub initiators: Starters,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
@@ -127,7 +128,7 @@ impl Case {
     /// Roughly how many bytes a run needs at its peak: state, and messages under way at once.
     pub fn memory_estimate(&self) -> u64 {
         let n = self.members().len() as u64;
-        let first = self.initiators.iter().map(|(id, _)| self.members().rank(*id) as u64).min();
+        let first = self.initiators.iter().map(|(id, _)| self.members().rank(id) as u64).min();
         let above = n - first.unwrap_or(n);
         let starts = self.initiators.len() as u64;
         let in_flight = match self.algorithm {
@@ -329,22 +330,18 @@ impl Scenario {
         Ok(dead)
     }
 
-    fn resolve_initiators(
-        &self,
-        members: &Members,
-        dead: &[NodeId],
-    ) -> Result<Vec<(NodeId, Time)>> {
+    fn resolve_initiators(&self, members: &Members, dead: &[NodeId]) -> Result<Starters> {
         let live = || members.iter().filter(|id| dead.binary_search(id).is_err());
         let listed = match &self.initiators {
             // A leader is there: whoever misses it later notices through the detector or the script.
-            None if self.leader.is_some() => return Ok(Vec::new()),
+            None if self.leader.is_some() => return Ok(Starters::default()),
             None => {
                 let lowest = live().min_by_key(|&id| members.key(id));
-                return Ok(lowest.map(|id| (id, Time::ZERO)).into_iter().collect());
+                return Ok(Starters::at_once(lowest));
             }
-            Some(Initiators::Named(name)) if name == "none" => return Ok(Vec::new()),
+            Some(Initiators::Named(name)) if name == "none" => return Ok(Starters::default()),
             Some(Initiators::Named(name)) if name == "all" => {
-                return Ok(live().map(|id| (id, Time::ZERO)).collect());
+                return Ok(Starters::at_once(live()));
             }
             Some(Initiators::Named(name)) => {
                 let problem = format!("`{name}`; use all, none or a list of members");
@@ -371,7 +368,7 @@ impl Scenario {
             }
             initiators.push((id, Time::ZERO + at));
         }
-        Ok(initiators)
+        Ok(initiators.into_iter().collect())
     }
 
     fn resolve_network(
@@ -489,7 +486,7 @@ const LONGEST_DRAW: u64 = 37;
 
 /// When the last thing that is known beforehand has gone wrong and is over.
 fn end_of_trouble(
-    initiators: &[(NodeId, Time)],
+    initiators: &Starters,
     faults: &[(Trigger, Action)],
     chaos: Option<&Chaos>,
 ) -> Time {
@@ -509,5 +506,5 @@ fn end_of_trouble(
         let longest = chaos.down_for.max(chaos.pause_for).max(chaos.cut_for);
         end = end.max(chaos.until + Span::from_nanos(longest) * LONGEST_DRAW);
     }
-    initiators.iter().map(|&(_, at)| at).fold(end, Time::max) + added
+    initiators.iter().map(|(_, at)| at).fold(end, Time::max) + added
 }

@@ -22,7 +22,7 @@ impl<P: Protocol> World<'_, '_, P> {
         };
         self.watches.extend(script.clone().filter(counts).map(|(entry, _)| (entry, 0)));
         self.watched |= !self.watches.is_empty();
-        for &(id, at) in self.setup.initiators {
+        for (id, at) in self.setup.initiators.iter() {
             let Some(position) = self.setup.members.position(id) else { continue };
             if at > Time::ZERO {
                 let campaign = Action::Campaign(position as u32);
