@@ -22,6 +22,7 @@
 //! Features: `parallel` runs sweeps on all cores, `report` makes HTML pages with plots.
 
 pub mod account;
+pub mod check;
 pub mod claims;
 pub mod expect;
 pub mod fault;

@@ -1,13 +1,6 @@
 //! Runs a [`Case`]: picks the state machine and gives it a world.
 
 use doyen_core::algorithm::Algorithm;
-use doyen_core::algorithm::bully::Bully;
-use doyen_core::algorithm::chang_roberts::ChangRoberts;
-use doyen_core::algorithm::modified_bully::ModifiedBully;
-use doyen_core::algorithm::ring_active_list::RingActiveList;
-use doyen_core::algorithm::ring_all_ids::RingAllIds;
-use doyen_core::algorithm::ring_list::RingList;
-use doyen_core::algorithm::ring_resilient::RingResilient;
 use doyen_core::config::{Config, Timing};
 use doyen_core::detector::DetectorConfig;
 use doyen_core::link::LinkConfig;
@@ -27,17 +20,22 @@ const LOST_HEARTBEATS: u32 = 3;
 /// Calls a function that is generic over the protocol with the one that `algorithm` names.
 macro_rules! dispatch {
     ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {
-        match $algorithm {
-            Algorithm::Bully => $function::<Bully>($($argument),*),
-            Algorithm::ModifiedBully => $function::<ModifiedBully>($($argument),*),
-            Algorithm::RingList => $function::<RingList>($($argument),*),
-            Algorithm::RingResilient => $function::<RingResilient>($($argument),*),
-            Algorithm::RingActiveList => $function::<RingActiveList>($($argument),*),
-            Algorithm::RingAllIds => $function::<RingAllIds>($($argument),*),
-            Algorithm::ChangRoberts => $function::<ChangRoberts>($($argument),*),
+        {
+            use doyen_core::algorithm::{self, Algorithm};
+            match $algorithm {
+                Algorithm::Bully => $function::<algorithm::bully::Bully>($($argument),*),
+                Algorithm::ModifiedBully => $function::<algorithm::modified_bully::ModifiedBully>($($argument),*),
+                Algorithm::RingList => $function::<algorithm::ring_list::RingList>($($argument),*),
+                Algorithm::RingResilient => $function::<algorithm::ring_resilient::RingResilient>($($argument),*),
+                Algorithm::RingActiveList => $function::<algorithm::ring_active_list::RingActiveList>($($argument),*),
+                Algorithm::RingAllIds => $function::<algorithm::ring_all_ids::RingAllIds>($($argument),*),
+                Algorithm::ChangRoberts => $function::<algorithm::chang_roberts::ChangRoberts>($($argument),*),
+            }
         }
     };
 }
+
+pub(crate) use dispatch;
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
@@ -68,7 +66,7 @@ fn run_as<P: Protocol<Config = Config>>(
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
 /// the one that the algorithm knows if messages are retransmitted.
-fn node_config(case: &Case) -> NodeConfig<Config> {
+pub(crate) fn node_config(case: &Case) -> NodeConfig<Config> {
     let bare = Timing { transmission: case.bare_bound, ..case.config.timing };
     NodeConfig {
         inner: case.config.clone(),

@@ -1,0 +1,230 @@
+//! Explores the shipped state machines: every order of everything that can happen, within a budget of faults.
+//!
+//! A check is about a [`Case`], as a simulation is: the same members, the same mode, the same scene. Where a simulation
+//! draws delays, a check tries them all. It says whether the [properties](property::Property) that were asked for hold
+//! in every run; if one does not, it shows a run in which it does not.
+//!
+//! - [`space`]: what a search explores; [`machine`] makes a space of any protocol, [`local`] is one member in it;
+//! - [`search`]: breadth first on all cores, or depth first; [`seen`] is what it remembers, [`graph`] finds runs that
+//!   never end, [`reduce`] leaves out orders that make no difference;
+//! - [`property`]: what is checked, in words; [`budget`]: what may go wrong.
+
+pub mod budget;
+mod depth;
+pub mod fingerprint;
+mod graph;
+mod intern;
+mod local;
+mod machine;
+pub mod property;
+mod reduce;
+pub mod schedule;
+pub mod search;
+mod seen;
+pub mod space;
+
+use std::fmt;
+
+use doyen_core::config::Config;
+use doyen_core::members::{Members, NodeId};
+use doyen_core::node::Node;
+use doyen_core::protocol::Protocol;
+use doyen_core::time::Span;
+
+use crate::run::{self, dispatch};
+use crate::scenario::Case;
+use budget::Budget;
+use local::Pace;
+use machine::{Machine, Step};
+use property::Property;
+use schedule::Move;
+use search::{Found, Limit, Plan, Progress, Watch};
+use space::{Space, Successors};
+
+pub use machine::{Explorable, MOST_MEMBERS};
+
+/// What is explored, and what for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rules {
+    /// What may go wrong.
+    pub budget: Budget,
+    /// When timers expire.
+    pub timers: Timers,
+    /// Whether links keep the order of messages.
+    pub fifo: bool,
+    /// What must hold.
+    pub properties: Vec<Property>,
+}
+
+/// When timers expire.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Timers {
+    /// At any moment, in any order: the asynchronous model.
+    Free {
+        /// How often each member's may, lest a run go on for ever.
+        expiries: u8,
+    },
+    /// When they are due, and no message takes longer than a tick: the synchronous model, in which the seeds make
+    /// their claims.
+    Bounded {
+        /// The length of a tick: `D`.
+        tick: Span,
+        /// How many ticks a failure detector takes at most to notice a crash or a recovery.
+        detection: u8,
+    },
+}
+
+impl Timers {
+    fn expiries(self) -> u8 {
+        match self {
+            Self::Free { expiries } => expiries,
+            Self::Bounded { .. } => 0,
+        }
+    }
+
+    fn pace(self) -> Option<Pace> {
+        match self {
+            Self::Free { .. } => None,
+            Self::Bounded { tick, detection } => Some(Pace { tick, detection }),
+        }
+    }
+}
+
+/// What a check came to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// How much was explored.
+    pub progress: Progress,
+    /// What stopped it before everything was seen.
+    pub limit: Option<Limit>,
+    /// The property that does not hold, if one does not.
+    pub violation: Option<Violation>,
+}
+
+/// A run that breaks a property.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The property.
+    pub property: Property,
+    /// The steps to where it is broken.
+    pub path: Vec<Move>,
+    /// The steps that are then repeated for ever; none if nothing is left to do.
+    pub cycle: Vec<Move>,
+}
+
+/// Checks `case` under `rules`.
+pub fn check(case: &Case, rules: &Rules, plan: &Plan, watch: Watch<'_>) -> Report {
+    dispatch!(case.algorithm, check_as(case, rules, plan, watch))
+}
+
+fn check_as<P: Explorable + Protocol<Config = Config>>(
+    case: &Case,
+    rules: &Rules,
+    plan: &Plan,
+    watch: Watch<'_>,
+) -> Report {
+    let scene = Scene::of(case);
+    if case.is_layered() {
+        let config = run::node_config(case);
+        return explore::<Node<P>>(&config, &scene, rules, plan, watch);
+    }
+    explore::<P>(&case.config, &scene, rules, plan, watch)
+}
+
+/// Checks any protocol: members with `config`, in `scene`, under `rules`.
+pub fn explore<P: Explorable>(
+    config: &P::Config,
+    scene: &Scene<'_>,
+    rules: &Rules,
+    plan: &Plan,
+    watch: Watch<'_>,
+) -> Report {
+    let machine = Machine::<P>::new(config, scene, rules.clone());
+    let found = explore_all(&machine, plan, watch);
+    let violation = found.violation.map(|violation| in_words(&machine, &violation));
+    Report { progress: found.progress, limit: found.limit, violation }
+}
+
+/// Searches; and again, if the search met a link that the reduction did not reckon with.
+fn explore_all<P: Explorable>(
+    machine: &Machine<'_, P>,
+    plan: &Plan,
+    watch: Watch<'_>,
+) -> Found<Step> {
+    loop {
+        let links = machine.links_known();
+        let found = search::search(machine, plan, watch);
+        let misjudged = plan.reduce && machine.links_known() > links;
+        if found.violation.is_some() || found.limit.is_some() || !misjudged {
+            return found;
+        }
+    }
+}
+
+/// A violation with its steps in words. It is walked through again for that, by one who then knows every number in it.
+fn in_words<P: Explorable>(
+    machine: &Machine<'_, P>,
+    violation: &search::Violation<Step>,
+) -> Violation {
+    let mut hand = machine.hand();
+    let mut state = machine.start();
+    let mut out = Successors::new();
+    let mut describe = |&step: &Step| {
+        machine.steps(&mut hand, &state, false, &mut out);
+        let taken = out.list().iter().find(|next| next.step == step);
+        state = out.state(taken.expect("the step is possible here")).to_vec();
+        machine.describe(&hand, step)
+    };
+    Violation {
+        property: machine.rules.properties[violation.claim],
+        path: violation.path.iter().map(&mut describe).collect(),
+        cycle: violation.cycle.iter().map(&mut describe).collect(),
+    }
+}
+
+/// Where everything begins.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Scene<'c> {
+    /// Who takes part.
+    pub members: &'c Members,
+    /// Who leads.
+    pub leader: Option<NodeId>,
+    /// Who is dead.
+    pub dead: Vec<NodeId>,
+    /// Whether everybody knows who is dead.
+    pub dead_known: bool,
+    /// Who has noticed that the coordinator is gone, and has called an election.
+    pub initiators: Vec<NodeId>,
+}
+
+impl<'c> Scene<'c> {
+    /// All `members` are alive and nobody has done anything.
+    pub fn new(members: &'c Members) -> Self {
+        Self { members, leader: None, dead: Vec::new(), dead_known: true, initiators: Vec::new() }
+    }
+
+    /// The scene of `case`. Whoever notices at any time there has noticed here.
+    pub fn of(case: &'c Case) -> Self {
+        Self {
+            members: case.members(),
+            leader: case.leader,
+            dead: case.dead.clone(),
+            dead_known: !case.contact_dead,
+            initiators: case.initiators.iter().map(|(id, _)| id).collect(),
+        }
+    }
+}
+
+impl fmt::Display for Timers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Free { expiries } => write!(f, "free, {expiries} expiries a member"),
+            Self::Bounded { tick, detection } => {
+                write!(
+                    f,
+                    "bounded, a message takes at most {tick}, detection {detection} times that"
+                )
+            }
+        }
+    }
+}

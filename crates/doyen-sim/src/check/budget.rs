@@ -1,0 +1,117 @@
+//! What may go wrong in an exploration, and how often.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// How often each thing may go wrong in one run. What is zero never does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Members that crash, at any moment: also between two messages of one broadcast, before or after a write.
+    pub crashes: u8,
+    /// Members that come up again, with their disk. Members that are dead from the beginning may come up as well.
+    pub restarts: u8,
+    /// Messages that are lost.
+    pub losses: u8,
+    /// Messages that arrive twice.
+    pub duplications: u8,
+    /// Live members that are held for dead: the failure detector reports them down and, later, up.
+    pub suspicions: u8,
+    /// Members that call an election of themselves.
+    pub campaigns: u8,
+}
+
+/// The most of each.
+pub const MOST: u8 = 15;
+
+/// One thing that a budget is spent on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Item {
+    Crash,
+    Restart,
+    Loss,
+    Duplication,
+    Suspicion,
+    Campaign,
+}
+
+impl Budget {
+    /// Every item with its name and number.
+    pub fn items(&self) -> [(&'static str, u8); 6] {
+        [
+            ("crashes", self.crashes),
+            ("restarts", self.restarts),
+            ("losses", self.losses),
+            ("duplications", self.duplications),
+            ("suspicions", self.suspicions),
+            ("campaigns", self.campaigns),
+        ]
+    }
+
+    /// How many things may go wrong at all.
+    pub fn total(&self) -> u32 {
+        self.items().iter().map(|&(_, count)| u32::from(count)).sum()
+    }
+
+    /// As one word of a state.
+    pub(crate) fn pack(self) -> Purse {
+        let counts = self.items().into_iter().rev().map(|(_, count)| u32::from(count.min(MOST)));
+        Purse(counts.fold(0, |word, count| word << 4 | count))
+    }
+}
+
+impl fmt::Display for Budget {
+    /// `1 crashes, 1 restarts`, or `no faults`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spent = self.items().into_iter().filter(|&(_, count)| count > 0);
+        let words: Vec<String> = spent.map(|(name, count)| format!("{count} {name}")).collect();
+        if words.is_empty() { f.write_str("no faults") } else { f.write_str(&words.join(", ")) }
+    }
+}
+
+/// What is left of a budget, four bits an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Purse(pub(crate) u32);
+
+impl Purse {
+    /// How many of these may still happen.
+    #[inline]
+    pub(crate) fn left(self, item: Item) -> u32 {
+        self.0 >> (4 * item as u32) & 15
+    }
+
+    /// What is left after one more.
+    #[inline]
+    pub(crate) fn spend(self, item: Item) -> Self {
+        debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
+        Self(self.0 - (1 << (4 * item as u32)))
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_purse_holds_what_the_budget_allows() {
+        let budget = Budget { crashes: 2, losses: 15, campaigns: 1, ..Budget::default() };
+        let purse = budget.pack();
+        assert_eq!(
+            [Item::Crash, Item::Restart, Item::Loss].map(|item| purse.left(item)),
+            [2, 0, 15]
+        );
+        let purse = purse.spend(Item::Crash).spend(Item::Campaign);
+        assert_eq!(
+            [Item::Crash, Item::Campaign, Item::Loss].map(|item| purse.left(item)),
+            [1, 0, 15]
+        );
+        assert!(Budget::default().pack().is_empty() && !purse.is_empty());
+        assert_eq!(budget.to_string(), "2 crashes, 15 losses, 1 campaigns");
+    }
+}

@@ -1,0 +1,144 @@
+//! The depth-first search: one path at a time, eight bytes for each state seen.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+use std::time::Instant;
+
+use super::search::{Found, Judge, Limit, Plan, Progress, Violation, Watch};
+use super::space::{Space, Successors};
+use crate::hash::FastHasher;
+
+/// How many states are visited between two looks at the limits.
+const GLANCE: u64 = 4096;
+
+/// A state on the path: how it was reached, its steps, and which of them comes next.
+struct Frame<S> {
+    step: Option<S>,
+    steps: Successors<S>,
+    next: usize,
+}
+
+/// Explores `space` depth first. It does not look for runs that never end.
+pub(super) fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {
+    Depth {
+        space,
+        plan,
+        watch,
+        began: Instant::now(),
+        hand: space.hand(),
+        judge: Judge::default(),
+        seen: HashSet::default(),
+        path: Vec::new(),
+        spare: Vec::new(),
+        progress: Progress::default(),
+    }
+    .run()
+}
+
+struct Depth<'a, S: Space> {
+    space: &'a S,
+    plan: &'a Plan,
+    watch: Watch<'a>,
+    began: Instant,
+    hand: S::Hand,
+    judge: Judge,
+    seen: HashSet<u64, BuildHasherDefault<FastHasher>>,
+    path: Vec<Frame<S::Step>>,
+    /// Kept to be used again.
+    spare: Vec<Successors<S::Step>>,
+    progress: Progress,
+}
+
+impl<S: Space> Depth<'_, S> {
+    fn run(mut self) -> Found<S::Step> {
+        let start = self.space.start();
+        self.seen.insert(self.space.fingerprint(&mut self.hand, &start));
+        let mut pending = Some((None, start));
+        loop {
+            if let Some((step, words)) = pending.take() {
+                if let Some(claim) = self.enter(step, &words) {
+                    return self.end(None, Some((claim, None)));
+                }
+                if let Some(limit) = self.limit() {
+                    return self.end(Some(limit), None);
+                }
+            }
+            let depth = self.path.len();
+            let Some(frame) = self.path.last_mut() else { return self.end(None, None) };
+            let Some(next) = frame.steps.list().get(frame.next) else {
+                self.spare.extend(self.path.pop().map(|frame| frame.steps));
+                continue;
+            };
+            frame.next += 1;
+            self.progress.generated += 1;
+            if let Some(claim) = next.breaks {
+                let step = next.step;
+                return self.end(None, Some((claim, Some(step))));
+            }
+            let state = frame.steps.state(next);
+            let print = self.space.fingerprint(&mut self.hand, state);
+            let too_deep = self.plan.limits.depth.is_some_and(|limit| depth as u32 > limit);
+            if !too_deep && self.seen.insert(print) {
+                pending = Some((Some(next.step), state.to_vec()));
+            }
+        }
+    }
+
+    /// Comes to a new state; says which claim it breaks.
+    fn enter(&mut self, step: Option<S::Step>, words: &[u32]) -> Option<usize> {
+        let Self { space, hand, seen, .. } = self;
+        let mut out = self.spare.pop().unwrap_or_default();
+        let reduced = space.steps(hand, words, self.plan.reduce, &mut out);
+        // A step that leads nowhere new might stand for one that is then put off for ever.
+        let mut is_new = |next| !seen.contains(&space.fingerprint(hand, out.state(next)));
+        if reduced && !out.list().iter().any(&mut is_new) {
+            space.steps(hand, words, false, &mut out);
+        }
+        let mood = space.mood(hand, words);
+        let at_rest = !out.list().iter().any(|next| space.duty(next.step).is_some());
+        self.progress.stranded += u64::from(at_rest && out.is_stranded());
+        let broken = self.judge.broken(self.space, mood, at_rest && !out.is_stranded());
+        self.path.push(Frame { step, steps: out, next: 0 });
+        self.progress.depth = self.progress.depth.max(self.path.len() as u32 - 1);
+        broken
+    }
+
+    fn limit(&mut self) -> Option<Limit> {
+        self.progress.states = self.seen.len() as u64;
+        if !self.progress.states.is_multiple_of(GLANCE)
+            && self.plan.limits.states.is_none_or(|limit| self.progress.states < limit)
+        {
+            return None;
+        }
+        self.take_stock();
+        (self.watch)(&self.progress);
+        self.plan.limits.reached(&self.progress).filter(|&limit| limit != Limit::Depth)
+    }
+
+    fn take_stock(&mut self) {
+        let frames: u64 = self.path.iter().map(|frame| frame.steps.bytes()).sum();
+        self.progress.states = self.seen.len() as u64;
+        self.progress.memory = self.seen.capacity() as u64 * 9 + frames;
+        self.progress.frontier = self.path.len() as u64;
+        self.progress.elapsed = self.began.elapsed();
+    }
+
+    /// What came of it. `broken`: a claim, and the step that broke it if a state did not.
+    fn end(
+        mut self,
+        limit: Option<Limit>,
+        broken: Option<(usize, Option<S::Step>)>,
+    ) -> Found<S::Step> {
+        self.take_stock();
+        let violation = broken.map(|(claim, last)| {
+            let path = self.path.iter().filter_map(|frame| frame.step).chain(last).collect();
+            Violation { claim, path, cycle: Vec::new() }
+        });
+        let is_deep = self.plan.limits.depth.is_some_and(|limit| self.progress.depth >= limit);
+        let limit = limit.or((violation.is_none() && is_deep).then_some(Limit::Depth));
+        if limit.is_none() && violation.is_none() {
+            self.progress.frontier = 0;
+        }
+        Found { progress: self.progress, limit, violation }
+    }
+}

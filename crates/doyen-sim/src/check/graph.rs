@@ -1,0 +1,390 @@
+//! Runs that never end.
+//!
+//! A run that goes on for ever in a finite space stays, from some moment on, in one strongly connected component of its
+//! graph: a set of states each of which can be reached from each. So the question whether a run can go on for ever
+//! without coming to rest is one about components, and it is decided, not guessed: Tarjan's algorithm finds them all.
+//!
+//! Not every component holds a run that could happen. Under *weak fairness* a step that stays possible is taken at
+//! last: a message arrives, a timer expires, a detector speaks, time goes by. A run can stay in a component for ever if
+//! each such step that is possible in *all* of its states is taken on some way within it. If so, the run that goes every
+//! way of the component again and again is fair. If not, no run in any part of it is. So this test is exact.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::search::{Node, Violation, retrace};
+use super::seen::Seen;
+use super::space::{Claim, Space, Successors};
+
+/// States by number, and to where their steps lead.
+#[derive(Debug, Default)]
+pub(super) struct Graph {
+    moods: Vec<u32>,
+    at_rest: Vec<bool>,
+    /// Where the edges of each state begin, and how many there are.
+    first: Vec<usize>,
+    degree: Vec<u32>,
+    edges: Vec<u32>,
+}
+
+/// Who is in no component.
+const NONE: u32 = u32::MAX;
+
+impl Graph {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds states with their edges, one after the other.
+    pub(super) fn add(&mut self, nodes: &[Node], edges: &[u32]) {
+        let mut first = self.edges.len();
+        self.edges.extend_from_slice(edges);
+        for node in nodes {
+            let number = node.number as usize;
+            if number >= self.moods.len() {
+                self.moods.resize(number + 1, 0);
+                self.at_rest.resize(number + 1, false);
+                self.first.resize(number + 1, 0);
+                self.degree.resize(number + 1, 0);
+            }
+            self.moods[number] = node.mood;
+            self.at_rest[number] = node.at_rest;
+            self.first[number] = first;
+            self.degree[number] = node.degree;
+            first += node.degree as usize;
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        (self.edges.capacity() * 4 + self.moods.capacity() * (4 + 1 + 8 + 4)) as u64
+    }
+
+    fn len(&self) -> usize {
+        self.moods.len()
+    }
+
+    fn edges_of(&self, state: u32) -> &[u32] {
+        let first = self.first[state as usize];
+        &self.edges[first..first + self.degree[state as usize] as usize]
+    }
+
+    /// A run that never ends and breaks a claim.
+    pub(super) fn find_endless<S: Space>(
+        &self,
+        space: &S,
+        seen: &Seen,
+        hand: &mut S::Hand,
+    ) -> Option<Violation<S::Step>> {
+        let whole = self.components(|_| true);
+        let rests = |claim: &Claim| matches!(claim, Claim::AtRest | Claim::Rests);
+        if space.claims().iter().any(rests)
+            && let Some(found) = self.find_restless(space, seen, hand, &whole)
+        {
+            return Some(found);
+        }
+        let eventual = (space.claims().iter().enumerate())
+            .filter(|(_, claim)| matches!(claim, Claim::Eventually))
+            .map(|(number, _)| number);
+        let mut eventual = eventual.filter_map(|claim| self.find_never(space, seen, hand, claim));
+        eventual.next()
+    }
+
+    /// A fair component in which a claim about rest is broken, the nearest to the start.
+    fn find_restless<S: Space>(
+        &self,
+        space: &S,
+        seen: &Seen,
+        hand: &mut S::Hand,
+        components: &[Vec<u32>],
+    ) -> Option<Violation<S::Step>> {
+        let mut suspects: Vec<(&Vec<u32>, usize)> = components
+            .iter()
+            .filter_map(|component| Some((component, self.broken_in(space, component)?)))
+            .collect();
+        suspects.sort_by_key(|(component, _)| component.iter().min().copied());
+        suspects.into_iter().find_map(|(component, claim)| {
+            let moody = self.changes_mood(component);
+            let (path, cycle) =
+                Inside::new(self, space, seen, component).fair_cycle(hand, moody)?;
+            Some(Violation { claim, path, cycle })
+        })
+    }
+
+    fn changes_mood(&self, component: &[u32]) -> bool {
+        component
+            .iter()
+            .any(|&state| self.moods[state as usize] != self.moods[component[0] as usize])
+    }
+
+    /// The claim that a run breaks if it stays in this component.
+    fn broken_in<S: Space>(&self, space: &S, component: &[u32]) -> Option<usize> {
+        let mood = self.moods[component[0] as usize];
+        let moody = self.changes_mood(component);
+        let breaks = |&(number, claim): &(usize, &Claim)| match claim {
+            Claim::AtRest => !moody && !space.holds(number, mood),
+            Claim::Rests => moody || !space.holds(number, mood),
+            Claim::Always | Claim::NoStep | Claim::Eventually => false,
+        };
+        space.claims().iter().enumerate().find(breaks).map(|(number, _)| number)
+    }
+
+    /// A run in which something never holds.
+    fn find_never<S: Space>(
+        &self,
+        space: &S,
+        seen: &Seen,
+        hand: &mut S::Hand,
+        claim: usize,
+    ) -> Option<Violation<S::Step>> {
+        let mut verdicts: HashMap<u32, bool> = HashMap::new();
+        let lacks: Vec<bool> = (self.moods.iter())
+            .map(|&mood| !*verdicts.entry(mood).or_insert_with(|| space.holds(claim, mood)))
+            .collect();
+        let reached = self.reach(|state| lacks[state as usize]);
+        let within = |state: u32| reached[state as usize];
+        if let Some(end) =
+            (0..self.len() as u32).find(|&end| within(end) && self.at_rest[end as usize])
+        {
+            let print = seen.prints_of(&[end])[0];
+            let (path, _) = retrace(space, hand, &seen.path_to(print), false);
+            return Some(Violation { claim, path, cycle: Vec::new() });
+        }
+        let mut components = self.components(within);
+        components.sort_by_key(|component| component.iter().min().copied());
+        components.iter().find_map(|component| {
+            let (path, cycle) =
+                Inside::new(self, space, seen, component).fair_cycle(hand, false)?;
+            Some(Violation { claim, path, cycle })
+        })
+    }
+
+    /// What can be reached from the start by way of states that `may` be passed.
+    fn reach(&self, may: impl Fn(u32) -> bool) -> Vec<bool> {
+        let mut reached = vec![false; self.len()];
+        let mut queue: VecDeque<u32> = VecDeque::new();
+        if self.len() > 0 && may(0) {
+            reached[0] = true;
+            queue.push_back(0);
+        }
+        while let Some(state) = queue.pop_front() {
+            for &next in self.edges_of(state) {
+                if may(next) && !std::mem::replace(&mut reached[next as usize], true) {
+                    queue.push_back(next);
+                }
+            }
+        }
+        reached
+    }
+
+    /// The strongly connected components of the states that `may` be passed, of those only in which a run can stay:
+    /// with more than one state, or a step from the one to itself. Tarjan's algorithm, with a stack of its own.
+    fn components(&self, may: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
+        let mut tarjan = Tarjan {
+            graph: self,
+            may,
+            order: vec![NONE; self.len()],
+            low: vec![0; self.len()],
+            on_stack: vec![false; self.len()],
+            stack: Vec::new(),
+            calls: Vec::new(),
+            visited: 0,
+            found: Vec::new(),
+        };
+        for state in 0..self.len() as u32 {
+            if tarjan.order[state as usize] == NONE && (tarjan.may)(state) {
+                tarjan.run(state);
+            }
+        }
+        tarjan.found
+    }
+}
+
+struct Tarjan<'g, F> {
+    graph: &'g Graph,
+    may: F,
+    order: Vec<u32>,
+    low: Vec<u32>,
+    on_stack: Vec<bool>,
+    stack: Vec<u32>,
+    /// The states being visited, and which edge comes next.
+    calls: Vec<(u32, usize)>,
+    visited: u32,
+    found: Vec<Vec<u32>>,
+}
+
+impl<F: Fn(u32) -> bool> Tarjan<'_, F> {
+    fn enter(&mut self, state: u32) {
+        self.order[state as usize] = self.visited;
+        self.low[state as usize] = self.visited;
+        self.visited += 1;
+        self.stack.push(state);
+        self.on_stack[state as usize] = true;
+        self.calls.push((state, 0));
+    }
+
+    fn run(&mut self, root: u32) {
+        self.enter(root);
+        while let Some((state, edge)) = self.calls.pop() {
+            let Some(&next) = self.graph.edges_of(state).get(edge) else {
+                self.leave(state);
+                continue;
+            };
+            self.calls.push((state, edge + 1));
+            if !(self.may)(next) {
+                continue;
+            }
+            if self.order[next as usize] == NONE {
+                self.enter(next);
+            } else if self.on_stack[next as usize] {
+                self.low[state as usize] = self.low[state as usize].min(self.order[next as usize]);
+            }
+        }
+    }
+
+    fn leave(&mut self, state: u32) {
+        let low = self.low[state as usize];
+        if let Some(&(caller, _)) = self.calls.last() {
+            self.low[caller as usize] = self.low[caller as usize].min(low);
+        }
+        if low != self.order[state as usize] {
+            return;
+        }
+        let mut component = Vec::new();
+        while let Some(member) = self.stack.pop() {
+            self.on_stack[member as usize] = false;
+            component.push(member);
+            if member == state {
+                break;
+            }
+        }
+        if component.len() > 1 || self.graph.edges_of(state).contains(&state) {
+            self.found.push(component);
+        }
+    }
+}
+
+/// A way through a component: steps, with the number and the words of the state to which each leads.
+type Way<T> = Vec<(T, u32, Vec<u32>)>;
+
+/// A run that never ends: the steps to where it begins to repeat itself, and the steps that it repeats.
+type Lasso<T> = (Vec<T>, Vec<T>);
+
+/// A component, with its states at hand.
+struct Inside<'a, S: Space> {
+    graph: &'a Graph,
+    space: &'a S,
+    seen: &'a Seen,
+    /// Sorted.
+    states: Vec<u32>,
+}
+
+/// What a cycle has done for fairness so far.
+struct Account<T> {
+    /// Steps that must be taken at last, possible in every state so far.
+    owed: Vec<T>,
+    taken: Vec<T>,
+}
+
+impl<'a, S: Space> Inside<'a, S> {
+    fn new(graph: &'a Graph, space: &'a S, seen: &'a Seen, component: &[u32]) -> Self {
+        let mut states = component.to_vec();
+        states.sort_unstable();
+        Self { graph, space, seen, states }
+    }
+
+    fn has(&self, state: u32) -> bool {
+        self.states.binary_search(&state).is_ok()
+    }
+
+    /// A fair run that never leaves the component: the steps to it, and those that it repeats. `moody`: it must not
+    /// stay in one mood.
+    fn fair_cycle(&self, hand: &mut S::Hand, moody: bool) -> Option<Lasso<S::Step>> {
+        let home = self.states[0];
+        let print = self.seen.prints_of(&[home])[0];
+        let (path, words) = retrace(self.space, hand, &self.seen.path_to(print), false);
+        let mut account = Account { owed: self.duties(hand, &words), taken: Vec::new() };
+        let mut cycle = Vec::new();
+        let mut restless = !moody;
+        let (mut here, mut at) = (home, words);
+        let mood = self.graph.moods[home as usize];
+        while !account.owed.is_empty() || !restless {
+            let way = self.way(hand, here, &at, |inside, hand, from, step, to| {
+                let settles = !account.owed.is_empty() && {
+                    let duty = inside.space.duty(step);
+                    let due = account.owed[0];
+                    duty == Some(due) || !inside.duties(hand, from).contains(&due)
+                };
+                settles || (!restless && inside.graph.moods[to as usize] != mood)
+            })?;
+            for (step, number, words) in way {
+                account.pass(self.space.duty(step), &self.duties(hand, &at));
+                restless |= self.graph.moods[number as usize] != mood;
+                cycle.push(step);
+                (here, at) = (number, words);
+            }
+        }
+        if here != home || cycle.is_empty() {
+            let back = self.way(hand, here, &at, |_, _, _, _, to| to == home)?;
+            cycle.extend(back.into_iter().map(|(step, _, _)| step));
+        }
+        Some((path, cycle))
+    }
+
+    /// The steps that must be taken at last, of those possible in a state.
+    fn duties(&self, hand: &mut S::Hand, words: &[u32]) -> Vec<S::Step> {
+        let mut out = Successors::new();
+        self.space.steps(hand, words, false, &mut out);
+        out.list().iter().filter_map(|next| self.space.duty(next.step)).collect()
+    }
+
+    /// The shortest way from a state, within the component, that ends with a step for which `goal` holds.
+    fn way(
+        &self,
+        hand: &mut S::Hand,
+        from: u32,
+        words: &[u32],
+        mut goal: impl FnMut(&Self, &mut S::Hand, &[u32], S::Step, u32) -> bool,
+    ) -> Option<Way<S::Step>> {
+        let mut states: HashMap<u32, Vec<u32>> = HashMap::from([(from, words.to_vec())]);
+        let mut origins: HashMap<u32, (u32, S::Step)> = HashMap::new();
+        let mut queue = VecDeque::from([from]);
+        let mut out = Successors::new();
+        while let Some(here) = queue.pop_front() {
+            let at = states[&here].clone();
+            self.space.steps(hand, &at, false, &mut out);
+            for next in out.list() {
+                let reached = out.state(next);
+                let print = self.space.fingerprint(hand, reached);
+                let Some(number) = self.seen.number(print).filter(|&number| self.has(number))
+                else {
+                    continue;
+                };
+                let reached = reached.to_vec();
+                if goal(self, hand, &at, next.step, number) {
+                    let mut way = vec![(next.step, number, reached)];
+                    let mut back = here;
+                    while back != from {
+                        let (before, step) = origins[&back];
+                        way.push((step, back, states[&back].clone()));
+                        back = before;
+                    }
+                    way.reverse();
+                    return Some(way);
+                }
+                if number != from && !origins.contains_key(&number) {
+                    origins.insert(number, (here, next.step));
+                    states.insert(number, reached);
+                    queue.push_back(number);
+                }
+            }
+        }
+        None
+    }
+}
+
+impl<T: Copy + Eq> Account<T> {
+    /// A step was taken from a state in which `possible` had to be taken at last.
+    fn pass(&mut self, step: Option<T>, possible: &[T]) {
+        self.taken.extend(step);
+        self.owed.retain(|duty| possible.contains(duty) && !self.taken.contains(duty));
+    }
+}

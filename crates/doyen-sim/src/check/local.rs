@@ -1,0 +1,238 @@
+//! One member as the checker sees it: its state machine, its disk, its armed timers, and what its failure detector has
+//! told it. Whatever happens to a member is a pure function of this and of what happens.
+
+use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
+use doyen_core::protocol::{Boot, Effect, EffectOf, Effects, Event, Origin, Protocol};
+use doyen_core::time::{Delay, Span};
+
+/// A member, alive or not.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Local<P: Protocol> {
+    pub(crate) id: NodeId,
+    /// Nothing while it is down.
+    pub(crate) state: Option<P>,
+    pub(crate) disk: Option<P::Durable>,
+    /// How often it has been started.
+    pub(crate) incarnation: Incarnation,
+    /// In order of their tags.
+    pub(crate) timers: Vec<Armed<P::Timer>>,
+    /// Whom its failure detector has reported down and not up since, a bit for each position.
+    pub(crate) reported: u64,
+    /// How many more of its timers may expire, where timers are free.
+    pub(crate) expiries: u8,
+    /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
+    /// then detectors have noticed.
+    pub(crate) calm: u8,
+}
+
+/// An armed timer, and in how many ticks it is due: not before `earliest`, not after `latest`. Both are zero where
+/// timers are free.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Armed<T> {
+    pub(crate) timer: T,
+    pub(crate) earliest: u32,
+    pub(crate) latest: u32,
+}
+
+/// What happens to a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stimulus<M, T> {
+    /// Something that its state machine handles.
+    Event(Event<M, T>),
+    /// It stops.
+    Crash,
+    /// It is started, with its disk.
+    Start(Origin),
+    /// Its failure detector takes a live peer for dead.
+    Suspect(NodeId),
+    /// So many ticks go by.
+    Wait(u32),
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub(crate) struct Handled<P: Protocol> {
+    pub(crate) local: Local<P>,
+    /// What it wanted done and what was done, in order.
+    pub(crate) effects: Vec<EffectOf<P>>,
+    /// The rules that fired.
+    pub(crate) rules: Vec<&'static str>,
+    /// How many messages and writes there were: it may crash between any two.
+    pub(crate) acts: u32,
+    /// It stored a lower term than it had stored before.
+    pub(crate) term_fell: bool,
+}
+
+/// What [`handle`] must know besides.
+#[derive(Debug)]
+pub(crate) struct Terms<'c, P: Protocol> {
+    pub(crate) config: &'c P::Config,
+    pub(crate) members: &'c Members,
+    /// Where timers are bounded, how long things take.
+    pub(crate) pace: Option<Pace>,
+}
+
+/// How long things take where timers are bounded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Pace {
+    /// A message at most: `D`.
+    pub(crate) tick: Span,
+    /// Until everybody's detector has noticed a crash, at most, in ticks.
+    pub(crate) detection: u8,
+}
+
+impl<P: Protocol> Terms<'_, P> {
+    /// How many ticks detectors take at most.
+    pub(crate) fn detection(&self) -> u8 {
+        self.pace.map_or(0, |pace| pace.detection)
+    }
+
+    /// The bit that stands for a member.
+    pub(crate) fn bit(&self, id: NodeId) -> u64 {
+        self.members.position(id).map_or(0, |position| 1 << position)
+    }
+}
+
+impl<P: Protocol> Local<P> {
+    pub(crate) fn is_up(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// A member that has not been started.
+    pub(crate) fn unborn(id: NodeId, expiries: u8) -> Self {
+        let incarnation = Incarnation::default();
+        let timers = Vec::new();
+        Self {
+            id,
+            state: None,
+            disk: None,
+            incarnation,
+            timers,
+            reported: 0,
+            expiries,
+            calm: u8::MAX,
+        }
+    }
+
+    /// Nothing of a process is left but what it stored.
+    fn crash(&mut self) {
+        self.calm = 0;
+        self.state = None;
+        self.timers.clear();
+        self.reported = 0;
+    }
+
+    fn arm(&mut self, timer: P::Timer, after: Delay, pace: Option<Pace>) {
+        let [earliest, latest] = [after.min, after.max].map(|span| in_ticks(span, pace));
+        let armed = Armed { timer, earliest, latest };
+        match self.timers.binary_search_by_key(&timer, |armed| armed.timer) {
+            Ok(place) => self.timers[place] = armed,
+            Err(place) => self.timers.insert(place, armed),
+        }
+    }
+
+    /// Disarms a timer; says whether it was armed.
+    fn disarm(&mut self, timer: P::Timer) -> bool {
+        let place = self.timers.binary_search_by_key(&timer, |armed| armed.timer);
+        place.is_ok_and(|place| {
+            self.timers.remove(place);
+            true
+        })
+    }
+}
+
+/// A timer never fires early: what is left of a tick counts as one.
+fn in_ticks(span: Span, pace: Option<Pace>) -> u32 {
+    let Some(Pace { tick, .. }) = pace else { return 0 };
+    u32::try_from(span.as_nanos().div_ceil(tick.as_nanos().max(1))).unwrap_or(u32::MAX)
+}
+
+/// What becomes of a member. `crash_after`: it crashes when it has sent and stored so many things.
+pub(crate) fn handle<P: Protocol>(
+    terms: &Terms<'_, P>,
+    local: &Local<P>,
+    stimulus: Stimulus<P::Message, P::Timer>,
+    crash_after: Option<u32>,
+) -> Handled<P> {
+    let mut next = local.clone();
+    let mut out = Effects::new();
+    match stimulus {
+        Stimulus::Start(origin) => {
+            next.calm = 0;
+            next.incarnation = Incarnation(next.incarnation.0 + 1);
+            let (incarnation, durable) = (next.incarnation, next.disk.clone());
+            let boot = Boot { incarnation, durable, origin };
+            next.state = Some(P::start(next.id, terms.config, boot, &mut out));
+        }
+        Stimulus::Crash => next.crash(),
+        Stimulus::Suspect(peer) => {
+            next.calm = 0;
+            next.reported |= terms.bit(peer);
+            if let Some(state) = &mut next.state {
+                state.handle(terms.config, Event::PeerDown(peer), &mut out);
+            }
+        }
+        Stimulus::Wait(ticks) => {
+            let calm = u32::from(next.calm).saturating_add(ticks);
+            next.calm = calm.min(terms.detection().into()) as u8;
+            for armed in &mut next.timers {
+                armed.earliest = armed.earliest.saturating_sub(ticks);
+                armed.latest = armed.latest.saturating_sub(ticks);
+            }
+        }
+        Stimulus::Event(event) => {
+            match event {
+                Event::Timer(timer) => {
+                    next.disarm(timer);
+                    next.expiries = next.expiries.saturating_sub(u8::from(terms.pace.is_none()));
+                }
+                Event::PeerDown(peer) => next.reported |= terms.bit(peer),
+                Event::PeerUp(peer) => next.reported &= !terms.bit(peer),
+                // A sign of life: if the sender is dead after all, that is news again.
+                Event::Message { from, .. } => next.reported &= !terms.bit(from),
+                Event::Campaign => {}
+            }
+            if let Some(state) = &mut next.state {
+                state.handle(terms.config, event, &mut out);
+            }
+        }
+    }
+    carry_out(terms, next, out, crash_after)
+}
+
+/// Does what a member wants done, until it is done or the member crashes.
+fn carry_out<P: Protocol>(
+    terms: &Terms<'_, P>,
+    mut local: Local<P>,
+    mut out: Effects<P>,
+    crash_after: Option<u32>,
+) -> Handled<P> {
+    let rules = out.rules().to_vec();
+    let (mut effects, mut acts, mut term_fell) = (Vec::new(), 0, false);
+    for effect in out.drain() {
+        match &effect {
+            Effect::Send { .. } => acts += 1,
+            Effect::Persist(durable) => {
+                acts += 1;
+                let before = local.disk.replace(durable.clone());
+                term_fell |=
+                    before.is_some_and(|before| term::<P>(before) > term::<P>(durable.clone()));
+            }
+            Effect::SetTimer { timer, after } => local.arm(*timer, *after, terms.pace),
+            Effect::CancelTimer(timer) => {
+                local.disarm(*timer);
+            }
+            Effect::Announce(_) | Effect::Inform(_) => {}
+        }
+        effects.push(effect);
+        if crash_after == Some(acts) {
+            local.crash();
+            break;
+        }
+    }
+    Handled { local, effects, rules, acts, term_fell }
+}
+
+fn term<P: Protocol>(durable: P::Durable) -> Epoch {
+    durable.into()
+}

@@ -1,0 +1,217 @@
+//! What is checked, in words.
+//!
+//! A property says something about the *views*: what each live member believes. The two that are about a single step
+//! or message are found by the [`machine`](super::machine) itself.
+
+use std::fmt;
+use std::str::FromStr;
+
+use doyen_core::members::{Members, NodeId};
+use doyen_core::protocol::{Role, View};
+
+use super::space::Claim;
+
+/// Something that an election should have.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Property {
+    /// A1.
+    Agreement,
+    /// A2.
+    Validity,
+    /// A3.
+    Termination,
+    /// A4.
+    OneLeader,
+    /// At most one leader a term, ever.
+    OneLeaderPerTerm,
+    /// What a member has stored of terms never falls.
+    TermsNeverFall,
+    /// No message grows without bound.
+    BoundedMessages,
+    /// 004's safety, as written.
+    Safety004,
+    /// 004's liveness, as written.
+    Liveness004,
+}
+
+impl Property {
+    /// Every property.
+    pub const ALL: [Self; 9] = [
+        Self::Agreement,
+        Self::Validity,
+        Self::Termination,
+        Self::OneLeader,
+        Self::OneLeaderPerTerm,
+        Self::TermsNeverFall,
+        Self::BoundedMessages,
+        Self::Safety004,
+        Self::Liveness004,
+    ];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Agreement => "A1",
+            Self::Validity => "A2",
+            Self::Termination => "A3",
+            Self::OneLeader => "A4",
+            Self::OneLeaderPerTerm => "one-leader-per-term",
+            Self::TermsNeverFall => "terms-never-fall",
+            Self::BoundedMessages => "bounded-messages",
+            Self::Safety004 => "004-safety",
+            Self::Liveness004 => "004-liveness",
+        }
+    }
+
+    /// What it says.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Agreement => {
+                "agreement: when nothing changes any more, all live members follow the same live member"
+            }
+            Self::Validity => {
+                "validity: when nothing changes any more, whoever is followed is the best live member"
+            }
+            Self::Termination => {
+                "termination: every run comes to rest, with nobody still electing and everybody knowing a leader"
+            }
+            Self::OneLeader => "one leader: at no instant do two live members both act as leader",
+            Self::OneLeaderPerTerm => {
+                "one leader a term: no two members ever lead in the same term"
+            }
+            Self::TermsNeverFall => "durable terms: the term that a member has stored never falls",
+            Self::BoundedMessages => {
+                "bounded messages: no message grows beyond what all members together can fill"
+            }
+            Self::Safety004 => {
+                "004's safety: whoever has elected somebody at the end has elected the best live member"
+            }
+            Self::Liveness004 => {
+                "004's liveness: every member eventually has elected somebody, or has crashed"
+            }
+        }
+    }
+
+    pub(super) fn claim(self) -> Claim {
+        match self {
+            Self::Agreement | Self::Validity | Self::Safety004 => Claim::AtRest,
+            Self::Termination | Self::Liveness004 => Claim::Rests,
+            Self::OneLeader => Claim::Always,
+            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => Claim::NoStep,
+        }
+    }
+
+    /// Whether it holds where the members believe this; what is not about views always does.
+    pub(super) fn holds(self, members: &Members, views: &[Option<View>]) -> bool {
+        match self {
+            Self::Agreement => disagreement(members, views).is_none(),
+            Self::Validity => {
+                let best = best_live(members, views);
+                followed(views).all(|(_, leader)| Some(leader) == best)
+            }
+            Self::Safety004 => {
+                let best = best_live(members, views);
+                followed(views).all(|(_, leader)| Some(leader) == best)
+            }
+            Self::Termination => {
+                let done = |view: &View| view.leader.is_some() && view.role != Role::Candidate;
+                views.iter().flatten().all(done)
+            }
+            Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
+            Self::OneLeader => leaders(views).count() <= 1,
+            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => true,
+        }
+    }
+
+    /// The facts that contradict it, in words.
+    pub(super) fn evidence(self, members: &Members, views: &[Option<View>]) -> Vec<String> {
+        let id = |position: usize| members.at(position);
+        let best = || {
+            let best = best_live(members, views);
+            best.map_or("nobody is alive".to_owned(), |best| {
+                format!("{best} is the best member alive")
+            })
+        };
+        match self {
+            Self::Agreement => disagreement(members, views).unwrap_or_default(),
+            Self::Validity | Self::Safety004 => {
+                let wrong =
+                    followed(views).find(|&(_, leader)| Some(leader) != best_live(members, views));
+                let wrong = wrong.map(|(position, leader)| follows(id(position), Some(leader)));
+                wrong.into_iter().chain([best()]).collect()
+            }
+            Self::Termination | Self::Liveness004 => {
+                let waits = |(position, view): (usize, &Option<View>)| {
+                    let view = (*view)?;
+                    let member = id(position);
+                    match view.role {
+                        Role::Candidate if self == Self::Termination => {
+                            Some(format!("{member} still takes part in an election"))
+                        }
+                        _ if view.leader.is_none() => Some(follows(member, None)),
+                        _ => None,
+                    }
+                };
+                views.iter().enumerate().filter_map(waits).collect()
+            }
+            Self::OneLeader => {
+                leaders(views).map(|position| format!("{} leads", id(position))).collect()
+            }
+            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => Vec::new(),
+        }
+    }
+}
+
+fn follows(member: NodeId, leader: Option<NodeId>) -> String {
+    match leader {
+        Some(leader) if leader == member => format!("{member} leads"),
+        Some(leader) => format!("{member} follows {leader}"),
+        None => format!("{member} knows no leader"),
+    }
+}
+
+/// Who follows whom, the leaders themselves included.
+fn followed(views: &[Option<View>]) -> impl Iterator<Item = (usize, NodeId)> + '_ {
+    let leader = |(position, view): (usize, &Option<View>)| Some((position, (*view)?.leader?));
+    views.iter().enumerate().filter_map(leader)
+}
+
+/// Where the live members stand that act as leader.
+fn leaders(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
+    let leads = |view: &Option<View>| view.is_some_and(|view| view.role == Role::Leader);
+    views.iter().enumerate().filter(move |(_, view)| leads(view)).map(|(position, _)| position)
+}
+
+fn best_live(members: &Members, views: &[Option<View>]) -> Option<NodeId> {
+    let alive = (0..views.len()).filter(|&position| views[position].is_some());
+    alive.map(|position| members.key(members.at(position))).max().map(|key| key.id)
+}
+
+/// Two facts that no agreement allows.
+fn disagreement(members: &Members, views: &[Option<View>]) -> Option<Vec<String>> {
+    let mut all = followed(views);
+    let (first, leader) = all.next()?;
+    let one = follows(members.at(first), Some(leader));
+    if let Some((other, another)) = all.find(|&(_, another)| another != leader) {
+        return Some(vec![one, follows(members.at(other), Some(another))]);
+    }
+    let alive = members.position(leader).is_some_and(|position| views[position].is_some());
+    (!alive).then(|| vec![one, format!("{leader} is dead")])
+}
+
+impl fmt::Display for Property {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Property {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|property| property.name() == text).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("unknown property `{text}`; there are {names}")
+        })
+    }
+}

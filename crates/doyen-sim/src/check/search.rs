@@ -1,0 +1,497 @@
+//! Searches a [`Space`] for a run that breaks a claim.
+//!
+//! **Breadth first**, level by level, on all cores: what it finds first is as short as can be, and it is the same run
+//! however many threads looked for it. **Depth first**, on one core: it remembers half as much a state and only one
+//! path of states, and finds long runs.
+//!
+//! Claims about every state, about single steps and about states without a further step are judged on the way. Claims
+//! about runs that never end need the graph of all states, which the breadth-first search writes down if there is one:
+//! see [`graph`](super::graph).
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::graph::Graph;
+use super::seen::{Origin, Seen, Sighting};
+use super::space::{Claim, Space, Successors};
+
+/// How many states a thread takes at once.
+const CHUNK: usize = 64;
+/// With fewer states in a level than this, one thread is faster than many.
+const WORTH_SHARING: usize = 512;
+/// How often somebody looks at the clock and the limits, in milliseconds.
+const GLANCE: u64 = 100;
+
+/// How to search.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Depth first instead of breadth first.
+    pub depth_first: bool,
+    /// Whether steps that others stand for are left out.
+    pub reduce: bool,
+    /// How many threads.
+    pub threads: usize,
+    /// When to stop.
+    pub limits: Limits,
+}
+
+/// When to stop, whether everything was seen or not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// After so many states.
+    pub states: Option<u64>,
+    /// After so long.
+    pub time: Option<Duration>,
+    /// When states take so many bytes.
+    pub memory: Option<u64>,
+    /// So many steps from the start.
+    pub depth: Option<u32>,
+}
+
+/// Which limit stopped a search.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// Of states.
+    States,
+    /// Of time.
+    Time,
+    /// Of memory.
+    Memory,
+    /// Of steps from the start.
+    Depth,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Different states seen.
+    pub states: u64,
+    /// Steps tried.
+    pub generated: u64,
+    /// The longest of the shortest paths so far; depth first, the longest path.
+    pub depth: u32,
+    /// States seen whose steps have not been tried.
+    pub frontier: u64,
+    /// Bytes that the states take.
+    pub memory: u64,
+    /// How long it has taken.
+    pub elapsed: Duration,
+    /// States in which something was left to do that the budget did not allow.
+    pub stranded: u64,
+}
+
+/// What came of a search.
+#[derive(Clone, Debug)]
+pub struct Found<S> {
+    /// How far it got.
+    pub progress: Progress,
+    /// What stopped it before everything was seen.
+    pub limit: Option<Limit>,
+    /// A run that breaks a claim.
+    pub violation: Option<Violation<S>>,
+}
+
+/// A run that breaks a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation<S> {
+    /// The claim, by number.
+    pub claim: usize,
+    /// The steps to where it is broken.
+    pub path: Vec<S>,
+    /// The steps that go on for ever after that.
+    pub cycle: Vec<S>,
+}
+
+/// What is done with what has been seen so far.
+pub type Watch<'w> = &'w (dyn Fn(&Progress) + Sync);
+
+/// Explores `space` until a claim is broken, everything has been seen or a limit is reached.
+pub fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {
+    if plan.depth_first {
+        super::depth::search(space, plan, watch)
+    } else {
+        Breadth::new(space, plan, watch).run()
+    }
+}
+
+/// A breadth-first search.
+struct Breadth<'a, S: Space> {
+    space: &'a S,
+    plan: &'a Plan,
+    watch: Watch<'a>,
+    began: Instant,
+    seen: Seen,
+    numbered: AtomicU32,
+    graph: Option<Graph>,
+    /// As it was at the end of the last level, but for the next three, which are as they are.
+    progress: Progress,
+    states: AtomicU64,
+    generated: AtomicU64,
+    /// When somebody last looked at the limits, in milliseconds from the beginning.
+    last_glance: AtomicU64,
+    /// A limit was reached in the middle of a level.
+    stop: AtomicBool,
+}
+
+/// The states of one level: their words one after the other.
+#[derive(Default)]
+struct Level {
+    words: Vec<u32>,
+    /// Where each ends, its number and its fingerprint.
+    states: Vec<Entry>,
+}
+
+struct Entry {
+    end: usize,
+    number: u32,
+    print: u64,
+}
+
+impl Level {
+    fn add(&mut self, state: &[u32], number: u32, print: u64) {
+        self.words.extend_from_slice(state);
+        self.states.push(Entry { end: self.words.len(), number, print });
+    }
+
+    fn state(&self, index: usize) -> &[u32] {
+        let start = index.checked_sub(1).map_or(0, |before| self.states[before].end);
+        &self.words[start..self.states[index].end]
+    }
+
+    fn append(&mut self, other: &Self) {
+        let offset = self.words.len();
+        self.words.extend_from_slice(&other.words);
+        let moved = other.states.iter().map(|entry| Entry { end: entry.end + offset, ..*entry });
+        self.states.extend(moved);
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.words.capacity() * 4 + self.states.capacity() * size_of::<Entry>()) as u64
+    }
+}
+
+/// What one thread has made of its share of a level.
+struct Share<S: Space> {
+    hand: S::Hand,
+    judge: Judge,
+    out: Successors<S::Step>,
+    next: Level,
+    stranded: u64,
+    broken: Option<Broken<S::Step>>,
+    /// For the graph: each state with its mood, whether it is at rest, and to where its steps lead.
+    edges: Vec<u32>,
+    nodes: Vec<Node>,
+}
+
+/// A state of the graph as a thread has seen it.
+pub(super) struct Node {
+    pub(super) number: u32,
+    pub(super) mood: u32,
+    pub(super) at_rest: bool,
+    pub(super) degree: u32,
+}
+
+/// A broken claim: in this state, or by this step from it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Broken<S> {
+    print: u64,
+    claim: usize,
+    step: Option<S>,
+}
+
+impl<'a, S: Space> Breadth<'a, S> {
+    fn new(space: &'a S, plan: &'a Plan, watch: Watch<'a>) -> Self {
+        let endless = |claim: &Claim| !matches!(claim, Claim::Always | Claim::NoStep);
+        let graph = space.claims().iter().any(endless).then(Graph::new);
+        Self {
+            space,
+            plan,
+            watch,
+            began: Instant::now(),
+            seen: Seen::new(graph.is_some()),
+            numbered: AtomicU32::new(0),
+            graph,
+            progress: Progress::default(),
+            states: AtomicU64::new(1),
+            generated: AtomicU64::new(0),
+            last_glance: AtomicU64::new(0),
+            stop: AtomicBool::new(false),
+        }
+    }
+
+    fn run(mut self) -> Found<S::Step> {
+        let threads = self.plan.threads.max(1);
+        let mut shares: Vec<Share<S>> = (0..threads).map(|_| Share::new(self.space)).collect();
+        let mut level = Level::default();
+        let start = self.space.start();
+        let print = self.space.fingerprint(&mut shares[0].hand, &start);
+        let number = self.numbered.fetch_add(1, Ordering::Relaxed);
+        self.seen.insert(print, Origin { from: print, depth: 0 }, || number);
+        level.add(&start, number, print);
+        let mut limit = None;
+        while !level.states.is_empty() && limit.is_none() {
+            let expanded = self.expand(&level, &mut shares);
+            let broken = shares.iter().filter_map(|share| share.broken);
+            if let Some(broken) = broken.min_by_key(|it| (it.print, it.claim)) {
+                self.progress = self.glance(&level, expanded);
+                let violation = Some(self.explain(&mut shares[0].hand, broken));
+                return Found { progress: self.progress, limit: None, violation };
+            }
+            let left_over = level.states.len() - expanded;
+            level = self.next_level(level, &mut shares);
+            self.progress.depth += u32::from(!level.states.is_empty());
+            self.progress = self.glance(&level, 0);
+            self.progress.frontier += left_over as u64;
+            limit = self.plan.limits.reached(&self.progress).filter(|_| self.progress.frontier > 0);
+        }
+        // What was cut off at a limit has loops that lead nowhere: only a whole graph tells of endless runs.
+        let endless = self.graph.take().filter(|_| limit.is_none());
+        let violation = endless
+            .and_then(|graph| graph.find_endless(self.space, &self.seen, &mut shares[0].hand));
+        self.progress.elapsed = self.began.elapsed();
+        Found { progress: self.progress, limit, violation }
+    }
+
+    /// Tries every step from every state of a level, or of as many as the limits allow; says of how many.
+    fn expand(&self, level: &Level, shares: &mut [Share<S>]) -> usize {
+        let taken = AtomicUsize::new(0);
+        let depth = self.progress.depth.saturating_add(1).min(u32::from(u16::MAX)) as u16;
+        let work = |share: &mut Share<S>| {
+            while !self.stop.load(Ordering::Relaxed) {
+                let first = taken.fetch_add(CHUNK, Ordering::Relaxed);
+                if first >= level.states.len() {
+                    return;
+                }
+                for index in first..(first + CHUNK).min(level.states.len()) {
+                    self.visit(level, index, depth, share);
+                }
+                self.look_up(level, first + CHUNK);
+            }
+        };
+        if shares.len() == 1 || level.states.len() < WORTH_SHARING {
+            work(&mut shares[0]);
+        } else {
+            std::thread::scope(|scope| {
+                for share in shares {
+                    scope.spawn(|| work(share));
+                }
+            });
+        }
+        taken.into_inner().min(level.states.len())
+    }
+
+    /// Once in a while, says how far the search is and stops it at a limit.
+    fn look_up(&self, level: &Level, taken: usize) {
+        let now = self.began.elapsed().as_millis() as u64;
+        let last = self.last_glance.load(Ordering::Relaxed);
+        let is_mine = || {
+            let order = Ordering::Relaxed;
+            self.last_glance.compare_exchange(last, now, order, order).is_ok()
+        };
+        if now >= last + GLANCE && is_mine() {
+            let progress = self.glance(level, taken);
+            if self.plan.limits.reached(&progress).is_some_and(|limit| limit != Limit::Depth) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// How far the search is, with so many states of this level expanded.
+    fn glance(&self, level: &Level, expanded: usize) -> Progress {
+        let states = self.states.load(Ordering::Relaxed);
+        let graph = self.graph.as_ref().map_or(0, Graph::bytes);
+        let progress = Progress {
+            states,
+            generated: self.generated.load(Ordering::Relaxed),
+            frontier: level.states.len().saturating_sub(expanded) as u64,
+            memory: self.seen.bytes() + 2 * level.bytes() + graph,
+            elapsed: self.began.elapsed(),
+            ..self.progress
+        };
+        (self.watch)(&progress);
+        progress
+    }
+
+    /// Tries every step from one state.
+    fn visit(&self, level: &Level, index: usize, depth: u16, share: &mut Share<S>) {
+        let state = level.state(index);
+        let Entry { number, print, .. } = level.states[index];
+        let mut out = std::mem::take(&mut share.out);
+        let first_edge = share.edges.len();
+        let first_new = share.next.states.len();
+        let reduced = self.space.steps(&mut share.hand, state, self.plan.reduce, &mut out);
+        self.follow(&out, print, depth, share);
+        if reduced && share.next.states.len() == first_new {
+            // Everything this leads to is known: what was left out might be put off for ever.
+            share.edges.truncate(first_edge);
+            self.space.steps(&mut share.hand, state, false, &mut out);
+            self.follow(&out, print, depth, share);
+        }
+        let mood = self.space.mood(&mut share.hand, state);
+        let at_rest = !out.list().iter().any(|next| self.space.duty(next.step).is_some());
+        if at_rest && out.is_stranded() {
+            share.stranded += 1;
+        }
+        let at_rest = at_rest && !out.is_stranded();
+        if let Some(claim) = share.judge.broken(self.space, mood, at_rest) {
+            share.found(Broken { print, claim, step: None });
+        }
+        if self.graph.is_some() {
+            let degree = (share.edges.len() - first_edge) as u32;
+            share.nodes.push(Node { number, mood, at_rest, degree });
+        }
+        share.out = out;
+        self.states.fetch_add((share.next.states.len() - first_new) as u64, Ordering::Relaxed);
+    }
+
+    /// Notes where the steps from the state with fingerprint `print` lead.
+    fn follow(&self, out: &Successors<S::Step>, print: u64, depth: u16, share: &mut Share<S>) {
+        self.generated.fetch_add(out.list().len() as u64, Ordering::Relaxed);
+        for next in out.list() {
+            let state = out.state(next);
+            let reached = self.space.fingerprint(&mut share.hand, state);
+            let mut number = 0;
+            let origin = Origin { from: print, depth };
+            let sighting = self.seen.insert(reached, origin, || {
+                number = self.numbered.fetch_add(1, Ordering::Relaxed);
+                number
+            });
+            match sighting {
+                Sighting::New => share.next.add(state, number, reached),
+                Sighting::Known(known) => number = known,
+            }
+            if self.graph.is_some() {
+                share.edges.push(number);
+            }
+            if let Some(claim) = next.breaks {
+                share.found(Broken { print, claim, step: Some(next.step) });
+            }
+        }
+    }
+
+    /// Gathers what the threads found: the level that comes next.
+    fn next_level(&mut self, mut level: Level, shares: &mut [Share<S>]) -> Level {
+        level.words.clear();
+        level.states.clear();
+        for share in shares {
+            level.append(&share.next);
+            share.next.words.clear();
+            share.next.states.clear();
+            self.progress.stranded += std::mem::take(&mut share.stranded);
+            if let Some(graph) = &mut self.graph {
+                graph.add(&share.nodes, &share.edges);
+                share.nodes.clear();
+                share.edges.clear();
+            }
+        }
+        level
+    }
+
+    /// The run that ends with what is broken.
+    fn explain(&self, hand: &mut S::Hand, broken: Broken<S::Step>) -> Violation<S::Step> {
+        let path = self.seen.path_to(broken.print);
+        let (mut path, _) = retrace(self.space, hand, &path, self.plan.reduce);
+        path.extend(broken.step);
+        Violation { claim: broken.claim, path, cycle: Vec::new() }
+    }
+}
+
+impl Limits {
+    /// The limit that has been reached, if one has.
+    pub(super) fn reached(&self, progress: &Progress) -> Option<Limit> {
+        let reached = |limit: Option<u64>, is: u64| limit.is_some_and(|limit| is >= limit);
+        if reached(self.states, progress.states) {
+            Some(Limit::States)
+        } else if self.time.is_some_and(|limit| progress.elapsed >= limit) {
+            Some(Limit::Time)
+        } else if reached(self.memory, progress.memory) {
+            Some(Limit::Memory)
+        } else if reached(self.depth.map(u64::from), u64::from(progress.depth)) {
+            Some(Limit::Depth)
+        } else {
+            None
+        }
+    }
+}
+
+/// The steps along a path of fingerprints, and the state at its end.
+pub(super) fn retrace<S: Space>(
+    space: &S,
+    hand: &mut S::Hand,
+    path: &[u64],
+    reduce: bool,
+) -> (Vec<S::Step>, Vec<u32>) {
+    let mut state = space.start();
+    let mut steps = Vec::new();
+    let mut out = Successors::new();
+    for &wanted in &path[1..] {
+        let mut follow = |hand: &mut S::Hand, reduce: bool| {
+            space.steps(hand, &state, reduce, &mut out);
+            let leads_on = |next: &&super::space::Successor<S::Step>| {
+                space.fingerprint(hand, out.state(next)).max(1) == wanted.max(1)
+            };
+            out.list().iter().find(leads_on).map(|next| (next.step, out.state(next).to_vec()))
+        };
+        let found = follow(hand, reduce).or_else(|| follow(hand, false));
+        let (step, reached) = found.expect("the path was found by the same steps");
+        steps.push(step);
+        state = reached;
+    }
+    (steps, state)
+}
+
+impl<S: Space> Share<S> {
+    fn new(space: &S) -> Self {
+        Self {
+            hand: space.hand(),
+            judge: Judge::default(),
+            out: Successors::new(),
+            next: Level::default(),
+            stranded: 0,
+            broken: None,
+            edges: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// Keeps the broken claim that comes first by fingerprint, whichever thread finds it.
+    fn found(&mut self, broken: Broken<S::Step>) {
+        if self.broken.is_none_or(|first| (broken.print, broken.claim) < (first.print, first.claim))
+        {
+            self.broken = Some(broken);
+        }
+    }
+}
+
+/// Remembers which claims hold in which mood.
+#[derive(Default)]
+pub(super) struct Judge {
+    /// By mood: the first claim that is broken, anywhere and at rest.
+    broken: Vec<Option<[Option<usize>; 2]>>,
+}
+
+impl Judge {
+    /// The claim that a state of this mood breaks.
+    #[inline]
+    pub(super) fn broken<S: Space>(
+        &mut self,
+        space: &S,
+        mood: u32,
+        at_rest: bool,
+    ) -> Option<usize> {
+        let mood = mood as usize;
+        if mood >= self.broken.len() {
+            self.broken.resize(mood + 1, None);
+        }
+        let verdict = self.broken[mood].get_or_insert_with(|| {
+            let breaks = |judged: fn(&Claim) -> bool| {
+                let claims = space.claims().iter().enumerate().filter(|(_, claim)| judged(claim));
+                claims.map(|(number, _)| number).find(|&number| !space.holds(number, mood as u32))
+            };
+            let anywhere = |claim: &Claim| matches!(claim, Claim::Always);
+            let at_rest = |claim: &Claim| !matches!(claim, Claim::NoStep | Claim::Eventually);
+            [breaks(anywhere), breaks(at_rest)]
+        });
+        verdict[usize::from(at_rest)]
+    }
+}
