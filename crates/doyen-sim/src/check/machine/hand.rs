@@ -1,0 +1,260 @@
+//! What one thread keeps to itself: copies of what it needs of the store, and the consequences that it knows.
+
+use std::sync::Arc;
+
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::protocol::{Event, Message, Origin, Protocol, Role, View};
+
+use super::{Flight, Machine, Store, channel};
+use crate::check::Timers;
+use crate::check::fingerprint::fingerprint;
+use crate::check::intern::Interner;
+use crate::check::local::{self, Handled, Local, Stimulus};
+use crate::check::property::Property;
+use crate::hash::FastMap;
+
+/// What happens to one member, as the key under which its consequences are remembered.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Input {
+    Hear(u32),
+    Expire(u32),
+    Report { peer: u8, up: bool },
+    Suspect(u8),
+    Campaign,
+    Crash,
+    Restart,
+    Wait(u32),
+}
+
+/// What one thread keeps to itself: copies of what it needs of the store, and the consequences it knows.
+pub(crate) struct Hand<P: Protocol> {
+    pub(in crate::check) locals: Vec<LocalFacts<P>>,
+    pub(in crate::check) flights: Vec<FlightFacts<P::Message>>,
+    /// The fingerprints of histories.
+    pub(super) histories: Vec<u64>,
+    pub(super) known: FastMap<(u32, Input, u8), u32>,
+    pub(super) consequences: Vec<Consequence>,
+    pub(super) moods: FastMap<u64, u32>,
+}
+
+/// What is often asked about a local state.
+pub(in crate::check) struct LocalFacts<P: Protocol> {
+    pub(super) local: Arc<Local<P>>,
+    pub(super) print: u64,
+    pub(super) view_print: u64,
+    pub(in crate::check) up: bool,
+    pub(super) reported: u64,
+    pub(super) calm: u8,
+    /// Timers that may expire now, and whether they are upkeep.
+    pub(super) ready: Vec<(u32, bool)>,
+    /// How many ticks may go by before a timer must expire, and before one may that may not yet; `u32::MAX` without
+    /// such a timer.
+    pub(super) latest: u32,
+    pub(super) earliest: u32,
+    /// Something other than upkeep is awaited, but no timer may expire any more.
+    pub(super) stranded: bool,
+}
+
+pub(in crate::check) struct FlightFacts<M> {
+    pub(super) flight: Arc<Flight<M>>,
+    pub(super) print: u64,
+    /// Receiver and sender: what messages are sorted by.
+    pub(in crate::check) channel: u16,
+    pub(super) age: u8,
+}
+
+impl<M> FlightFacts<M> {
+    #[inline]
+    pub(in crate::check) fn to(&self) -> usize {
+        usize::from(self.channel >> 8)
+    }
+
+    #[inline]
+    pub(in crate::check) fn from(&self) -> usize {
+        usize::from(self.channel & 0xff)
+    }
+}
+
+/// What an input makes of a local state.
+pub(super) struct Consequence {
+    pub(super) local: u32,
+    pub(super) sends: Box<[u32]>,
+    /// How many things it sends and stores.
+    pub(super) acts: u8,
+    pub(super) breaks: Option<usize>,
+    /// It leads now, in this term.
+    pub(super) leads: Option<(Epoch, NodeId)>,
+}
+
+impl<P: Protocol> Hand<P> {
+    pub(super) fn new() -> Self {
+        Self {
+            locals: Vec::new(),
+            flights: Vec::new(),
+            histories: Vec::new(),
+            known: FastMap::default(),
+            consequences: Vec::new(),
+            moods: FastMap::default(),
+        }
+    }
+}
+
+impl<P: Protocol> Machine<'_, P> {
+    /// Copies what others have added to the store since, if `state` has any of it.
+    pub(super) fn catch_up(&self, hand: &mut Hand<P>, state: &[u32]) {
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let lacks =
+            |known: usize, numbers: &[u32]| numbers.iter().any(|&number| number as usize >= known);
+        let lacks_something = lacks(hand.locals.len(), locals)
+            || lacks(hand.histories.len(), &rest[1..2])
+            || lacks(hand.flights.len(), &rest[2..]);
+        if lacks_something {
+            let mut store = self.lock();
+            self.copy(hand, &mut store);
+        }
+    }
+
+    fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
+        let Store { locals, flights, timers, histories } = store;
+        let prints = histories.since(hand.histories.len()).iter().map(|led| fingerprint(&**led));
+        hand.histories.extend(prints);
+        for local in locals.since(hand.locals.len()) {
+            hand.locals.push(self.facts_of(local, timers));
+        }
+        for flight in flights.since(hand.flights.len()) {
+            let Flight { from, to, message, age } = &**flight;
+            hand.flights.push(FlightFacts {
+                print: fingerprint(&(from, to, age, message)),
+                channel: channel(flight),
+                age: *age,
+                flight: Arc::clone(flight),
+            });
+        }
+    }
+
+    fn facts_of(&self, local: &Arc<Local<P>>, timers: &mut Interner<P::Timer>) -> LocalFacts<P> {
+        let bounded = matches!(self.rules.timers, Timers::Bounded { .. });
+        let may_expire = bounded || local.expiries > 0;
+        let is_ready = |earliest: u32| may_expire && earliest == 0;
+        let ready = local.timers.iter().filter(|armed| is_ready(armed.earliest));
+        let waiting =
+            local.timers.iter().map(|armed| armed.earliest).filter(|&earliest| earliest > 0);
+        let view = local.state.as_ref().map(Protocol::view);
+        LocalFacts {
+            print: fingerprint(&**local),
+            view_print: fingerprint(&view),
+            up: local.is_up(),
+            reported: local.reported,
+            calm: local.calm,
+            ready: ready
+                .map(|armed| (timers.number(armed.timer), P::is_upkeep(armed.timer)))
+                .collect(),
+            latest: local.timers.iter().map(|armed| armed.latest).min().unwrap_or(u32::MAX),
+            earliest: waiting.min().unwrap_or(u32::MAX),
+            stranded: !may_expire && local.timers.iter().any(|armed| !P::is_upkeep(armed.timer)),
+            local: Arc::clone(local),
+        }
+    }
+
+    /// What `input` makes of a member in this local state: asked of the state machine once.
+    pub(super) fn consequence(
+        &self,
+        hand: &mut Hand<P>,
+        member: usize,
+        local: u32,
+        input: Input,
+        crash_after: u8,
+    ) -> usize {
+        let key = (local, input, crash_after);
+        if let Some(&known) = hand.known.get(&key) {
+            return known as usize;
+        }
+        let consequence = self.work_out(hand, member, local, input, crash_after);
+        hand.consequences.push(consequence);
+        let number = hand.consequences.len() - 1;
+        hand.known.insert(key, number as u32);
+        number
+    }
+
+    #[cold]
+    fn work_out(
+        &self,
+        hand: &mut Hand<P>,
+        member: usize,
+        local: u32,
+        input: Input,
+        crash_after: u8,
+    ) -> Consequence {
+        let before = Arc::clone(&hand.locals[local as usize].local);
+        let stimulus = self.stimulus(hand, input);
+        let id = self.terms.members.at(member);
+        let crash_after = (crash_after > 0).then_some(u32::from(crash_after));
+        let handled = local::handle(&self.terms, &before, stimulus, crash_after);
+        let flights = self.flights_of(member, &handled);
+        let leading = |view: View| (view.role == Role::Leader).then_some((view.epoch, id));
+        let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
+        let breaks = self.breaks(&handled, &flights);
+        let mut store = self.lock();
+        let local = store.locals.number(handled.local);
+        let sends = flights.into_iter().map(|flight| store.flights.number(flight)).collect();
+        self.copy(hand, &mut store);
+        Consequence { local, sends, acts: handled.acts.min(250) as u8, breaks, leads }
+    }
+
+    fn stimulus(&self, hand: &Hand<P>, input: Input) -> Stimulus<P::Message, P::Timer> {
+        let id = |position: u8| self.terms.members.at(usize::from(position));
+        Stimulus::Event(match input {
+            Input::Hear(flight) => {
+                let flight = &hand.flights[flight as usize].flight;
+                Event::Message { from: id(flight.from), message: flight.message.clone() }
+            }
+            Input::Expire(timer) => Event::Timer(*self.lock().timers.since(timer as usize)[0]),
+            Input::Report { peer, up: true } => Event::PeerUp(id(peer)),
+            Input::Report { peer, up: false } => Event::PeerDown(id(peer)),
+            Input::Campaign => Event::Campaign,
+            Input::Suspect(peer) => return Stimulus::Suspect(id(peer)),
+            Input::Crash => return Stimulus::Crash,
+            Input::Restart => return Stimulus::Start(Origin::Joining),
+            Input::Wait(ticks) => return Stimulus::Wait(ticks),
+        })
+    }
+
+    /// Which claim about steps and messages this breaks.
+    fn breaks(&self, handled: &Handled<P>, flights: &[Flight<P::Message>]) -> Option<usize> {
+        // Two circuits of everybody's key, as a varint each of the longest kind, and the rest.
+        let most = 64 + 2 * self.terms.members.len() * 15;
+        let claimed = |wanted| self.properties.iter().position(|&property| property == wanted);
+        let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
+        let fell = claimed(Property::TermsNeverFall).filter(|_| handled.term_fell);
+        fell.or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
+    }
+
+    /// Notes who leads, where that is claimed about: the new history, and the claim it breaks.
+    pub(super) fn note(
+        &self,
+        history: u32,
+        leads: Option<(Epoch, NodeId)>,
+    ) -> (u32, Option<usize>) {
+        let claim = self.properties.iter().position(|&it| it == Property::OneLeaderPerTerm);
+        let (Some(claim), Some((term, leader))) = (claim, leads) else { return (history, None) };
+        let mut store = self.lock();
+        let mut led = Vec::clone(&store.histories.since(history as usize)[0]);
+        match led.binary_search(&(term, leader)) {
+            Ok(_) => (history, None),
+            Err(place) => {
+                let usurped = led.iter().any(|&(other, _)| other == term);
+                led.insert(place, (term, leader));
+                (store.histories.number(led), usurped.then_some(claim))
+            }
+        }
+    }
+
+    /// The same message, a tick later.
+    pub(super) fn older(&self, hand: &mut Hand<P>, flight: u32) -> u32 {
+        let flight = Flight::clone(&hand.flights[flight as usize].flight);
+        let mut store = self.lock();
+        let older = store.flights.number(Flight { age: flight.age + 1, ..flight });
+        self.copy(hand, &mut store);
+        older
+    }
+}

@@ -1,0 +1,325 @@
+//! Everything that can happen in a state.
+
+use doyen_core::protocol::Protocol;
+
+use super::hand::{Consequence, Hand, Input, LocalFacts};
+use super::{Act, MOST_TICKS, Machine, Step};
+use crate::check::Timers;
+use crate::check::budget::{Item, Purse};
+use crate::check::space::Successors;
+
+/// Where the parts of a state begin.
+pub(super) struct Parts<'s> {
+    pub(super) locals: &'s [u32],
+    pub(super) purse: Purse,
+    pub(super) history: u32,
+    pub(super) flights: &'s [u32],
+    /// Who is up, a bit for each position.
+    pub(super) up: u64,
+}
+
+/// How a state changes.
+#[derive(Clone, Copy)]
+struct Change<'a> {
+    /// This member's local state becomes this one.
+    member: usize,
+    local: u32,
+    /// The flight at this place is gone.
+    landed: Option<usize>,
+    /// These are under way.
+    sends: &'a [u32],
+    purse: Purse,
+    history: u32,
+}
+
+/// Something that happens to one member.
+#[derive(Clone, Copy)]
+struct Happening {
+    member: usize,
+    input: Input,
+    act: Act,
+    landed: Option<usize>,
+    purse: Purse,
+}
+
+impl Happening {
+    /// Whether the member may crash while it deals with it: it must be alive before.
+    fn can_be_cut_short(&self) -> bool {
+        self.input != Input::Crash && self.purse.left(Item::Crash) > 0
+    }
+}
+
+impl<P: Protocol> Machine<'_, P> {
+    pub(super) fn parts<'s>(&self, hand: &Hand<P>, state: &'s [u32]) -> Parts<'s> {
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let is_up = |(position, &local): (usize, &u32)| {
+            u64::from(hand.locals[local as usize].up) << position
+        };
+        let up = locals.iter().enumerate().map(is_up).fold(0, |up, bit| up | bit);
+        Parts { locals, purse: Purse(rest[0]), history: rest[1], flights: &rest[2..], up }
+    }
+
+    /// Writes the state that a change makes of another.
+    #[inline]
+    fn write(&self, hand: &Hand<P>, parts: &Parts<'_>, change: Change<'_>, words: &mut Vec<u32>) {
+        let start = words.len();
+        words.extend_from_slice(parts.locals);
+        words[start + change.member] = change.local;
+        words.extend([change.purse.0, change.history]);
+        let first = words.len();
+        let bit = 1 << change.member;
+        let up = match hand.locals[change.local as usize].up {
+            true => parts.up | bit,
+            false => parts.up & !bit,
+        };
+        // Nobody will ever know what became of a message to a member that is down for good.
+        let all_matter = change.purse.left(Item::Restart) > 0;
+        let matters = |flight: u32| all_matter || up >> hand.flights[flight as usize].to() & 1 == 1;
+        for (place, &flight) in parts.flights.iter().enumerate() {
+            if Some(place) != change.landed && matters(flight) {
+                words.push(flight);
+            }
+        }
+        for &flight in change.sends {
+            if matters(flight) {
+                let place = self.place_of(hand, flight, &words[first..]);
+                words.insert(first + place, flight);
+            }
+        }
+    }
+
+    /// Where a new message belongs among those under way.
+    #[inline]
+    fn place_of(&self, hand: &Hand<P>, flight: u32, flights: &[u32]) -> usize {
+        let rank = |flight: u32| {
+            let channel = hand.flights[flight as usize].channel;
+            (channel, if self.rules.fifo { 0 } else { flight })
+        };
+        let own = rank(flight);
+        let behind = flights.iter().rev().take_while(|&&other| rank(other) > own).count();
+        flights.len() - behind
+    }
+
+    /// Adds the step in which `input` happens to `member`, and those in which it crashes on the way.
+    #[inline]
+    fn happen(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        happening: Happening,
+        out: &mut Successors<Step>,
+    ) {
+        let acts = self.happen_once(hand, parts, happening, 0, out);
+        if parts.purse.left(Item::Crash) > 0 && happening.can_be_cut_short() {
+            for crash_after in 1..acts {
+                self.happen_once(hand, parts, happening, crash_after, out);
+            }
+        }
+    }
+
+    /// Adds one step; says how many things it sends and stores.
+    #[inline]
+    fn happen_once(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        happening: Happening,
+        crash_after: u8,
+        out: &mut Successors<Step>,
+    ) -> u8 {
+        let Happening { member, input, act, landed, purse } = happening;
+        let purse = if crash_after > 0 { purse.spend(Item::Crash) } else { purse };
+        let known = self.consequence(hand, member, parts.locals[member], input, crash_after);
+        let &Consequence { local, ref sends, acts, breaks, leads } = &hand.consequences[known];
+        let (history, usurps) = match leads {
+            Some(_) => self.note(parts.history, leads),
+            None => (parts.history, None),
+        };
+        let change = Change { member, local, landed, sends, purse, history };
+        out.add(Step { act, crash_after }, breaks.or(usurps), |words| {
+            self.write(hand, parts, change, words);
+        });
+        acts
+    }
+
+    fn add_deliveries(&self, hand: &mut Hand<P>, parts: &Parts<'_>, out: &mut Successors<Step>) {
+        let mut before = None;
+        for (place, &flight) in parts.flights.iter().enumerate() {
+            let facts = &hand.flights[flight as usize];
+            // Only the first of a link arrives where links keep the order; else the same message twice is one.
+            let same = if self.rules.fifo { u32::from(facts.channel) } else { flight };
+            if before.replace(same) == Some(same) {
+                continue;
+            }
+            let member = facts.to();
+            let alive = parts.up >> member & 1 == 1;
+            let (deliver, lose) = (Act::Deliver(flight), Act::Lose(flight));
+            if alive {
+                let hear = Happening {
+                    member,
+                    input: Input::Hear(flight),
+                    act: deliver,
+                    landed: Some(place),
+                    purse: parts.purse,
+                };
+                self.happen(hand, parts, hear, out);
+                if parts.purse.left(Item::Duplication) > 0 {
+                    let purse = parts.purse.spend(Item::Duplication);
+                    let again = Happening { act: Act::Double(flight), landed: None, purse, ..hear };
+                    self.happen(hand, parts, again, out);
+                }
+            } else {
+                self.drop_flight(hand, parts, place, deliver, parts.purse, out);
+            }
+            if alive && parts.purse.left(Item::Loss) > 0 {
+                let purse = parts.purse.spend(Item::Loss);
+                self.drop_flight(hand, parts, place, lose, purse, out);
+            }
+        }
+    }
+
+    /// Adds the step in which a message goes nowhere.
+    fn drop_flight(
+        &self,
+        hand: &Hand<P>,
+        parts: &Parts<'_>,
+        place: usize,
+        act: Act,
+        purse: Purse,
+        out: &mut Successors<Step>,
+    ) {
+        let (local, history) = (parts.locals[0], parts.history);
+        let change = Change { member: 0, local, landed: Some(place), sends: &[], purse, history };
+        out.add(Step { act, crash_after: 0 }, None, |words| self.write(hand, parts, change, words));
+    }
+
+    /// Adds what else can happen to a live member.
+    fn add_own_steps(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        out: &mut Successors<Step>,
+    ) {
+        let plain = |input, act| Happening { member, input, act, landed: None, purse: parts.purse };
+        let name = member as u8;
+        let facts = &hand.locals[parts.locals[member] as usize];
+        let (reported, up) = (facts.reported, parts.up);
+        if !self.has_overdue_mail(hand, parts, member) {
+            let ready = facts.ready.clone();
+            for (timer, upkeep) in ready {
+                let act = Act::Expire { member: name, timer, upkeep };
+                self.happen(hand, parts, plain(Input::Expire(timer), act), out);
+            }
+        }
+        for peer in (0..parts.locals.len()).filter(|&peer| peer != member) {
+            let (held_for_dead, alive) = (reported >> peer & 1 == 1, up >> peer & 1 == 1);
+            let peer = peer as u8;
+            if held_for_dead == alive {
+                let input = Input::Report { peer, up: alive };
+                let act = Act::Report { member: name, peer, up: alive };
+                self.happen(hand, parts, plain(input, act), out);
+            } else if alive && parts.purse.left(Item::Suspicion) > 0 {
+                let purse = parts.purse.spend(Item::Suspicion);
+                let (input, act) = (Input::Suspect(peer), Act::Suspect { member: name, peer });
+                self.happen(hand, parts, Happening { purse, ..plain(input, act) }, out);
+            }
+        }
+        for (item, input, act) in [
+            (Item::Campaign, Input::Campaign, Act::Campaign(name)),
+            (Item::Crash, Input::Crash, Act::Crash(name)),
+        ] {
+            if parts.purse.left(item) > 0 {
+                let purse = parts.purse.spend(item);
+                self.happen(hand, parts, Happening { purse, ..plain(input, act) }, out);
+            }
+        }
+    }
+
+    /// Whether a message for `member` has taken as long as it may: it comes before a timer.
+    fn has_overdue_mail(&self, hand: &Hand<P>, parts: &Parts<'_>, member: usize) -> bool {
+        let overdue = |&flight: &u32| {
+            let facts = &hand.flights[flight as usize];
+            facts.age >= MOST_TICKS && facts.to() == member
+        };
+        parts.flights.iter().any(overdue)
+    }
+
+    /// Whether some detector has had all the time it needs to notice something and has not.
+    fn has_overdue_news(&self, hand: &Hand<P>, parts: &Parts<'_>) -> bool {
+        let Some(pace) = self.terms.pace else { return false };
+        let facts = |member: usize| &hand.locals[parts.locals[member] as usize];
+        let is_calm = |&member: &usize| facts(member).calm >= pace.detection;
+        let calm =
+            (0..parts.locals.len()).filter(is_calm).fold(0, |calm, member| calm | 1_u64 << member);
+        let unaware = |member: usize| {
+            let wrong = (facts(member).reported ^ !parts.up) & calm & !(1 << member);
+            facts(member).up && calm >> member & 1 == 1 && wrong != 0
+        };
+        (0..parts.locals.len()).any(unaware)
+    }
+
+    /// Adds the step in which time goes by, if nothing is due: to the next moment at which something can happen, if
+    /// nothing can happen now.
+    fn add_wait(&self, hand: &mut Hand<P>, parts: &Parts<'_>, out: &mut Successors<Step>) {
+        let of_timers = |pick: fn(&LocalFacts<P>) -> u32| {
+            parts
+                .locals
+                .iter()
+                .map(|&local| pick(&hand.locals[local as usize]))
+                .min()
+                .unwrap_or(u32::MAX)
+        };
+        let (latest, earliest) =
+            (of_timers(|facts| facts.latest), of_timers(|facts| facts.earliest));
+        let overdue =
+            parts.flights.iter().any(|&flight| hand.flights[flight as usize].age >= MOST_TICKS);
+        let nothing_awaited = latest == u32::MAX && parts.flights.is_empty();
+        if latest == 0 || overdue || nothing_awaited || self.has_overdue_news(hand, parts) {
+            return;
+        }
+        let ticks = if out.list().is_empty() { earliest } else { 1 };
+        let locals: Vec<u32> = (0..parts.locals.len())
+            .map(|member| {
+                let known =
+                    self.consequence(hand, member, parts.locals[member], Input::Wait(ticks), 0);
+                hand.consequences[known].local
+            })
+            .collect();
+        let mut flights: Vec<u32> =
+            parts.flights.iter().map(|&flight| self.older(hand, flight)).collect();
+        if !self.rules.fifo {
+            flights.sort_unstable_by_key(|&flight| (hand.flights[flight as usize].channel, flight));
+        }
+        out.add(Step { act: Act::Wait(ticks), crash_after: 0 }, None, |words| {
+            words.extend(locals);
+            words.extend([parts.purse.0, parts.history]);
+            words.extend(flights);
+        });
+    }
+
+    /// Every step from `state`.
+    pub(super) fn add_all(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        out: &mut Successors<Step>,
+    ) {
+        self.add_deliveries(hand, parts, out);
+        for member in 0..parts.locals.len() {
+            if parts.up >> member & 1 == 1 {
+                self.add_own_steps(hand, parts, member, out);
+            } else if parts.purse.left(Item::Restart) > 0 {
+                let purse = parts.purse.spend(Item::Restart);
+                let act = Act::Restart(member as u8);
+                let restart = Happening { member, input: Input::Restart, act, landed: None, purse };
+                self.happen(hand, parts, restart, out);
+            }
+        }
+        if matches!(self.rules.timers, Timers::Bounded { .. }) {
+            self.add_wait(hand, parts, out);
+        }
+        let is_stranded = |&local: &u32| hand.locals[local as usize].stranded;
+        out.set_stranded(parts.locals.iter().any(is_stranded));
+    }
+}
