@@ -9,6 +9,7 @@
 //!   never end, [`reduce`] leaves out orders that make no difference;
 //! - [`property`]: what is checked, in words; [`budget`]: what may go wrong.
 
+pub mod arrange;
 pub mod budget;
 mod depth;
 pub mod fingerprint;
@@ -21,10 +22,12 @@ mod reduce;
 pub mod schedule;
 pub mod search;
 mod seen;
+pub mod shrink;
 pub mod space;
 
 use std::fmt;
 
+use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
@@ -75,6 +78,20 @@ pub enum Timers {
 }
 
 impl Timers {
+    /// How timers of `case` are explored unless one says otherwise: bounded, for that is the model in which elections
+    /// make their promises; free, if members have no timers.
+    pub fn usual(case: &Case) -> Self {
+        let has_timers = case.is_layered()
+            || !matches!(
+                case.algorithm,
+                Algorithm::ChangRoberts | Algorithm::RingAllIds | Algorithm::RingActiveList
+            );
+        match has_timers {
+            true => Self::Bounded { tick: case.bare_bound, detection: DETECTION },
+            false => Self::Free { expiries: 0 },
+        }
+    }
+
     fn expiries(self) -> u8 {
         match self {
             Self::Free { expiries } => expiries,
@@ -89,6 +106,9 @@ impl Timers {
         }
     }
 }
+
+/// How many ticks a failure detector takes at most, unless one says otherwise.
+pub const DETECTION: u8 = 2;
 
 /// What a check came to.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,10 +1,12 @@
 //! The command line: data to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should);
-//! 2 wrong usage or configuration.
+//! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should, a
+//! property violated); 2 wrong usage or configuration; 4 a limit reached before the answer was.
 
 mod algorithms;
+mod check;
 mod compare;
+mod election;
 mod memory;
 mod output;
 mod progress;
@@ -22,6 +24,8 @@ use clap::{Parser, Subcommand};
 enum Answer {
     Yes,
     No,
+    /// A limit was reached before the answer was.
+    Limit,
 }
 
 const INTRODUCTION: &str = "\
@@ -53,6 +57,7 @@ struct Arguments {
 #[derive(Subcommand, Debug)]
 enum Command {
     Sim(Box<sim::Sim>),
+    Check(Box<check::Check>),
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
 }
@@ -62,6 +67,7 @@ pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Limit) => ExitCode::from(4),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("doyen: {error:#}");
@@ -81,6 +87,7 @@ fn run() -> Result<Answer> {
     };
     match arguments.command {
         Command::Sim(sim) => sim.run(),
+        Command::Check(check) => check.run(),
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
     }

@@ -54,6 +54,23 @@ impl Budget {
         self.items().iter().map(|&(_, count)| u32::from(count)).sum()
     }
 
+    /// The budgets that have one of some item less.
+    pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
+        let items: [fn(&mut Self) -> &mut u8; 6] = [
+            |budget| &mut budget.crashes,
+            |budget| &mut budget.restarts,
+            |budget| &mut budget.losses,
+            |budget| &mut budget.duplications,
+            |budget| &mut budget.suspicions,
+            |budget| &mut budget.campaigns,
+        ];
+        items.into_iter().filter_map(move |item| {
+            let mut less = self;
+            *item(&mut less) = item(&mut less).checked_sub(1)?;
+            Some(less)
+        })
+    }
+
     /// As one word of a state.
     pub(crate) fn pack(self) -> Purse {
         let counts = self.items().into_iter().rev().map(|(_, count)| u32::from(count.min(MOST)));

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Effect, Event, Origin, Protocol, View};
+use doyen_core::protocol::{Effect, Event, Origin, Protocol, Role, View};
 
 use super::fingerprint::mix;
 use super::intern::Interner;
@@ -110,6 +110,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     properties: Vec<Property>,
     claims: Vec<Claim>,
     start: Vec<u32>,
+    /// Somebody led or had called an election when it began: else nothing is owed until somebody does.
+    called: bool,
     store: Mutex<Store<P>>,
     moods: Mutex<Interner<Vec<Option<View>>>>,
     /// To whom each member has ever sent, a bit for each position.
@@ -143,6 +145,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             properties: rules.properties.clone(),
             rules,
             start: Vec::new(),
+            called: scene.leader.is_some() || !scene.initiators.is_empty(),
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
@@ -329,6 +332,10 @@ impl<P: Explorable> Space for Machine<'_, P> {
     fn holds(&self, claim: usize, mood: u32) -> bool {
         let moods = self.moods.lock().unwrap_or_else(PoisonError::into_inner);
         let views = Arc::clone(&moods.since(mood as usize)[0]);
+        let is_idle = |view: &View| view.leader.is_none() && view.role == Role::Follower;
+        if !self.called && views.iter().flatten().all(is_idle) {
+            return true;
+        }
         self.properties[claim].holds(self.terms.members, &views)
     }
 

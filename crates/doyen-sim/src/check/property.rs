@@ -48,6 +48,15 @@ impl Property {
         Self::Liveness004,
     ];
 
+    /// What every election should have in every run; the others are for those that promise more.
+    pub const USUAL: [Self; 5] = [
+        Self::Agreement,
+        Self::Validity,
+        Self::Termination,
+        Self::TermsNeverFall,
+        Self::BoundedMessages,
+    ];
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {

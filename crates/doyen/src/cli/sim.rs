@@ -15,6 +15,7 @@ use doyen_sim::selfcheck::{self, Verdict};
 use doyen_sim::summary::Summary;
 use doyen_sim::{expect, formula, run};
 
+use super::election::as_flag;
 use super::progress::Spinner;
 use super::{Answer, memory};
 
@@ -85,7 +86,7 @@ impl Sim {
         let Some(path) = &self.file else {
             let mut scenario = Scenario::default();
             self.flags.apply(&mut scenario)?;
-            return scenario.resolve().map_err(|error| anyhow!(flags::as_flag(&error)));
+            return scenario.resolve().map_err(|error| anyhow!(as_flag(&error)));
         };
         let (name, text) = read(path)?;
         let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
@@ -96,7 +97,7 @@ impl Sim {
             eprintln!("doyen: flags change the run, so what {name} expects is not checked");
         }
         // The file alone makes sense: whatever is wrong now came with a flag.
-        scenario.resolve().map_err(|error| anyhow!(flags::as_flag(&error)))
+        scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))
     }
 }
 

@@ -1,0 +1,278 @@
+//! `doyen check`: every run of an election, within a budget of faults.
+
+mod limits;
+mod report;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use clap::{Args, ValueEnum};
+use doyen_sim::check::arrange::arrangements;
+use doyen_sim::check::budget::{self, Budget};
+use doyen_sim::check::property::Property;
+use doyen_sim::check::search::{Plan, Progress};
+use doyen_sim::check::shrink::{self, Least};
+use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
+use doyen_sim::scenario::{Case, RingOrder, Scenario};
+
+use super::Answer;
+use super::election::{Election, as_flag};
+use super::progress::Meter;
+use super::sim;
+use report::Subject;
+
+/// Explore every run of an election, with every fault a budget allows
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen check --algorithm chang-roberts --members 6 --initiators all --fifo
+  doyen check --algorithm chang-roberts --members 4 --initiators all --fifo --crashes 1
+  doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
+  doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
+  doyen check --algorithm ring-list --members 4 --ring every --crashes 1
+
+Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
+timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says.
+Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen.")]
+pub(crate) struct Check {
+    /// A scenario that says who takes part and how; what goes wrong in it is not repeated
+    #[arg(value_name = "FILE.toml")]
+    file: Option<PathBuf>,
+
+    #[command(flatten)]
+    election: Election,
+
+    #[command(flatten)]
+    faults: Faults,
+
+    /// When timers expire: bounded or free [default: free where members have none, else bounded]
+    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    timers: Option<TimerModel>,
+
+    /// How often each member's timers expire at most, if timers are free
+    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Model")]
+    expiries: u8,
+
+    /// How long a failure detector takes at most, in multiples of D, if timers are bounded
+    #[arg(long, value_name = "COUNT", default_value_t = check::DETECTION, help_heading = "Model")]
+    detection: u8,
+
+    /// Messages of one link may overtake each other [default: where the algorithm bears it, unless --fifo]
+    #[arg(long, conflicts_with = "fifo", help_heading = "Model")]
+    unordered: bool,
+
+    /// What must hold, such as A1,A4; `all` for everything [default: A1,A2,A3,terms-never-fall,bounded-messages]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
+    property: Vec<String>,
+
+    #[command(flatten)]
+    limits: limits::Limits,
+
+    /// One path at a time: less memory, longer counterexamples, no search for runs that never end
+    #[arg(long, help_heading = "Search")]
+    depth_first: bool,
+
+    /// How many threads search [default: as many as there are cores]
+    #[arg(long, value_name = "COUNT", help_heading = "Search")]
+    threads: Option<usize>,
+
+    /// Explore orders that make no difference too
+    #[arg(long, help_heading = "Search")]
+    no_reduction: bool,
+
+    /// Where a counterexample is written
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "counterexample.toml",
+        help_heading = "Output"
+    )]
+    out: PathBuf,
+
+    /// Print one JSON object
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+/// What may go wrong, and how often.
+#[derive(Args, Debug)]
+struct Faults {
+    /// Members that crash, at any moment
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    crashes: u8,
+
+    /// Members that come up again, or that were dead and come up
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    restarts: u8,
+
+    /// Messages that are lost
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    losses: u8,
+
+    /// Messages that arrive twice
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    duplications: u8,
+
+    /// Live members that a failure detector takes for dead, until it hears them again
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    suspicions: u8,
+
+    /// Members that call an election of themselves, at any moment
+    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    campaigns: u8,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum TimerModel {
+    Bounded,
+    Free,
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let every_ring = self.election.wants_every_ring();
+        let scenario = self.scenario(every_ring)?;
+        let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
+        let rules = self.rules(&case)?;
+        let plan = self.plan()?;
+        check_sense(&case, &rules)?;
+        let meter = Meter::start("exploring");
+        let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
+        let mut subject = Subject::new(&case, &rules, &plan);
+        let mut broken = None;
+        for ring in self.rings(&case, every_ring)? {
+            let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
+            let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
+            let found = check::check(&case, &rules, &plan, &watch);
+            broken = subject.add(&found).map(|violation| (scenario, violation));
+            if broken.is_some() || found.limit.is_some() {
+                break;
+            }
+        }
+        let least = broken.map(|(scenario, violation)| {
+            meter.say("shrinking");
+            shrink::shrink(&scenario, &rules, violation, &plan)
+        });
+        drop(meter);
+        self.show(&subject, least.as_ref())
+    }
+
+    fn scenario(&self, every_ring: bool) -> Result<Scenario> {
+        let mut scenario = Scenario::default();
+        if let Some(path) = &self.file {
+            let (name, text) = sim::read(path)?;
+            scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
+            scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
+            if !scenario.fault.is_empty() || scenario.chaos.is_some() || !scenario.link.is_empty() {
+                eprintln!(
+                    "doyen: what goes wrong in {name} is not repeated: the budget says what may"
+                );
+            }
+            scenario = Scenario {
+                fault: Vec::new(),
+                chaos: None,
+                link: Vec::new(),
+                expect: None,
+                ..scenario
+            };
+        }
+        self.election.apply(&mut scenario)?;
+        if every_ring {
+            scenario.ring = None;
+        }
+        if self.unordered {
+            scenario.fifo = Some(false);
+        }
+        Ok(scenario)
+    }
+
+    fn rules(&self, case: &Case) -> Result<Rules> {
+        let Faults { crashes, restarts, losses, duplications, suspicions, campaigns } = self.faults;
+        let budget = Budget { crashes, restarts, losses, duplications, suspicions, campaigns };
+        for (name, count) in budget.items() {
+            if count > budget::MOST {
+                bail!("--{name}: {count} is more than the {} that a check can count", budget::MOST);
+            }
+        }
+        let bounded = Timers::Bounded { tick: case.bare_bound, detection: self.detection };
+        let timers = match (self.timers, Timers::usual(case)) {
+            (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
+            (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries },
+            (None, usual @ Timers::Free { .. }) => usual,
+        };
+        let properties = match &self.property[..] {
+            [] => Property::USUAL.to_vec(),
+            [all] if all == "all" => Property::ALL.to_vec(),
+            names => names
+                .iter()
+                .map(|name| {
+                    name.parse().map_err(|problem: String| anyhow!("--property: {problem}"))
+                })
+                .collect::<Result<_>>()?,
+        };
+        Ok(Rules { budget, timers, fifo: case.network.fifo, properties })
+    }
+
+    fn plan(&self) -> Result<Plan> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        if self.threads == Some(0) {
+            bail!("--threads: nobody would search; use 1 or more");
+        }
+        Ok(Plan {
+            depth_first: self.depth_first,
+            reduce: !self.no_reduction,
+            threads: self.threads.unwrap_or(cores),
+            limits: self.limits.resolve()?,
+        })
+    }
+
+    /// The rings to check: what the scenario says, or every one.
+    fn rings(&self, case: &Case, every: bool) -> Result<Vec<Option<RingOrder>>> {
+        if !every {
+            return Ok(vec![None]);
+        }
+        if !case.algorithm.is_ring() {
+            bail!("--ring: {} has no ring; leave out `every`", case.algorithm);
+        }
+        let ids: Vec<u32> = case.members().iter().map(|id| id.0).collect();
+        if ids.len() > 8 {
+            bail!(
+                "--ring: {} members have too many rings to check every one; use at most 8",
+                ids.len()
+            );
+        }
+        let rings = arrangements(&ids, !self.no_reduction);
+        Ok(rings.into_iter().map(|ring| Some(RingOrder::Listed(ring))).collect())
+    }
+
+    fn show(&self, subject: &Subject, least: Option<&Least>) -> Result<Answer> {
+        if self.json {
+            subject.print_json(least, &self.out)?;
+        } else {
+            subject.print(least, &self.out)?;
+        }
+        Ok(match (least, subject.limit) {
+            (Some(_), _) => Answer::No,
+            (None, Some(_)) => Answer::Limit,
+            (None, None) => Answer::Yes,
+        })
+    }
+}
+
+/// Refuses what no check can say anything about.
+fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
+    let count = case.members().len();
+    if count > MOST_MEMBERS {
+        bail!("--members: {count} are too many to explore; a check takes at most {MOST_MEMBERS}");
+    }
+    let starts = case.leader.is_some() || !case.initiators.is_empty() || rules.budget.campaigns > 0;
+    if !starts {
+        bail!(
+            "--initiators: nobody leads and nobody calls an election, so nothing happens; name somebody"
+        );
+    }
+    if rules.budget.restarts > 0 && rules.budget.crashes == 0 && case.dead.is_empty() {
+        bail!("--restarts: nobody is dead and nobody crashes; add --crashes 1 or --dead");
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! What a check says at the end.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use doyen_sim::check::fingerprint::chance_of_omission;
+use doyen_sim::check::property::Property;
+use doyen_sim::check::search::{Limit, Plan, Progress};
+use doyen_sim::check::shrink::Least;
+use doyen_sim::check::{Report, Rules, Violation};
+use doyen_sim::scenario::Case;
+use serde_json::{Value, json};
+
+/// What was checked, and how far it got.
+pub(super) struct Subject {
+    case: Case,
+    rules: Rules,
+    plan: Plan,
+    progress: Progress,
+    /// How many rings were checked.
+    rings: u32,
+    pub(super) limit: Option<Limit>,
+}
+
+impl Subject {
+    pub(super) fn new(case: &Case, rules: &Rules, plan: &Plan) -> Self {
+        let (case, rules, plan) = (case.clone(), rules.clone(), plan.clone());
+        Self { case, rules, plan, progress: Progress::default(), rings: 0, limit: None }
+    }
+
+    /// Adds what came of one ring; gives back what it broke.
+    pub(super) fn add(&mut self, found: &Report) -> Option<Violation> {
+        let (all, one) = (&mut self.progress, &found.progress);
+        all.states += one.states;
+        all.generated += one.generated;
+        all.depth = all.depth.max(one.depth);
+        all.frontier += one.frontier;
+        all.memory = all.memory.max(one.memory);
+        all.stranded += one.stranded;
+        all.elapsed += one.elapsed;
+        self.rings += 1;
+        self.limit = found.limit;
+        found.violation.clone()
+    }
+
+    fn states_per_second(&self) -> f64 {
+        self.progress.states as f64 / self.progress.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    fn searches_loops(&self) -> bool {
+        !self.plan.depth_first && self.limit.is_none()
+    }
+
+    /// Prints it for people.
+    pub(super) fn print(&self, least: Option<&Least>, out: &Path) -> Result<()> {
+        let mut text = String::new();
+        self.write_what(&mut text)?;
+        self.write_how_far(&mut text)?;
+        match least {
+            Some(least) => write_violation(&mut text, least, out)?,
+            None => self.write_verdict(&mut text)?,
+        }
+        io::stdout().write_all(text.as_bytes())?;
+        Ok(())
+    }
+
+    fn write_what(&self, text: &mut String) -> Result<()> {
+        let Self { case, rules, .. } = self;
+        let order = if rules.fifo { "keep the order" } else { "do not keep the order" };
+        writeln!(text, "{}, {}, {} members", case.algorithm, case.mode(), case.members().len())?;
+        writeln!(text, "  what may go wrong  {}", rules.budget)?;
+        writeln!(text, "  timers             {}", rules.timers)?;
+        writeln!(text, "  links              {order}")?;
+        if self.rings > 1 {
+            let each = if self.plan.reduce {
+                "each once, however it is turned"
+            } else {
+                "each at every turn"
+            };
+            writeln!(text, "  rings              {}, {each}", self.rings)?;
+        }
+        Ok(())
+    }
+
+    fn write_how_far(&self, text: &mut String) -> Result<()> {
+        let Progress { states, generated, depth, memory, elapsed, stranded, .. } = self.progress;
+        writeln!(
+            text,
+            "  explored           {states} states by {generated} steps, {depth} deep, in {:.2} s ({:.0} states/s), {:.1} MB",
+            elapsed.as_secs_f64(),
+            self.states_per_second(),
+            memory as f64 / 1e6,
+        )?;
+        if stranded > 0 {
+            writeln!(
+                text,
+                "  not followed       {stranded} states in which a timer was armed that had expired often enough"
+            )?;
+        }
+        Ok(())
+    }
+
+    fn write_verdict(&self, text: &mut String) -> Result<()> {
+        writeln!(text)?;
+        let frontier = self.progress.frontier;
+        match self.limit {
+            Some(limit) => writeln!(
+                text,
+                "Stopped at the limit of {}: {frontier} states were seen whose steps were not tried. Up to there nothing is \
+                 violated; what never ends was not looked for.",
+                limit_name(limit),
+            )?,
+            None => writeln!(text, "Holds in every run:")?,
+        }
+        if self.limit.is_none() {
+            for property in &self.rules.properties {
+                writeln!(text, "  {:20} {}", property.name(), property.words())?;
+            }
+            if !self.searches_loops() {
+                writeln!(text, "Runs that never end were not looked for: depth first cannot.")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints it for programs.
+    pub(super) fn print_json(&self, least: Option<&Least>, out: &Path) -> Result<()> {
+        let Self { case, rules, plan, progress, .. } = self;
+        let verdict = match (least, self.limit) {
+            (Some(_), _) => "violated",
+            (None, Some(_)) => "limit",
+            (None, None) => "holds",
+        };
+        let names: Vec<&str> = rules.properties.iter().map(|property| property.name()).collect();
+        let object = json!({
+            "verdict": verdict,
+            "property": least.map(|least| least.violation.property.name()),
+            "properties": names,
+            "algorithm": case.algorithm.name(),
+            "mode": case.mode().to_string(),
+            "members": case.members().len(),
+            "budget": rules.budget,
+            "timers": rules.timers.to_string(),
+            "fifo": rules.fifo,
+            "reduction": plan.reduce,
+            "search": if plan.depth_first { "depth first" } else { "breadth first" },
+            "threads": plan.threads,
+            "rings": self.rings,
+            "states": progress.states,
+            "generated": progress.generated,
+            "depth": progress.depth,
+            "complete": least.is_none() && self.limit.is_none(),
+            "endless_runs_sought": self.searches_loops(),
+            "limit": self.limit.map(limit_name),
+            "frontier": progress.frontier,
+            "stranded": progress.stranded,
+            "chance_of_omission": chance_of_omission(progress.states),
+            "memory": progress.memory,
+            "seconds": progress.elapsed.as_secs_f64(),
+            "counterexample": least.map(|least| counterexample_json(least, out)),
+        });
+        writeln!(io::stdout(), "{object}")?;
+        Ok(())
+    }
+}
+
+fn counterexample_json(least: &Least, out: &Path) -> Value {
+    let steps = |moves: &[_]| moves.iter().map(ToString::to_string).collect::<Vec<String>>();
+    json!({
+        "file": out.display().to_string(),
+        "members": least.scenario.members,
+        "budget": least.rules.budget,
+        "path": steps(&least.violation.path),
+        "cycle": steps(&least.violation.cycle),
+    })
+}
+
+fn limit_name(limit: Limit) -> &'static str {
+    match limit {
+        Limit::States => "states",
+        Limit::Time => "time",
+        Limit::Memory => "memory",
+        Limit::Depth => "depth",
+    }
+}
+
+fn write_violation(text: &mut String, least: &Least, out: &Path) -> Result<()> {
+    let Violation { property, path, cycle } = &least.violation;
+    writeln!(text)?;
+    writeln!(text, "Violated: {property}, {}", Property::words(*property))?;
+    writeln!(text)?;
+    for (number, step) in path.iter().enumerate() {
+        writeln!(text, "  {:>3}  {step}", number + 1)?;
+    }
+    if !cycle.is_empty() {
+        writeln!(text, "  and then for ever:")?;
+        for (number, step) in cycle.iter().enumerate() {
+            writeln!(text, "  {:>3}  {step}", path.len() + number + 1)?;
+        }
+    }
+    writeln!(text)?;
+    writeln!(text, "Written to {0}; `doyen replay {0}` shows it and says why.", out.display())?;
+    Ok(())
+}
+
+/// How far a check is, on one line.
+pub(super) fn progress_line(progress: &Progress) -> String {
+    let Progress { states, depth, frontier, memory, elapsed, .. } = *progress;
+    let rate = states as f64 / elapsed.as_secs_f64().max(1e-9);
+    format!(
+        "{states} states, {rate:.0}/s, {depth} deep, {frontier} to go, {:.0} MB",
+        memory as f64 / 1e6
+    )
+}
