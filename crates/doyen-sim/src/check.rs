@@ -36,6 +36,7 @@ use doyen_core::time::Span;
 
 use crate::run::{self, dispatch};
 use crate::scenario::Case;
+use crate::time::Time;
 use budget::Budget;
 use local::Pace;
 use machine::{Machine, Step};
@@ -57,6 +58,8 @@ pub struct Rules {
     pub fifo: bool,
     /// What must hold.
     pub properties: Vec<Property>,
+    /// From which moment of the simulated run everything is explored; from the scene of its beginning without it.
+    pub from: Option<Time>,
 }
 
 /// When timers expire.
@@ -143,12 +146,25 @@ fn check_as<P: Explorable + Protocol<Config = Config>>(
     plan: &Plan,
     watch: Watch<'_>,
 ) -> Report {
-    let scene = Scene::of(case);
     if case.is_layered() {
-        let config = run::node_config(case);
-        return explore::<Node<P>>(&config, &scene, rules, plan, watch);
+        return report_on(&machine::<Node<P>>(case, &run::node_config(case), rules), plan, watch);
     }
-    explore::<P>(&case.config, &scene, rules, plan, watch)
+    report_on(&machine::<P>(case, &case.config, rules), plan, watch)
+}
+
+/// The space of `case`, from the moment that `rules` name.
+fn machine<'c, P: Explorable>(
+    case: &'c Case,
+    config: &'c P::Config,
+    rules: &Rules,
+) -> Machine<'c, P> {
+    match rules.from {
+        None => Machine::new(config, &Scene::of(case), rules.clone()),
+        Some(at) => {
+            let snapshot = run::freeze(case, config, at);
+            Machine::resume(config, case.members(), snapshot, rules.clone())
+        }
+    }
 }
 
 /// Checks any protocol: members with `config`, in `scene`, under `rules`.
@@ -159,9 +175,12 @@ pub fn explore<P: Explorable>(
     plan: &Plan,
     watch: Watch<'_>,
 ) -> Report {
-    let machine = Machine::<P>::new(config, scene, rules.clone());
-    let found = explore_all(&machine, plan, watch);
-    let violation = found.violation.map(|violation| in_words(&machine, &violation));
+    report_on(&Machine::<P>::new(config, scene, rules.clone()), plan, watch)
+}
+
+fn report_on<P: Explorable>(machine: &Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
+    let found = explore_all(machine, plan, watch);
+    let violation = found.violation.map(|violation| in_words(machine, &violation));
     Report { progress: found.progress, limit: found.limit, violation }
 }
 

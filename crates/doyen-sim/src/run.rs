@@ -12,7 +12,8 @@ use crate::account::Outcome;
 use crate::fault;
 use crate::record::Observer;
 use crate::scenario::Case;
-use crate::world::{Setup, World};
+use crate::time::Time;
+use crate::world::{Setup, Snapshot, World};
 
 /// How many heartbeats in a row a detector forgives on a network that loses messages.
 const LOST_HEARTBEATS: u32 = 3;
@@ -62,6 +63,12 @@ fn run_as<P: Protocol<Config = Config>>(
     }
     let setup = setup(case, &case.config, P::Message::KINDS.len());
     World::<P>::new(&setup, observer).run()
+}
+
+/// What `case` has come to at a moment, as members with `config`.
+pub(crate) fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
+    let setup = setup(case, config, P::Message::KINDS.len());
+    World::<P>::new(&setup, None).freeze(at)
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than

@@ -15,6 +15,7 @@
 mod pause;
 mod roster;
 mod script;
+mod snapshot;
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
@@ -37,6 +38,8 @@ use crate::starters::Starters;
 use crate::time::Time;
 use pause::{Pause, Waiting};
 use roster::{Member, Roster, Seat, Status};
+
+pub use snapshot::{Flight, Frozen, Snapshot};
 
 /// Who resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;

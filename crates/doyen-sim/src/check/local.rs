@@ -5,6 +5,8 @@ use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{Boot, Effect, EffectOf, Effects, Event, Origin, Protocol};
 use doyen_core::time::{Delay, Span};
 
+use crate::world::Frozen;
+
 /// A member, alive or not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Local<P: Protocol> {
@@ -112,6 +114,18 @@ impl<P: Protocol> Local<P> {
             expiries,
             calm: u8::MAX,
         }
+    }
+
+    /// A member as it was in the middle of a simulation.
+    pub(crate) fn thaw(id: NodeId, frozen: Frozen<P>, expiries: u8, pace: Option<Pace>) -> Self {
+        let Frozen { state, disk, incarnation, timers } = frozen;
+        // Of those who are alive there is nothing to notice.
+        let calm = pace.filter(|_| state.is_some()).map_or(0, |pace| pace.detection);
+        let mut local = Self { state, disk, incarnation, calm, ..Self::unborn(id, expiries) };
+        for (timer, left) in timers {
+            local.arm(timer, Delay::exactly(left), pace);
+        }
+        local
     }
 
     /// Nothing of a process is left but what it stored.

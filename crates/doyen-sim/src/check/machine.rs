@@ -33,7 +33,7 @@ mod steps;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Effect, Event, Origin, Protocol, Role, View};
 
 use super::fingerprint::mix;
@@ -43,6 +43,7 @@ use super::property::Property;
 use super::schedule::{Happening as Words, Mail, Move};
 use super::space::{Claim, Space, Successors};
 use super::{Rules, Scene, Timers};
+use crate::world::{self, Frozen, Snapshot};
 
 pub(crate) use hand::Hand;
 
@@ -130,8 +131,38 @@ struct Store<P: Protocol> {
 impl<'c, P: Protocol> Machine<'c, P> {
     /// The space of `rules`, in which everything begins as `scene` says.
     pub(crate) fn new(config: &'c P::Config, scene: &Scene<'c>, rules: Rules) -> Self {
-        let terms = Terms { config, members: scene.members, pace: rules.timers.pace() };
-        let count = terms.members.len();
+        let mut machine = Self::empty(config, scene.members, rules);
+        machine.called = scene.leader.is_some() || !scene.initiators.is_empty();
+        machine.start = machine.begin(scene);
+        machine
+    }
+
+    /// The space of `rules`, in which everything begins in the middle of a simulation. Whatever was cut off there is
+    /// not any more, and detectors have yet to notice who is dead.
+    pub(crate) fn resume(
+        config: &'c P::Config,
+        members: &'c Members,
+        snapshot: Snapshot<P>,
+        rules: Rules,
+    ) -> Self {
+        let mut machine = Self::empty(config, members, rules);
+        let expiries = machine.rules.timers.expiries();
+        let thaw = |(id, frozen): (NodeId, Frozen<P>)| {
+            Local::thaw(id, frozen, expiries, machine.terms.pace)
+        };
+        let locals = members.iter().zip(snapshot.members).map(thaw).collect();
+        let position = |id: NodeId| members.position(id).map(|position| position as u8);
+        let under_way = |flight: world::Flight<P::Message>| {
+            let world::Flight { from, to, message } = flight;
+            Some(Flight { from: position(from)?, to: position(to)?, age: 0, message })
+        };
+        let sends = snapshot.flights.into_iter().filter_map(under_way).collect();
+        machine.start = machine.assemble(Cast { locals, sends });
+        machine
+    }
+
+    fn empty(config: &'c P::Config, members: &'c Members, rules: Rules) -> Self {
+        let count = members.len();
         assert!(count <= MOST_MEMBERS, "a check takes at most {MOST_MEMBERS} members");
         let store = Store {
             locals: Interner::new(),
@@ -139,19 +170,17 @@ impl<'c, P: Protocol> Machine<'c, P> {
             timers: Interner::new(),
             histories: Interner::new(),
         };
-        let mut machine = Self {
-            terms,
+        Self {
+            terms: Terms { config, members, pace: rules.timers.pace() },
             claims: rules.properties.iter().map(|property| property.claim()).collect(),
             properties: rules.properties.clone(),
             rules,
             start: Vec::new(),
-            called: scene.leader.is_some() || !scene.initiators.is_empty(),
+            called: true,
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
-        };
-        machine.start = machine.begin(scene);
-        machine
+        }
     }
 
     /// Everybody starts, the dead die, and whoever has noticed already calls an election.

@@ -67,11 +67,16 @@ impl Least {
 /// Every case that lacks one thing.
 fn smaller(scenario: &Scenario, rules: &Rules) -> Vec<(Scenario, Rules)> {
     let Ok(case) = scenario.resolve() else { return Vec::new() };
-    let fewer_members = without_members(scenario, &case).into_iter().map(|it| (it, rules.clone()));
     let fewer_faults = with_less(rules).into_iter().map(|it| (scenario.clone(), it));
-    let fewer_starters =
-        without_initiators(scenario, &case).into_iter().map(|it| (it, rules.clone()));
-    fewer_members.chain(fewer_faults).chain(fewer_starters).collect()
+    if rules.from.is_some() {
+        // What has happened before is given.
+        return fewer_faults.collect();
+    }
+    let fewer_members = without_members(scenario, &case).into_iter();
+    let fewer_starters = without_initiators(scenario, &case).into_iter();
+    let with_rules = |scenario: Scenario| (scenario, rules.clone());
+    let fewer = fewer_members.map(with_rules).chain(fewer_faults);
+    fewer.chain(fewer_starters.map(with_rules)).collect()
 }
 
 fn without_members(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
@@ -146,7 +151,8 @@ mod tests {
         };
         let budget = Budget { crashes: 2, losses: 1, ..Budget::default() };
         let properties = vec![Property::Termination];
-        let rules = Rules { budget, timers: Timers::Free { expiries: 1 }, fifo: true, properties };
+        let timers = Timers::Free { expiries: 1 };
+        let rules = Rules { budget, timers, fifo: true, properties, from: None };
         let limits = Limits::default();
         let plan = Plan { depth_first: false, reduce: true, threads: 1, limits };
         let case = scenario.resolve().expect("a scenario that makes sense");

@@ -96,6 +96,18 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
+    /// Ends every pause; gives back the messages that it held back.
+    pub(super) fn release_all(&mut self) -> Vec<Delivery<P::Message>> {
+        let mut pauses: Vec<_> = self.pauses.drain().collect();
+        pauses.sort_by_key(|&(position, _)| position);
+        let held_back = pauses.into_iter().flat_map(|(_, pause)| pause.backlog);
+        let message = |waiting| match waiting {
+            Waiting::Message(delivery) => Some(delivery),
+            Waiting::Timer { .. } | Waiting::News(_) | Waiting::Campaign => None,
+        };
+        held_back.filter_map(message).collect()
+    }
+
     /// A member has crashed: the messages that waited for it have found it dead.
     pub(super) fn drop_backlog(&mut self, position: u32) {
         let Some(pause) = self.pauses.remove(&position) else { return };

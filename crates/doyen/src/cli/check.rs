@@ -14,6 +14,7 @@ use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
 use doyen_sim::scenario::{Case, RingOrder, Scenario};
+use doyen_sim::time::{Time, parse_span};
 
 use super::Answer;
 use super::election::{Election, as_flag};
@@ -35,7 +36,7 @@ Bounded timers are the synchronous model: no message takes longer than D, and ti
 timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says.
 Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen.")]
 pub(crate) struct Check {
-    /// A scenario that says who takes part and how; what goes wrong in it is not repeated
+    /// A scenario that says who takes part and how; what goes wrong in it is not repeated, unless --from
     #[arg(value_name = "FILE.toml")]
     file: Option<PathBuf>,
 
@@ -56,6 +57,10 @@ pub(crate) struct Check {
     /// How long a failure detector takes at most, in multiples of D, if timers are bounded
     #[arg(long, value_name = "COUNT", default_value_t = check::DETECTION, help_heading = "Model")]
     detection: u8,
+
+    /// Run the scenario until this time, and explore everything from there
+    #[arg(long, value_name = "TIME", requires = "file", help_heading = "Model")]
+    from: Option<String>,
 
     /// Messages of one link may overtake each other [default: where the algorithm bears it, unless --fifo]
     #[arg(long, conflicts_with = "fifo", help_heading = "Model")]
@@ -163,18 +168,16 @@ impl Check {
             let (name, text) = sim::read(path)?;
             scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
             scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
-            if !scenario.fault.is_empty() || scenario.chaos.is_some() || !scenario.link.is_empty() {
+            // What has gone wrong before the moment to start from has gone wrong.
+            let goes_wrong =
+                !scenario.fault.is_empty() || scenario.chaos.is_some() || !scenario.link.is_empty();
+            if goes_wrong && self.from.is_none() {
                 eprintln!(
                     "doyen: what goes wrong in {name} is not repeated: the budget says what may"
                 );
+                (scenario.fault, scenario.link, scenario.chaos) = (Vec::new(), Vec::new(), None);
             }
-            scenario = Scenario {
-                fault: Vec::new(),
-                chaos: None,
-                link: Vec::new(),
-                expect: None,
-                ..scenario
-            };
+            scenario.expect = None;
         }
         self.election.apply(&mut scenario)?;
         if every_ring {
@@ -210,7 +213,12 @@ impl Check {
                 })
                 .collect::<Result<_>>()?,
         };
-        Ok(Rules { budget, timers, fifo: case.network.fifo, properties })
+        let from = self.from.as_ref().map(|text| {
+            let span = parse_span(text).map_err(|problem| anyhow!("--from: {problem}"))?;
+            Ok::<_, anyhow::Error>(Time(span.as_nanos()))
+        });
+        let from = from.transpose()?;
+        Ok(Rules { budget, timers, fifo: case.network.fifo, properties, from })
     }
 
     fn plan(&self) -> Result<Plan> {

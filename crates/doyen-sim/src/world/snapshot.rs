@@ -1,0 +1,89 @@
+//! A world stopped in the middle: what a checker needs to go on from there in every possible way.
+
+use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::protocol::Protocol;
+use doyen_core::time::Span;
+
+use super::{Delivery, Item, World};
+use crate::time::Time;
+
+/// Everybody and everything under way, at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot<P: Protocol> {
+    /// The members, by position.
+    pub members: Vec<Frozen<P>>,
+    /// The messages under way, in the order in which they would arrive.
+    pub flights: Vec<Flight<P::Message>>,
+}
+
+/// A member at one moment.
+#[derive(Clone, Debug)]
+pub struct Frozen<P: Protocol> {
+    /// Its state; none if it is dead.
+    pub state: Option<P>,
+    /// What its disk holds.
+    pub disk: Option<P::Durable>,
+    /// Which of its lives this is, or was.
+    pub incarnation: Incarnation,
+    /// Its armed timers, and how long each has still to wait.
+    pub timers: Vec<(P::Timer, Span)>,
+}
+
+/// A message under way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Flight<M> {
+    /// Who sent it.
+    pub from: NodeId,
+    /// To whom.
+    pub to: NodeId,
+    /// What it says.
+    pub message: M,
+}
+
+impl<P: Protocol> World<'_, '_, P> {
+    /// Runs until everything that happens up to `at` has happened, and stops. Whoever is paused then is not any more;
+    /// what its pause held back is under way.
+    pub fn freeze(mut self, at: Time) -> Snapshot<P> {
+        let mut out = self.effects();
+        let mut pending = Vec::new();
+        while let Some((time, item)) = self.queue.pop() {
+            if time > at.0 {
+                pending.push(item);
+                break;
+            }
+            self.happen(Time(time), item, &mut out);
+            if !self.due.is_empty() {
+                self.catch_up(&mut out);
+            }
+        }
+        while let Some((_, item)) = self.queue.pop() {
+            pending.push(item);
+        }
+        let held_back = self.release_all();
+        let members = (0..self.members.len()).map(|position| self.frozen(position, at)).collect();
+        let under_way = pending.into_iter().filter_map(|item| match item {
+            Item::Deliver(delivery) => Some(delivery),
+            _ => None,
+        });
+        let flight = |delivery: Delivery<P::Message>| Flight {
+            from: delivery.from,
+            to: self.id(delivery.to),
+            message: delivery.message,
+        };
+        Snapshot { members, flights: held_back.into_iter().chain(under_way).map(flight).collect() }
+    }
+
+    fn frozen(&self, position: u32, at: Time) -> Frozen<P> {
+        let member = &self.members[position];
+        let own = self.armed.iter().filter(|((owner, _), _)| *owner == position);
+        let mut timers: Vec<(P::Timer, Span)> =
+            own.map(|(&(_, timer), armed)| (timer, armed.due - at)).collect();
+        timers.sort_by_key(|&(timer, _)| timer);
+        Frozen {
+            state: member.is_alive().then(|| member.protocol.clone()),
+            disk: self.disks.get(&position).cloned(),
+            incarnation: self.incarnations.get(&position).copied().unwrap_or(Incarnation(1)),
+            timers,
+        }
+    }
+}
