@@ -41,6 +41,8 @@ Try:
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
                                                      draw one
   doyen sim scenarios/002-figure-1.toml              a figure of the literature, as it really runs
+  doyen check --algorithm chang-roberts --members 4 --initiators all --crashes 1
+                                                     explore every run, find one that fails
   doyen algorithms                                   what each algorithm promises, and what it needs for it
 
 `doyen help` lists all commands, `doyen help sim` explains one.
