@@ -1,0 +1,143 @@
+//! Hardened mode keeps its promises in every run of three members, whatever one fault, or two, does to them and when:
+//! agreement, validity and termination (A1 to A3), terms that never fall, messages that do not grow. Every order of
+//! everything is explored, for all seven algorithms; timers are bounded, for that is the model of the promises.
+//!
+//! Losses: D includes retransmission on the link, so a message lost for good is beyond what hardened mode promises.
+//! It survives one all the same, by repetition and by the leader's heartbeat.
+
+use std::time::Duration;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::time::Span;
+use doyen_sim::check::budget::Budget;
+use doyen_sim::check::property::Property;
+use doyen_sim::check::search::{Limits, Plan};
+use doyen_sim::check::{self, Rules, Timers};
+use doyen_sim::scenario::{Initiators, MemberList, Scenario};
+
+const MEMBERS: u32 = 3;
+
+/// The algorithms that send few messages: the others explore a few million states with two faults.
+const FRUGAL: [Algorithm; 5] = [
+    Algorithm::Bully,
+    Algorithm::ModifiedBully,
+    Algorithm::RingList,
+    Algorithm::RingResilient,
+    Algorithm::ChangRoberts,
+];
+
+const BULLIES: [Algorithm; 2] = [Algorithm::Bully, Algorithm::ModifiedBully];
+
+/// Where a check begins.
+#[derive(Clone, Copy, Debug)]
+enum Beginning {
+    /// The highest member leads.
+    Led,
+    /// Nobody leads, and all call an election.
+    AllElect,
+}
+
+/// Explored with links that keep the order of messages; for the bullies also with links that do not.
+fn assert_keeps_its_promises(algorithm: Algorithm, beginning: Beginning, budget: Budget) {
+    explore(algorithm, beginning, budget, true);
+    if BULLIES.contains(&algorithm) {
+        explore(algorithm, beginning, budget, false);
+    }
+}
+
+fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: bool) {
+    let (leader, initiators) = match beginning {
+        Beginning::Led => (Some(MEMBERS), None),
+        Beginning::AllElect => (None, Some(Initiators::Named("all".to_owned()))),
+    };
+    let scenario = Scenario {
+        algorithm: algorithm.to_string(),
+        mode: Some("hardened".to_owned()),
+        members: Some(MemberList::Count(MEMBERS.into())),
+        leader,
+        initiators,
+        ..Scenario::default()
+    };
+    let case = scenario.resolve().unwrap_or_else(|error| panic!("{algorithm}: {error}"));
+    let rules = Rules {
+        budget,
+        timers: Timers::Bounded { tick: Span::from_millis(1), detection: 2 },
+        fifo,
+        properties: vec![
+            Property::Agreement,
+            Property::Validity,
+            Property::Termination,
+            Property::TermsNeverFall,
+            Property::BoundedMessages,
+        ],
+        from: None,
+    };
+    let limits = Limits { time: Some(Duration::from_secs(600)), ..Limits::default() };
+    let plan = Plan { depth_first: false, reduce: false, threads: 2, limits };
+    let report = check::check(&case, &rules, &plan, &|_| {});
+    if let Some(violation) = report.violation {
+        let lines =
+            |steps: &[_]| steps.iter().map(|step| format!("  {step}\n")).collect::<String>();
+        let (path, cycle) = (lines(&violation.path), lines(&violation.cycle));
+        let broken = violation.property;
+        panic!("{algorithm}, {beginning:?}, {budget}: {broken} is broken\n{path}for ever\n{cycle}");
+    }
+    assert_eq!(report.limit, None, "{algorithm}, {beginning:?}, {budget}: {:?}", report.progress);
+}
+
+const NOTHING: Budget =
+    Budget { crashes: 0, restarts: 0, losses: 0, duplications: 0, suspicions: 0, campaigns: 0 };
+const CRASH: Budget = Budget { crashes: 1, ..NOTHING };
+const LOSS: Budget = Budget { losses: 1, ..NOTHING };
+const DUPLICATION: Budget = Budget { duplications: 1, ..NOTHING };
+const SUSPICION: Budget = Budget { suspicions: 1, ..NOTHING };
+const CAMPAIGN: Budget = Budget { campaigns: 1, ..NOTHING };
+
+#[test]
+fn one_thing_goes_wrong_under_a_leader() {
+    for algorithm in Algorithm::ALL {
+        for budget in [CRASH, LOSS, DUPLICATION, SUSPICION, CAMPAIGN] {
+            assert_keeps_its_promises(algorithm, Beginning::Led, budget);
+        }
+    }
+}
+
+#[test]
+fn nobody_leads_and_all_elect() {
+    for algorithm in Algorithm::ALL {
+        assert_keeps_its_promises(algorithm, Beginning::AllElect, NOTHING);
+    }
+}
+
+#[test]
+fn one_thing_goes_wrong_while_all_elect() {
+    for algorithm in FRUGAL {
+        for budget in [CRASH, LOSS, DUPLICATION, SUSPICION] {
+            assert_keeps_its_promises(algorithm, Beginning::AllElect, budget);
+        }
+    }
+}
+
+/// The crash sets off an election, and something goes wrong in that.
+#[test]
+fn one_thing_goes_wrong_besides_a_crash() {
+    for algorithm in FRUGAL {
+        for budget in [
+            Budget { losses: 1, ..CRASH },
+            Budget { duplications: 1, ..CRASH },
+            Budget { suspicions: 1, ..CRASH },
+        ] {
+            assert_keeps_its_promises(algorithm, Beginning::Led, budget);
+        }
+    }
+    for algorithm in [Algorithm::RingActiveList, Algorithm::RingAllIds] {
+        assert_keeps_its_promises(algorithm, Beginning::Led, Budget { losses: 1, ..CRASH });
+    }
+}
+
+#[test]
+fn a_bully_crashes_and_comes_back() {
+    for algorithm in BULLIES {
+        assert_keeps_its_promises(algorithm, Beginning::Led, Budget { restarts: 1, ..CRASH });
+    }
+}
