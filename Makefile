@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 
-.PHONY: all test lint fmt unit doc bench golden clean
+.PHONY: all test lint fmt unit doc bench campaign golden clean
 
 all: test
 
@@ -24,6 +24,9 @@ fmt: ## Rewrite the formatting
 
 bench: ## Speed and memory, against the simcore crate in the same run
 	$(CARGO) bench --locked -p doyen-sim
+
+campaign: ## A million random runs over all hardened algorithms, and what they covered
+	$(CARGO) run --release --locked -p doyen -- check --random --runs 1000000 --seed 1
 
 golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts

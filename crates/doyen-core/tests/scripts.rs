@@ -30,6 +30,10 @@
 //! | `crash 5`, `restart 5`, `restart 5 fresh` | fresh: with its disk lost |
 //! | `down 1 5`, `up 1..3 5` | the failure detector tells 1 (1, 2 and 3) that 5 is down (up) |
 //! | `drop 1 3`, `drop 1 3 OK` | loses the first message (of a kind) in flight from 1 to 3 |
+//! | `deliver 1 3`, `deliver 1 3 OK` | the first message (of a kind, or with these words) in flight arrives now |
+//! | `double 1 3 OK` | the same, and it will arrive again |
+//! | `expire 2 Reply` | that timer of 2 fires now |
+//! | `doom 2 1` | in the next event, 2 crashes when it has sent and stored so many things |
 //! | `delay 2 1 COORDINATOR 8` | the first such message in flight arrives at that time |
 //! | `link 1 3 delay=6`, `link 1 3 cut`, `link 1 3 ok` | from now on, in this direction |
 //! | `partition "1,2"`, `heal` | from now on nothing passes between these and the others; all links are ok again |
@@ -43,6 +47,9 @@
 //! is handled before the timers of that instant, messages by the order of their kinds and then of their sending,
 //! timers by the order of their arming. What was sent to a member before it crashed does not reach it after it has
 //! restarted.
+//!
+//! `deliver`, `double` and `expire` leave the clock alone: a script of these is a schedule without time, in which what
+//! happens next happens now. `doyen replay FILE --script` writes such a script of a counterexample.
 //!
 //! # How to read the story
 //!

@@ -7,10 +7,12 @@
 //! - [`space`]: what a search explores; [`machine`] makes a space of any protocol, [`local`] is one member in it;
 //! - [`search`]: breadth first on all cores, or depth first; [`seen`] is what it remembers, [`graph`] finds runs that
 //!   never end, [`reduce`] leaves out orders that make no difference;
-//! - [`property`]: what is checked, in words; [`budget`]: what may go wrong.
+//! - [`property`]: what is checked, in words; [`budget`]: what may go wrong;
+//! - [`counterexample`]: a run that breaks a property, as a file; [`replay`]: that run again, and why.
 
 pub mod arrange;
 pub mod budget;
+pub mod counterexample;
 mod depth;
 pub mod fingerprint;
 mod graph;
@@ -19,6 +21,7 @@ mod local;
 mod machine;
 pub mod property;
 mod reduce;
+pub mod replay;
 pub mod schedule;
 pub mod search;
 mod seen;

@@ -22,6 +22,7 @@
 //! Features: `parallel` runs sweeps on all cores, `report` makes HTML pages with plots.
 
 pub mod account;
+pub mod campaign;
 pub mod check;
 pub mod claims;
 pub mod expect;
@@ -29,6 +30,7 @@ pub mod fault;
 pub mod formula;
 pub mod hash;
 pub mod network;
+pub mod oracle;
 pub mod plan;
 pub mod queue;
 pub mod random;

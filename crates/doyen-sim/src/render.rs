@@ -9,6 +9,8 @@
 mod cast;
 pub mod columns;
 pub mod mermaid;
+pub mod script;
+pub mod shiviz;
 pub mod svg;
 mod words;
 
@@ -20,6 +22,8 @@ use doyen_core::time::Span;
 
 use crate::record::{Observer, Record, What};
 use crate::scenario::Case;
+
+pub(crate) use cast::subject;
 
 /// The most members a picture shows.
 pub const MAX_MEMBERS: usize = 60;

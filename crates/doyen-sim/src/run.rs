@@ -10,6 +10,7 @@ use doyen_core::time::Span;
 
 use crate::account::Outcome;
 use crate::fault;
+use crate::oracle::Oracle;
 use crate::record::Observer;
 use crate::scenario::Case;
 use crate::time::Time;
@@ -40,7 +41,14 @@ pub(crate) use dispatch;
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
-    dispatch!(case.algorithm, run_as(case, observer))
+    dispatch!(case.algorithm, run_as(case, observer, None))
+}
+
+/// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be.
+pub fn judge(case: &Case, oracle: &mut Oracle) -> Outcome {
+    let outcome = dispatch!(case.algorithm, run_as(case, None, Some(&mut *oracle)));
+    oracle.close(case.members(), &outcome);
+    outcome
 }
 
 /// The kinds of messages of an algorithm.
@@ -52,17 +60,18 @@ fn kinds_of<P: Protocol>() -> &'static [Kind] {
     P::Message::KINDS
 }
 
-fn run_as<P: Protocol<Config = Config>>(
+fn run_as<'o, P: Protocol<Config = Config>>(
     case: &Case,
-    observer: Option<&mut dyn Observer>,
+    observer: Option<&'o mut dyn Observer>,
+    oracle: Option<&'o mut Oracle>,
 ) -> Outcome {
     if case.is_layered() {
         let config = node_config(case);
         let setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
-        return World::<Node<P>>::new(&setup, observer).run();
+        return World::<Node<P>>::judged(&setup, observer, oracle).run();
     }
     let setup = setup(case, &case.config, P::Message::KINDS.len());
-    World::<P>::new(&setup, observer).run()
+    World::<P>::judged(&setup, observer, oracle).run()
 }
 
 /// What `case` has come to at a moment, as members with `config`.

@@ -46,6 +46,7 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dead: Vec<u32>,
     /// Whether the members do not know who is dead, and contact them in vain.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contact_dead: bool,
     /// Who leads at the beginning, alive.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +102,7 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detector: Option<String>,
     /// Whether messages go over the reliable link.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reliable: bool,
     /// Exceptions for some links or kinds of messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -215,6 +217,7 @@ pub struct FaultEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crash: Option<u32>,
     /// With `crash`: its control part still forwards (003).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forwards: bool,
     /// This member comes up again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -247,6 +250,7 @@ pub struct FaultEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<Vec<Vec<u32>>>,
     /// Every cut and partition is over.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub heal: bool,
     /// This member notices that the coordinator is gone.
     #[serde(skip_serializing_if = "Option::is_none")]

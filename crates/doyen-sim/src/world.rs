@@ -31,6 +31,7 @@ use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
 use crate::hash::{FastHasher, FastMap};
 use crate::network::{Fate, Network, NetworkModel};
+use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::record::{Observer, Record, What};
@@ -110,6 +111,7 @@ pub struct World<'a, 'o, P: Protocol> {
     upkeep: u64,
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
+    oracle: Option<&'o mut Oracle>,
 }
 
 #[derive(Clone, Copy)]
@@ -168,6 +170,15 @@ const AT_ONCE: Span = Span::ZERO;
 impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// A world at its beginning: everybody has started, nothing has happened.
     pub fn new(setup: &'a Setup<'a, P::Config>, observer: Option<&'o mut dyn Observer>) -> Self {
+        Self::judged(setup, observer, None)
+    }
+
+    /// The same before the eyes of an oracle, which is told what the properties are about from the very beginning.
+    pub fn judged(
+        setup: &'a Setup<'a, P::Config>,
+        observer: Option<&'o mut dyn Observer>,
+        oracle: Option<&'o mut Oracle>,
+    ) -> Self {
         let count = setup.members.len();
         let mut wishes = Vec::new();
         let members = Roster::new(setup.members, |id| {
@@ -197,6 +208,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             upkeep: 0,
             quiet_since: None,
             observer,
+            oracle,
         };
         let mut out = world.effects();
         world.begin(wishes, &mut out);
@@ -272,6 +284,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         {
             self.members[leader].leads = true;
             self.books.reign_begins(self.now, leader, true);
+            if let Some(oracle) = &mut self.oracle {
+                oracle.saw_view(self.now, leader, self.members[leader].protocol.view());
+            }
         }
         for &dead in &self.setup.dead {
             self.crash(dead, false);
@@ -464,6 +479,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Effect::SetTimer { timer, after } => self.arm(position, timer, after, lag),
             Effect::CancelTimer(timer) => self.disarm(position, timer),
             Effect::Persist(durable) => {
+                if let Some(oracle) = &mut self.oracle {
+                    oracle.saw_stored(self.now, position, durable.clone().into());
+                }
                 self.disks.insert(position, durable);
             }
             Effect::Announce(view) => self.announce(position, view),
@@ -607,6 +625,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.books.settled(self.now);
         }
         self.books.fold(self.now, 0, position, Sight::View(digest_of(view)));
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_view(self.now, position, view);
+        }
         if self.observer.is_some() {
             let View { leader, epoch, role } = view;
             self.record(What::View { member: self.id(position), leader, epoch, role });

@@ -146,7 +146,7 @@ proptest! {
         options.upkeep = upkeep;
         options.emphasis = emphasis;
         assert_well_formed(&svg::space_time(&scene, &records, &options).unwrap());
-        assert_is_mermaid(&mermaid::sequence(&scene, &records).unwrap());
+        assert_is_mermaid(&mermaid::sequence(&scene, &records, None).unwrap());
 
         let mut out = Vec::new();
         let options = columns::Options { upkeep, ..columns::Options::default() };

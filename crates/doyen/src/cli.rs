@@ -10,6 +10,7 @@ mod election;
 mod memory;
 mod output;
 mod progress;
+mod replay;
 mod sim;
 
 use std::io::{self, Write};
@@ -60,6 +61,7 @@ struct Arguments {
 enum Command {
     Sim(Box<sim::Sim>),
     Check(Box<check::Check>),
+    Replay(replay::Replay),
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
 }
@@ -90,6 +92,7 @@ fn run() -> Result<Answer> {
     match arguments.command {
         Command::Sim(sim) => sim.run(),
         Command::Check(check) => check.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
     }

@@ -44,6 +44,10 @@ pub(super) enum Command {
     Down(Ids, u32),
     Up(Ids, u32),
     Drop(u32, u32, Option<String>),
+    Deliver(u32, u32, Option<String>),
+    Double(u32, u32, Option<String>),
+    Expire(u32, String),
+    Doom(u32, usize),
     Delay(u32, u32, String, Time),
     Link {
         from: u32,
@@ -129,6 +133,14 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
         Command::Drop(from, to, kind) => {
             group.drop(member(*from)?, member(*to)?, kind.as_deref())?;
         }
+        Command::Deliver(from, to, what) => {
+            group.deliver(member(*from)?, member(*to)?, what.as_deref(), false)?;
+        }
+        Command::Double(from, to, what) => {
+            group.deliver(member(*from)?, member(*to)?, what.as_deref(), true)?;
+        }
+        Command::Expire(id, timer) => group.expire(member(*id)?, timer)?,
+        Command::Doom(id, acts) => group.doom(member(*id)?, *acts)?,
         Command::Delay(from, to, kind, arrives) => {
             group.delay(member(*from)?, member(*to)?, kind, *arrives)?;
         }

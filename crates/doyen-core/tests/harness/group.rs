@@ -39,6 +39,8 @@ struct Host<P: Playable> {
     incarnation: Incarnation,
     disk: Option<Epoch>,
     timers: BTreeMap<P::Timer, Alarm>,
+    /// When it has sent and stored so many things because of the next event, it crashes.
+    doom: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +49,7 @@ struct Alarm {
     sequence: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flight<M> {
     arrives: Time,
     sequence: u64,
@@ -85,6 +87,7 @@ impl<P: Playable> Group<P> {
             incarnation: Incarnation::default(),
             disk: None,
             timers: BTreeMap::new(),
+            doom: None,
         };
         let hosts = config.members.iter().map(|id| (id, absent())).collect();
         let mut group = Self {
@@ -132,10 +135,14 @@ impl<P: Playable> Group<P> {
     /// Ends `id`. Its timers die with it; what it has sent is still on its way.
     pub(super) fn crash(&mut self, id: NodeId) -> Result<(), String> {
         self.alive(id)?;
-        let host = self.host(id);
-        host.member = None;
-        host.timers.clear();
+        self.end(id);
         self.tell_of(vec![id], "crashed");
+        Ok(())
+    }
+
+    /// Lets `id` crash in the middle of the next event: when it has sent and stored so many things because of it.
+    pub(super) fn doom(&mut self, id: NodeId, acts: usize) -> Result<(), String> {
+        self.host(id).doom = Some(acts);
         Ok(())
     }
 
@@ -165,6 +172,34 @@ impl<P: Playable> Group<P> {
         let index = self.find(from, to, kind)?;
         let lost = self.in_flight.remove(index);
         self.tell_of_message(&lost, "is lost".to_owned());
+        Ok(())
+    }
+
+    /// Lets the first message in flight of this description arrive now, whatever its receiver has been through. If it
+    /// `stays`, it will arrive again.
+    pub(super) fn deliver(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        what: Option<&str>,
+        stays: bool,
+    ) -> Result<(), String> {
+        let index = self.find(from, to, what)?;
+        self.in_flight[index].incarnation = self.hosts[&to].incarnation;
+        if stays {
+            let double = self.in_flight[index].clone();
+            self.in_flight.insert(index + 1, double);
+        }
+        self.play(self.now, Next::Arrival(index));
+        Ok(())
+    }
+
+    /// Lets a timer of `id` fire now, whenever it is due.
+    pub(super) fn expire(&mut self, id: NodeId, wanted: &str) -> Result<(), String> {
+        let is_wanted = |timer: &P::Timer| name(timer) == wanted || format!("{timer:?}") == wanted;
+        let timer = self.hosts[&id].timers.keys().copied().find(is_wanted);
+        let timer = timer.ok_or_else(|| format!("{id} has no timer {wanted} armed"))?;
+        self.play(self.now, Next::Timer(id, timer));
         Ok(())
     }
 
@@ -299,14 +334,25 @@ impl<P: Playable> Group<P> {
         }
     }
 
-    fn find(&self, from: NodeId, to: NodeId, kind: Option<&str>) -> Result<usize, String> {
+    /// The first message in flight from `from` to `to`, of this kind or with these words, if any are given.
+    fn find(&self, from: NodeId, to: NodeId, what: Option<&str>) -> Result<usize, String> {
+        let fits = |message: &P::Message, what: &str| {
+            name_of(message) == what || message.to_string() == what
+        };
         self.in_flight
             .iter()
             .position(|flight| {
                 (flight.from, flight.to) == (from, to)
-                    && kind.is_none_or(|kind| name_of(&flight.message) == kind)
+                    && what.is_none_or(|what| fits(&flight.message, what))
             })
-            .ok_or_else(|| format!("no {} is in flight {from}→{to}", kind.unwrap_or("message")))
+            .ok_or_else(|| format!("no {} is in flight {from}→{to}", what.unwrap_or("message")))
+    }
+
+    /// Nothing is left of `id` but its disk.
+    fn end(&mut self, id: NodeId) {
+        let host = self.host(id);
+        host.member = None;
+        host.timers.clear();
     }
 
     fn is_quiet(&self) -> bool {
@@ -386,7 +432,9 @@ impl<P: Playable> Group<P> {
         let mut outcome = Vec::from_iter(belief);
         let mut sends: Vec<(String, Vec<String>)> = Vec::new();
         let mut timers: BTreeMap<P::Timer, String> = BTreeMap::new();
+        let (doom, mut acts) = (self.host(id).doom.take(), 0);
         for effect in effects {
+            acts += usize::from(matches!(effect, Effect::Persist(_) | Effect::Send { .. }));
             match effect {
                 Effect::Persist(epoch) => {
                     self.host(id).disk = Some(epoch);
@@ -416,9 +464,17 @@ impl<P: Playable> Group<P> {
                 Effect::Inform(Notice::Down(peer)) => outcome.push(format!("gives {peer} up")),
                 Effect::Inform(Notice::Up(peer)) => outcome.push(format!("hears {peer} again")),
             }
+            if doom == Some(acts) {
+                self.end(id);
+                timers.clear();
+                break;
+            }
         }
         outcome.extend(sends.iter().map(|(text, to)| format!("{text} →{}", to.join(","))));
         outcome.extend(timers.into_values());
+        if self.alive(id).is_err() {
+            outcome.push("crashed on the way".to_owned());
+        }
         self.story.tell(Line { at: self.now, scene, rules, outcome });
     }
 

@@ -390,6 +390,25 @@ impl<P: Protocol> Machine<'_, P> {
         locals.iter().map(view).collect()
     }
 
+    /// Everybody in a state, and what is under way.
+    pub(super) fn taken_apart(&self, state: &[u32]) -> (Vec<Local<P>>, Vec<Flight<P::Message>>) {
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let store = self.lock();
+        let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
+        let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
+        (locals.iter().map(local).collect(), rest[2..].iter().map(flight).collect())
+    }
+
+    /// The message with this number.
+    pub(super) fn flight(&self, number: u32) -> Arc<Flight<P::Message>> {
+        Arc::clone(&self.lock().flights.since(number as usize)[0])
+    }
+
+    /// The timer with this number.
+    pub(super) fn timer(&self, number: u32) -> P::Timer {
+        *self.lock().timers.since(number as usize)[0]
+    }
+
     /// A step in words.
     pub(crate) fn describe(&self, hand: &Hand<P>, step: Step) -> Move {
         let id = |position: u8| self.terms.members.at(usize::from(position));
@@ -402,7 +421,7 @@ impl<P: Protocol> Machine<'_, P> {
             Act::Double(flight) => Words::Double(mail(flight)),
             Act::Lose(flight) => Words::Lose(mail(flight)),
             Act::Expire { member, timer, .. } => {
-                let timer = *self.lock().timers.since(timer as usize)[0];
+                let timer = self.timer(timer);
                 Words::Expire { member: id(member), timer: format!("{timer:?}") }
             }
             Act::Report { member, peer, up } => {

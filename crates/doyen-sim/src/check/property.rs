@@ -34,6 +34,27 @@ pub enum Property {
     Liveness004,
 }
 
+/// Something that is so, about a member.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fact {
+    /// About whom.
+    pub member: NodeId,
+    /// What.
+    pub what: String,
+}
+
+impl Fact {
+    pub(super) fn new(member: NodeId, what: impl Into<String>) -> Self {
+        Self { member, what: what.into() }
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.member, self.what)
+    }
+}
+
 impl Property {
     /// Every property.
     pub const ALL: [Self; 9] = [
@@ -110,8 +131,13 @@ impl Property {
         }
     }
 
+    /// Whether it says something about the views at the end of a run.
+    pub(crate) fn is_about_the_end(self) -> bool {
+        matches!(self.claim(), Claim::AtRest | Claim::Rests)
+    }
+
     /// Whether it holds where the members believe this; what is not about views always does.
-    pub(super) fn holds(self, members: &Members, views: &[Option<View>]) -> bool {
+    pub(crate) fn holds(self, members: &Members, views: &[Option<View>]) -> bool {
         match self {
             Self::Agreement => disagreement(members, views).is_none(),
             Self::Validity => {
@@ -132,14 +158,12 @@ impl Property {
         }
     }
 
-    /// The facts that contradict it, in words.
-    pub(super) fn evidence(self, members: &Members, views: &[Option<View>]) -> Vec<String> {
+    /// The facts that contradict it.
+    pub(crate) fn evidence(self, members: &Members, views: &[Option<View>]) -> Vec<Fact> {
         let id = |position: usize| members.at(position);
         let best = || {
             let best = best_live(members, views);
-            best.map_or("nobody is alive".to_owned(), |best| {
-                format!("{best} is the best member alive")
-            })
+            best.map(|best| Fact::new(best, "is the best member alive"))
         };
         match self {
             Self::Agreement => disagreement(members, views).unwrap_or_default(),
@@ -147,7 +171,7 @@ impl Property {
                 let wrong =
                     followed(views).find(|&(_, leader)| Some(leader) != best_live(members, views));
                 let wrong = wrong.map(|(position, leader)| follows(id(position), Some(leader)));
-                wrong.into_iter().chain([best()]).collect()
+                wrong.into_iter().chain(best()).collect()
             }
             Self::Termination | Self::Liveness004 => {
                 let waits = |(position, view): (usize, &Option<View>)| {
@@ -155,7 +179,7 @@ impl Property {
                     let member = id(position);
                     match view.role {
                         Role::Candidate if self == Self::Termination => {
-                            Some(format!("{member} still takes part in an election"))
+                            Some(Fact::new(member, "still takes part in an election"))
                         }
                         _ if view.leader.is_none() => Some(follows(member, None)),
                         _ => None,
@@ -164,18 +188,18 @@ impl Property {
                 views.iter().enumerate().filter_map(waits).collect()
             }
             Self::OneLeader => {
-                leaders(views).map(|position| format!("{} leads", id(position))).collect()
+                leaders(views).map(|position| Fact::new(id(position), "leads")).collect()
             }
             Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => Vec::new(),
         }
     }
 }
 
-fn follows(member: NodeId, leader: Option<NodeId>) -> String {
+fn follows(member: NodeId, leader: Option<NodeId>) -> Fact {
     match leader {
-        Some(leader) if leader == member => format!("{member} leads"),
-        Some(leader) => format!("{member} follows {leader}"),
-        None => format!("{member} knows no leader"),
+        Some(leader) if leader == member => Fact::new(member, "leads"),
+        Some(leader) => Fact::new(member, format!("follows {leader}")),
+        None => Fact::new(member, "knows no leader"),
     }
 }
 
@@ -197,7 +221,7 @@ fn best_live(members: &Members, views: &[Option<View>]) -> Option<NodeId> {
 }
 
 /// Two facts that no agreement allows.
-fn disagreement(members: &Members, views: &[Option<View>]) -> Option<Vec<String>> {
+fn disagreement(members: &Members, views: &[Option<View>]) -> Option<Vec<Fact>> {
     let mut all = followed(views);
     let (first, leader) = all.next()?;
     let one = follows(members.at(first), Some(leader));
@@ -205,7 +229,7 @@ fn disagreement(members: &Members, views: &[Option<View>]) -> Option<Vec<String>
         return Some(vec![one, follows(members.at(other), Some(another))]);
     }
     let alive = members.position(leader).is_some_and(|position| views[position].is_some());
-    (!alive).then(|| vec![one, format!("{leader} is dead")])
+    (!alive).then(|| vec![one, Fact::new(leader, "is dead")])
 }
 
 impl fmt::Display for Property {

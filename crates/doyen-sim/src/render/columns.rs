@@ -115,6 +115,14 @@ impl<W: Write> Columns<W> {
         }
     }
 
+    /// Writes a line of its own between what has happened and what is to come.
+    pub fn remark(&mut self, text: &str) {
+        self.write_instant();
+        if self.failed.is_none() {
+            self.write(&format!("{:>TIME_WIDTH$}  {text}", ""));
+        }
+    }
+
     fn write_instant(&mut self) {
         for line in self.instant.take() {
             for &(place, face) in &line.faces {

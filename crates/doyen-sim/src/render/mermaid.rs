@@ -14,18 +14,30 @@ use crate::hash::FastMap;
 use crate::record::{Record, What};
 use crate::time::Time;
 
-/// Writes the run that `records` tell of as a `sequenceDiagram`.
-pub fn sequence(scene: &Scene, records: &[Record]) -> Result<String, TooLarge> {
+/// Writes the run that `records` tell of as a `sequenceDiagram`. What is told from record `endless` on goes on for ever.
+pub fn sequence(
+    scene: &Scene,
+    records: &[Record],
+    endless: Option<usize>,
+) -> Result<String, TooLarge> {
     if scene.len() > MAX_MEMBERS {
         return Err(TooLarge::Members(scene.len()));
     }
     let mut sequence = Sequence::new(scene);
     let mut filter = Filter::new(false);
-    for record in records.iter().filter(|record| filter.passes(&record.what)) {
-        sequence.take(record);
+    for (index, record) in records.iter().enumerate() {
+        if endless == Some(index) {
+            sequence.out.push_str("    loop for ever\n");
+        }
+        if filter.passes(&record.what) {
+            sequence.take(record);
+        }
         if sequence.messages > MAX_MESSAGES {
             return Err(TooLarge::Messages);
         }
+    }
+    if endless.is_some_and(|first| first < records.len()) {
+        sequence.out.push_str("    end\n");
     }
     Ok(sequence.out)
 }
@@ -153,7 +165,7 @@ mod tests {
         let case = Scenario::from_toml("test", scenario).unwrap();
         let mut records = Vec::new();
         run::run(&case, Some(&mut records));
-        sequence(&Scene::of(&case), &records).unwrap()
+        sequence(&Scene::of(&case), &records, None).unwrap()
     }
 
     #[test]
@@ -220,7 +232,7 @@ sequenceDiagram
     #[test]
     fn too_many_members_are_refused() {
         let case = Scenario::from_toml("test", "algorithm = \"bully\"\nmembers = 61").unwrap();
-        let refused = sequence(&Scene::of(&case), &[]);
+        let refused = sequence(&Scene::of(&case), &[], None);
         assert_eq!(refused, Err(TooLarge::Members(61)));
         assert_eq!(
             refused.unwrap_err().to_string(),

@@ -211,6 +211,9 @@ impl<P: Protocol> World<'_, '_, P> {
         self.work -= work;
         self.upkeep -= upkeep;
         self.books.fold(self.now, 0, position, Sight::Crashed);
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_crash(self.now, position);
+        }
         self.record(What::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
     }
@@ -240,6 +243,9 @@ impl<P: Protocol> World<'_, '_, P> {
             self.record(What::Restarted { member: id, disk, rules });
         }
         self.books.fold(self.now, 0, position, Sight::Restarted);
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_restart(self.now, position, disk);
+        }
         self.announce(position, view);
         self.act(position, AT_ONCE, out);
         if self.setup.dead_known && self.setup.dead.contains(&position) {

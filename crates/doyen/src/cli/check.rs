@@ -9,6 +9,7 @@ use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{self, Budget};
+use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
@@ -18,6 +19,7 @@ use doyen_sim::time::{Time, parse_span};
 
 use super::Answer;
 use super::election::{Election, as_flag};
+use super::output::Output;
 use super::progress::Meter;
 use super::sim;
 use report::Subject;
@@ -159,7 +161,17 @@ impl Check {
             shrink::shrink(&scenario, &rules, violation, &plan)
         });
         drop(meter);
+        if let Some(least) = &least {
+            self.write(least)?;
+        }
         self.show(&subject, least.as_ref())
+    }
+
+    fn write(&self, least: &Least) -> Result<()> {
+        let Least { scenario, rules, violation, .. } = least.clone();
+        let mut output = Output::create(&self.out)?;
+        output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
+        output.finish()
     }
 
     fn scenario(&self, every_ring: bool) -> Result<Scenario> {

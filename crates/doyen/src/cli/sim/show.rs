@@ -164,7 +164,7 @@ impl Show {
             output.write_text(&svg::space_time(&scene, records, &options).map_err(refused)?)?;
         }
         if self.mermaid {
-            let diagram = mermaid::sequence(&scene, records).map_err(refused)?;
+            let diagram = mermaid::sequence(&scene, records, None).map_err(refused)?;
             io::stdout().lock().write_all(diagram.as_bytes())?;
         }
         Ok(())

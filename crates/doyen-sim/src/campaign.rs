@@ -1,0 +1,295 @@
+//! Random campaigns: storms of faults drawn from a seed, each followed by calm, each judged after every event.
+//!
+//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
+//! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
+//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it leaves open is drawn.
+//!
+//! In the storm members crash and come up again with and without their disks, do nothing for a while, have clocks that
+//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network falls
+//! apart. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come true:
+//! everybody follows the best live member and the run comes to rest. Hardened mode bears all of that. A textbook
+//! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
+//!
+//! What a campaign comes to does not depend on how many threads run it, and the reports of its shards add up to that
+//! of the whole.
+
+mod draw;
+pub mod premise;
+pub mod shrink;
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::time::Span;
+use serde::Serialize;
+
+use crate::account::Outcome;
+use crate::check::property::Property;
+use crate::fault::{Action, Fault, Trigger};
+use crate::oracle::{Breach, Oracle};
+use crate::random::splitmix;
+use crate::run;
+use crate::scenario::{Case, FaultEntry, Scenario, ScenarioError};
+use crate::sweep::Shard;
+use crate::time::Time;
+
+/// Many runs, drawn from one seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Campaign {
+    /// What all runs have in common. Without an algorithm the seven take turns; without a mode it is hardened mode.
+    pub base: Scenario,
+    /// How many members, where `base` does not say.
+    pub members: RangeInclusive<u32>,
+    /// What must hold.
+    pub properties: Vec<Property>,
+    /// How many runs there are.
+    pub runs: u64,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// Which of them are run here.
+    pub shard: Shard,
+    /// After how many failures to stop.
+    pub patience: usize,
+}
+
+/// What a campaign came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// How many runs were made.
+    pub runs: u64,
+    /// The same by algorithm.
+    pub by_algorithm: BTreeMap<Algorithm, u64>,
+    /// How many events were handled; the properties were looked at after each.
+    pub events: u64,
+    /// Election messages.
+    pub messages: u64,
+    /// What went wrong and was mended, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// Elections called.
+    pub elections: u64,
+    /// How often somebody became leader who was not the leader before.
+    pub leader_changes: u64,
+    /// The longest that views went on changing after the last fault, and in which run.
+    pub slowest_recovery: Option<(Span, u64)>,
+    /// The runs that failed, in the order of their numbers.
+    pub failures: Vec<Failure>,
+    /// A fingerprint of all runs, whatever their order.
+    pub digest: u64,
+}
+
+/// A run that was not as it must be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failure {
+    /// Its number.
+    pub run: u64,
+    /// What was broken, when, and the facts that contradict each other.
+    pub breach: Breach,
+    /// What was run.
+    pub scenario: Scenario,
+}
+
+// A scenario holds fractions, none of which is ever not a number.
+impl Eq for Failure {}
+
+/// What one run came to.
+struct Verdict {
+    algorithm: Algorithm,
+    scenario: Scenario,
+    outcome: Outcome,
+    breach: Option<Breach>,
+    recovery: Span,
+}
+
+impl Campaign {
+    /// Runs drawn from `seed`, with three to seven members, for what the seeds' algorithms promise: A1, A2 and A3 once
+    /// all is calm, and that stored terms never fall. That there is at most one leader at any instant, or in any term,
+    /// is promised by none of them.
+    pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
+        Self {
+            base,
+            members: 3..=7,
+            properties: vec![
+                Property::TermsNeverFall,
+                Property::Agreement,
+                Property::Validity,
+                Property::Termination,
+            ],
+            runs,
+            seed,
+            shard: Shard::ALL,
+            patience: 3,
+        }
+    }
+
+    /// What run number `run` runs, counted from one.
+    pub fn scenario(&self, run: u64) -> Result<Scenario, ScenarioError> {
+        draw::scenario(self, run)
+    }
+
+    fn judge(&self, run: u64) -> Result<Verdict, String> {
+        let wrong = |error: ScenarioError| format!("run {run}: {error}");
+        let scenario = self.scenario(run).map_err(wrong)?;
+        let case = scenario.resolve().map_err(wrong)?;
+        let mut oracle = Oracle::new(case.members(), &self.properties);
+        let outcome = run::judge(&case, &mut oracle);
+        Ok(Verdict {
+            algorithm: case.algorithm,
+            scenario,
+            outcome,
+            breach: oracle.breach().cloned(),
+            recovery: oracle.recovery(calm_begins(&case)),
+        })
+    }
+}
+
+/// Judges one scenario: the first of `properties` that it breaks, if it does.
+pub fn judge(
+    scenario: &Scenario,
+    properties: &[Property],
+) -> Result<Option<Breach>, ScenarioError> {
+    let case = scenario.resolve()?;
+    let mut oracle = Oracle::new(case.members(), properties);
+    run::judge(&case, &mut oracle);
+    Ok(oracle.breach().cloned())
+}
+
+/// A scenario that breaks `property`, as the text of a counterexample file.
+pub fn counterexample(scenario: &Scenario, property: Property) -> Result<String, String> {
+    #[derive(Serialize)]
+    struct Document<'a> {
+        doyen: &'static str,
+        version: u32,
+        property: &'static str,
+        scenario: &'a Scenario,
+    }
+    let property = property.name();
+    let document = Document { doyen: "counterexample", version: 1, property, scenario };
+    toml::to_string(&document).map_err(|error| error.to_string())
+}
+
+/// So many runs are made before those who watch are told, and before anybody asks whether to go on.
+const BLOCK: usize = 256;
+
+/// Makes the runs of `campaign`. `watch` is shown the report as it grows. With the feature `parallel` runs are made on
+/// all cores; the report is the same.
+pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, String> {
+    let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
+    let mut report = Report::default();
+    for block in numbers.chunks(BLOCK) {
+        for (&number, verdict) in block.iter().zip(each(block, |number| campaign.judge(number))?) {
+            report.add(number, verdict);
+            if report.failures.len() >= campaign.patience.max(1) {
+                return Ok(report);
+            }
+        }
+        watch(&report);
+    }
+    Ok(report)
+}
+
+/// Makes run number `number` alone.
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, String> {
+    let mut report = Report::default();
+    report.add(number, campaign.judge(number)?);
+    Ok(report)
+}
+
+#[cfg(feature = "parallel")]
+fn each<T: Send>(
+    numbers: &[u64],
+    make: impl Fn(u64) -> Result<T, String> + Sync,
+) -> Result<Vec<T>, String> {
+    use rayon::prelude::*;
+
+    numbers.par_iter().with_max_len(4).map(|&number| make(number)).collect()
+}
+
+#[cfg(not(feature = "parallel"))]
+fn each<T>(numbers: &[u64], make: impl Fn(u64) -> Result<T, String>) -> Result<Vec<T>, String> {
+    numbers.iter().map(|&number| make(number)).collect()
+}
+
+impl Report {
+    fn add(&mut self, run: u64, verdict: Verdict) {
+        let Verdict { algorithm, scenario, outcome, breach, recovery } = verdict;
+        self.runs += 1;
+        *self.by_algorithm.entry(algorithm).or_default() += 1;
+        self.events += outcome.events;
+        self.messages += outcome.messages.total;
+        self.elections += outcome.elections;
+        self.leader_changes += u64::from(outcome.leader_changes);
+        self.digest = self.digest.wrapping_add(splitmix(outcome.digest ^ splitmix(run)));
+        for fault in &scenario.fault {
+            *self.faults.entry(kind_of(fault)).or_default() += 1;
+        }
+        match breach {
+            Some(breach) => self.failures.push(Failure { run, breach, scenario }),
+            // Only a run that recovered says how long that takes.
+            None => self.recovered(recovery, run),
+        }
+    }
+
+    /// Of two that took equally long the first counts.
+    fn recovered(&mut self, recovery: Span, run: u64) {
+        let slower = self
+            .slowest_recovery
+            .is_none_or(|(slowest, of)| recovery > slowest || (recovery == slowest && run < of));
+        if slower {
+            self.slowest_recovery = Some((recovery, run));
+        }
+    }
+
+    /// Adds the report of another shard of the same campaign.
+    pub fn merge(mut self, other: Self) -> Self {
+        self.runs += other.runs;
+        for (algorithm, runs) in other.by_algorithm {
+            *self.by_algorithm.entry(algorithm).or_default() += runs;
+        }
+        self.events += other.events;
+        self.messages += other.messages;
+        self.elections += other.elections;
+        self.leader_changes += other.leader_changes;
+        self.digest = self.digest.wrapping_add(other.digest);
+        for (kind, count) in other.faults {
+            *self.faults.entry(kind).or_default() += count;
+        }
+        if let Some((recovery, run)) = other.slowest_recovery {
+            self.recovered(recovery, run);
+        }
+        self.failures.extend(other.failures);
+        self.failures.sort_by_key(|failure| failure.run);
+        self
+    }
+}
+
+/// What a fault is called in a report.
+fn kind_of(fault: &FaultEntry) -> &'static str {
+    let kinds = [
+        ("crash", fault.crash.is_some()),
+        ("restart without disk", fault.restart.is_some() && fault.disk == Some(false)),
+        ("restart", fault.restart.is_some()),
+        ("pause", fault.pause.is_some()),
+        ("clock", fault.clock.is_some()),
+        ("cut", fault.cut.is_some()),
+        ("mend", fault.mend.is_some()),
+        ("partition", fault.partition.is_some()),
+        ("heal", fault.heal),
+    ];
+    kinds.into_iter().find(|&(_, is)| is).map_or("false suspicion", |(kind, _)| kind)
+}
+
+/// When the last thing goes wrong whose time is known beforehand.
+fn calm_begins(case: &Case) -> Time {
+    let over = |(trigger, action): &(Trigger, Action)| {
+        let Trigger::At(at) = *trigger else { return Time::ZERO };
+        match *action {
+            Action::Fault(Fault::Pause { span, .. }) => at + Span::from_nanos(span),
+            _ => at,
+        }
+    };
+    case.faults.iter().map(over).max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! Goal: a campaign is what its seed says, whoever runs it, and asks nothing that was not promised.
+
+use super::*;
+
+fn campaign(runs: u64) -> Campaign {
+    Campaign::new(Scenario::default(), runs, 7)
+}
+
+#[test]
+fn every_scenario_drawn_makes_sense_and_becomes_calm() {
+    for mode in ["hardened", "textbook"] {
+        let base = Scenario { mode: Some(mode.to_owned()), ..Scenario::default() };
+        let campaign = Campaign::new(base, 700, 3);
+        for run in 1..=campaign.runs {
+            let scenario = campaign.scenario(run).unwrap();
+            let case = scenario.resolve().unwrap();
+            assert!(premise::holds(&scenario, &case), "run {run}: {scenario:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_base_says_stays() {
+    let base = Scenario {
+        algorithm: "bully".to_owned(),
+        members: Some(crate::scenario::MemberList::Listed(vec![4, 9])),
+        delay: Some("2ms".to_owned()),
+        seed: Some(5),
+        ..Scenario::default()
+    };
+    let scenario = Campaign::new(base.clone(), 10, 1).scenario(3).unwrap();
+    assert_eq!((&scenario.members, &scenario.delay), (&base.members, &base.delay));
+    assert_eq!(scenario.seed, Some(5));
+}
+
+/// So that `--algorithm A --run I` repeats run I of a campaign over all of them.
+#[test]
+fn naming_the_algorithm_whose_turn_it_is_changes_nothing() {
+    let by_turns = campaign(100);
+    for run in 1..=100 {
+        let scenario = by_turns.scenario(run).unwrap();
+        let base = Scenario { algorithm: scenario.algorithm.clone(), ..Scenario::default() };
+        assert_eq!(Campaign { base, ..campaign(100) }.scenario(run).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn every_scenario_survives_being_written_down() {
+    let campaign = campaign(200);
+    for run in 1..=200 {
+        let scenario = campaign.scenario(run).unwrap();
+        let text = toml::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::parse("drawn", &text).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn shards_add_up_to_the_whole_and_a_single_run_is_part_of_it() {
+    let whole = run(&campaign(70), |_| {}).unwrap();
+    let part = |shard: &str| {
+        let campaign = Campaign { shard: shard.parse().unwrap(), ..campaign(70) };
+        run(&campaign, |_| {}).unwrap()
+    };
+    assert_eq!(part("2/3").merge(part("3/3")).merge(part("1/3")), whole);
+    let singles = (1..=70).map(|number| run_one(&campaign(70), number).unwrap());
+    assert_eq!(singles.reduce(Report::merge), Some(whole));
+}
+
+/// Textbook bullies do not bear restarts: the campaign finds that, and stops where it was told to.
+#[test]
+fn failures_stop_a_campaign_at_the_same_run_every_time() {
+    let base = Scenario { mode: Some("textbook".to_owned()), ..Scenario::default() };
+    let textbook = Campaign { patience: 2, ..Campaign::new(base, 2_000, 1) };
+    let report = run(&textbook, |_| {}).unwrap();
+    assert_eq!(report.failures.len(), 2);
+    assert_eq!(report.runs, report.failures[1].run);
+    let failure = &report.failures[0];
+    let again = judge(&failure.scenario, &textbook.properties).unwrap();
+    assert_eq!(again.as_ref(), Some(&failure.breach));
+    assert_eq!(run(&textbook, |_| {}).unwrap(), report);
+}
+
+#[test]
+fn a_base_that_makes_no_sense_is_refused() {
+    let base = Scenario { algorithm: "duke".to_owned(), ..Scenario::default() };
+    let error = run(&Campaign::new(base, 10, 1), |_| {}).unwrap_err();
+    assert!(error.starts_with("run 1: algorithm: "), "{error}");
+}

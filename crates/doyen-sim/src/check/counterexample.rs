@@ -1,0 +1,479 @@
+//! A run that breaks a property, as one file that a person can read.
+//!
+//! ```toml
+//! # A counterexample: in this run A3 does not hold.
+//! # doyen replay FILE        shows it, and says why
+//! doyen = "counterexample"
+//! version = 1
+//! property = "A3"
+//! path = [
+//!     "deliver ELECTION from 1 to 2",
+//!     "crash 2",
+//! ]
+//! cycle = []
+//!
+//! [scenario]
+//! algorithm = "bully"
+//! members = 3
+//!
+//! [rules]
+//! budget = { crashes = 1 }
+//! timers = "bounded"
+//! tick = "1ms"
+//! detection = 2
+//! fifo = true
+//!
+//! # The end of the counterexample.
+//! ```
+//!
+//! There are two forms. With a `path` it is a *schedule* that a check has found: the steps, one a line, from the
+//! scene to where the property is broken, and those that are then repeated for ever. With `from` among the rules, the
+//! scenario is simulated up to that time first. Without one it is a *timed run* of the simulator that a campaign has
+//! found: the scenario holds the faults and the seed.
+//!
+//! A file is read as strictly as a scenario is: what is unknown, missing or cut short is refused, with the line. The
+//! last line is there for that: a file without it has lost its end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::budget::{Budget, MOST};
+use super::property::Property;
+use super::schedule::Move;
+use super::{MOST_MEMBERS, Rules, Timers, Violation};
+use crate::scenario::{Case, Scenario, ScenarioError, toml_error};
+use crate::time::{Time, parse_span};
+
+/// The version of the file format.
+const VERSION: i64 = 1;
+
+/// What a counterexample says it is.
+const KIND: &str = "counterexample";
+
+/// How it ends.
+const END: &str = "# The end of the counterexample.";
+
+/// A run that breaks a property.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counterexample {
+    /// The property.
+    pub property: Property,
+    /// Where it begins.
+    pub scenario: Scenario,
+    /// How it goes on.
+    pub course: Course,
+    source: Option<Source>,
+}
+
+/// How a run goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Course {
+    /// Step by step, as a check explores it.
+    Schedule {
+        /// What can happen.
+        rules: Rules,
+        /// The steps to where the property is broken.
+        path: Vec<Move>,
+        /// The steps that are then repeated for ever; none if nothing is left to do.
+        cycle: Vec<Move>,
+    },
+    /// By the clock, as the simulator runs it: the scenario says everything.
+    Timed,
+}
+
+/// Where a counterexample was read from, for errors.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Source {
+    name: String,
+    text: String,
+    /// On which line each step stands, those of the cycle behind those of the path.
+    lines: Vec<usize>,
+}
+
+impl Counterexample {
+    /// What a check of `scenario` under `rules` has found.
+    pub fn new(scenario: Scenario, rules: &Rules, violation: Violation) -> Self {
+        let Violation { property, path, cycle } = violation;
+        let rules = Rules { properties: vec![property], ..rules.clone() };
+        let course = Course::Schedule { rules, path, cycle };
+        Self { property, scenario, course, source: None }
+    }
+
+    /// A timed run of `scenario` that breaks `property`.
+    pub fn timed(scenario: Scenario, property: Property) -> Self {
+        Self { property, scenario, course: Course::Timed, source: None }
+    }
+
+    /// The scenario, checked.
+    pub fn case(&self) -> Result<Case, String> {
+        let case = self.scenario.resolve().map_err(|error| self.in_scenario(&error))?;
+        let count = case.members().len();
+        if matches!(self.course, Course::Schedule { .. }) && count > MOST_MEMBERS {
+            let problem =
+                format!("{count} members are too many for a check, which takes {MOST_MEMBERS}");
+            return Err(self.in_scenario(&ScenarioError::new("members", problem)));
+        }
+        Ok(case)
+    }
+
+    fn in_scenario(&self, error: &ScenarioError) -> String {
+        let error = ScenarioError::new(format!("scenario.{}", error.key), error.problem.clone());
+        match &self.source {
+            Some(source) => error.in_file(&source.name, &source.text),
+            None => error.to_string(),
+        }
+    }
+
+    /// `problem` with the step at `index`, which counts on from the path to the cycle.
+    pub(super) fn at_step(&self, index: usize, problem: &str) -> String {
+        match &self.source {
+            Some(source) => format!("{}:{}: {problem}", source.name, source.lines[index]),
+            None => format!("step {}: {problem}", index + 1),
+        }
+    }
+
+    /// Reads a counterexample. `name` is what errors call the text; they name the line as well.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        let is_whole = text.trim_end().lines().next_back() == Some(END);
+        let damaged = |error: toml::de::Error| match is_whole {
+            true => toml_error(name, text, &error),
+            false => lost_end(name),
+        };
+        check_stamp(name, text, &toml::from_str(text).map_err(damaged)?)?;
+        let document: Document = toml::from_str(text).map_err(damaged)?;
+        if !is_whole {
+            return Err(lost_end(name));
+        }
+        let property = document.property.get_ref().parse().map_err(|problem| {
+            let line = line_at(text, document.property.span().start);
+            format!("{name}:{line}: {problem}")
+        })?;
+        let steps = [&document.path, &document.cycle].map(|steps| steps.as_deref().unwrap_or(&[]));
+        let read = |step: &Spanned<String>| {
+            let line = line_at(text, step.span().start);
+            let step: Result<Move, String> = step.get_ref().parse();
+            step.map(|step| (step, line)).map_err(|problem| format!("{name}:{line}: {problem}"))
+        };
+        let all: Vec<(Move, usize)> =
+            steps.concat().iter().map(read).collect::<Result<_, String>>()?;
+        let (mut path, lines): (Vec<Move>, Vec<usize>) = all.into_iter().unzip();
+        let course = match (&document.path, document.rules) {
+            (Some(_), Some(rules)) => {
+                let cycle = path.split_off(steps[0].len());
+                let rules = rules.read(property).map_err(|error| error.in_file(name, text))?;
+                Course::Schedule { rules, path, cycle }
+            }
+            (None, None) if document.cycle.is_none() => Course::Timed,
+            _ => {
+                return Err(format!(
+                    "{name}: `path`, `cycle` and [rules] belong together: the file is damaged; copy it again or \
+                     check again"
+                ));
+            }
+        };
+        let source = Some(Source { name: name.to_owned(), text: text.to_owned(), lines });
+        let read = Self { property, scenario: document.scenario, course, source };
+        read.case().map(|_| read)
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        let property = self.property;
+        let mut text = format!(
+            "# A counterexample: in this run {property} does not hold.\n\
+             # {}\n\
+             # doyen replay FILE        shows it, and says why\n\
+             doyen = \"{KIND}\"\nversion = {VERSION}\nproperty = \"{property}\"\n",
+            property.words()
+        );
+        if let Course::Schedule { path, cycle, .. } = &self.course {
+            for (key, steps) in [("path", path), ("cycle", cycle)] {
+                let _ = writeln!(text, "{key} = {}", list(steps));
+            }
+        }
+        let scenario = toml::to_string(&BTreeMap::from([("scenario", &self.scenario)]));
+        let _ = write!(text, "\n{}", scenario.expect("a scenario can always be written"));
+        if let Course::Schedule { rules, .. } = &self.course {
+            let _ = write!(text, "\n{}", RulesEntry::new(rules).written());
+        }
+        text + "\n" + END + "\n"
+    }
+}
+
+/// The file as it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(rename = "doyen")]
+    _kind: String,
+    #[serde(rename = "version")]
+    _version: i64,
+    property: Spanned<String>,
+    path: Option<Vec<Spanned<String>>>,
+    cycle: Option<Vec<Spanned<String>>>,
+    scenario: Scenario,
+    rules: Option<RulesEntry>,
+}
+
+/// The rules as they stand.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesEntry {
+    budget: Budget,
+    timers: String,
+    expiries: Option<u8>,
+    tick: Option<String>,
+    detection: Option<u8>,
+    fifo: bool,
+    from: Option<String>,
+}
+
+impl RulesEntry {
+    fn new(rules: &Rules) -> Self {
+        let (budget, fifo) = (rules.budget, rules.fifo);
+        let (timers, expiries, tick, detection) = match rules.timers {
+            Timers::Free { expiries } => ("free", Some(expiries), None, None),
+            Timers::Bounded { tick, detection } => {
+                ("bounded", None, Some(tick.to_string()), Some(detection))
+            }
+        };
+        let from = rules.from.map(|at| at.to_string());
+        Self { budget, timers: timers.to_owned(), expiries, tick, detection, fifo, from }
+    }
+
+    fn read(self, property: Property) -> Result<Rules, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let timers = match (self.timers.as_str(), self.expiries, &self.tick, self.detection) {
+            ("free", Some(expiries), None, None) => Timers::Free { expiries },
+            ("bounded", None, Some(tick), Some(detection)) => {
+                let tick = parse_span(tick).map_err(|problem| wrong("tick", problem))?;
+                if tick == Span::ZERO {
+                    return Err(wrong("tick", "must be above zero".to_owned()));
+                }
+                Timers::Bounded { tick, detection }
+            }
+            _ => {
+                let problem = "timers are either \"free\", with `expiries`, or \"bounded\", with `tick` and \
+                               `detection`";
+                return Err(wrong("timers", problem.to_owned()));
+            }
+        };
+        if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > MOST) {
+            return Err(wrong("budget", format!("{count} {name} are too many; at most {MOST}")));
+        }
+        let from = self.from.as_ref().map(|text| parse_span(text)).transpose();
+        let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
+        let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
+        Ok(Rules { budget, timers, fifo, properties, from })
+    }
+
+    fn written(&self) -> String {
+        let spent = self.budget.items().into_iter().filter(|&(_, count)| count > 0);
+        let budget: Vec<String> = spent.map(|(name, count)| format!("{name} = {count}")).collect();
+        let budget = match budget.is_empty() {
+            true => "{}".to_owned(),
+            false => format!("{{ {} }}", budget.join(", ")),
+        };
+        let mut text = format!("[rules]\nbudget = {budget}\ntimers = \"{}\"\n", self.timers);
+        if let Some(expiries) = self.expiries {
+            let _ = writeln!(text, "expiries = {expiries}");
+        }
+        if let (Some(tick), Some(detection)) = (&self.tick, self.detection) {
+            let _ = writeln!(text, "tick = \"{tick}\"\ndetection = {detection}");
+        }
+        let _ = writeln!(text, "fifo = {}", self.fifo);
+        if let Some(from) = &self.from {
+            let _ = writeln!(text, "from = \"{from}\"");
+        }
+        text
+    }
+}
+
+/// What must be right before anything else of the file means anything.
+#[derive(Deserialize)]
+struct Stamp {
+    doyen: Option<String>,
+    version: Option<Spanned<i64>>,
+}
+
+fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
+    if stamp.doyen.as_deref() != Some(KIND) {
+        return Err(format!(
+            "{name} is not a counterexample, which begins with doyen = \"{KIND}\"; `doyen check` writes them, \
+             `doyen sim` runs scenarios"
+        ));
+    }
+    let Some(version) = &stamp.version else {
+        return Err(format!("{name}: version is missing; this doyen reads version {VERSION}"));
+    };
+    if *version.get_ref() != VERSION {
+        return Err(format!(
+            "{name}:{}: the file has version {}, this doyen reads version {VERSION}; replay it with the doyen that \
+             wrote it, or check again",
+            line_at(text, version.span().start),
+            version.get_ref()
+        ));
+    }
+    Ok(())
+}
+
+fn lost_end(name: &str) -> String {
+    format!(
+        "{name}: the file is damaged or cut short: its last line should be `{END}`; copy it again or check again"
+    )
+}
+
+/// The line on which the byte at `place` stands.
+fn line_at(text: &str, place: usize) -> usize {
+    text.as_bytes()[..place.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// Steps as a list in TOML, one a line.
+fn list(steps: &[Move]) -> String {
+    if steps.is_empty() {
+        return "[]".to_owned();
+    }
+    let quoted = |step: &Move| format!("    {},\n", toml::Value::String(step.to_string()));
+    format!("[\n{}]", steps.iter().map(quoted).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Counterexample {
+        let scenario = Scenario::parse("test", "algorithm = \"bully\"\nmembers = 3").unwrap();
+        let rules = Rules {
+            budget: Budget { crashes: 2, losses: 1, ..Budget::default() },
+            timers: Timers::Bounded { tick: Span::from_millis(1), detection: 2 },
+            fifo: true,
+            properties: vec![Property::Agreement, Property::Termination],
+            from: None,
+        };
+        let steps = |lines: &[&str]| lines.iter().map(|line| line.parse().unwrap()).collect();
+        let path = steps(&["deliver ELECTION from 1 to 2, crash after 1", "wait 2 ticks"]);
+        let cycle = steps(&["expire Reply at 1"]);
+        let property = Property::Termination;
+        Counterexample::new(scenario, &rules, Violation { property, path, cycle })
+    }
+
+    fn refused(text: &str) -> String {
+        Counterexample::parse("file.toml", text).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let written = example();
+        let text = written.to_toml();
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(Counterexample { source: None, ..read.clone() }, written);
+        assert_eq!(read.to_toml(), text);
+        let expected = "\
+# A counterexample: in this run A3 does not hold.
+# termination: every run comes to rest, with nobody still electing and everybody knowing a leader
+# doyen replay FILE        shows it, and says why
+doyen = \"counterexample\"
+version = 1
+property = \"A3\"
+path = [
+    \"deliver ELECTION from 1 to 2, crash after 1\",
+    \"wait 2 ticks\",
+]
+cycle = [
+    \"expire Reply at 1\",
+]
+
+[scenario]
+algorithm = \"bully\"
+members = 3
+
+[rules]
+budget = { crashes = 2, losses = 1 }
+timers = \"bounded\"
+tick = \"1ms\"
+detection = 2
+fifo = true
+
+# The end of the counterexample.
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn free_timers_and_no_faults_are_written_as_well() {
+        let mut free = example();
+        if let Course::Schedule { rules, .. } = &mut free.course {
+            rules.timers = Timers::Free { expiries: 3 };
+            rules.budget = Budget::default();
+            rules.from = Some(Time(1_500_000));
+        }
+        let text = free.to_toml();
+        assert!(
+            text.contains(
+                "budget = {}\ntimers = \"free\"\nexpiries = 3\nfifo = true\nfrom = \"1.5ms\"\n"
+            ),
+            "{text}"
+        );
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(read.course, free.course);
+    }
+
+    #[test]
+    fn a_timed_run_is_its_scenario() {
+        let text =
+            "algorithm = \"bully\"\nmembers = 3\nseed = 7\n[[fault]]\nat = \"1ms\"\ncrash = 3";
+        let scenario = Scenario::parse("test", text).unwrap();
+        let written = Counterexample::timed(scenario, Property::Agreement);
+        let text = written.to_toml();
+        assert!(text.contains("[[scenario.fault]]\nat = \"1ms\"\ncrash = 3\n"), "{text}");
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(Counterexample { source: None, ..read }, written);
+    }
+
+    #[test]
+    fn a_file_cut_short_anywhere_is_refused() {
+        let timed = Counterexample::timed(example().scenario, Property::Agreement);
+        for text in [example().to_toml(), timed.to_toml()] {
+            for end in 0..text.len() - 1 {
+                let cut = &text[..end];
+                assert!(Counterexample::parse("file.toml", cut).is_err(), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named_with_its_line() {
+        let text = example().to_toml();
+        for (from, to, expected) in [
+            ("version = 1", "version = 2", "file.toml:5: the file has version 2, this doyen reads"),
+            ("version = 1\n", "", "file.toml: version is missing"),
+            ("\"counterexample\"", "\"recipe\"", "file.toml is not a counterexample"),
+            ("\"A3\"", "\"A9\"", "file.toml:6: unknown property `A9`; there are A1, A2"),
+            ("wait 2 ticks", "wait for it", "file.toml:9: `wait for it` is no step"),
+            ("wait 2 ticks", "crash me", "file.toml:9: `me` in `crash me` is not a number"),
+            ("fifo = true", "fifo = true\nlifo = true", "file.toml:25: unknown field `lifo`"),
+            ("version = 1", "version = 1\nspeed = 3", "file.toml:6: unknown field `speed`"),
+            ("crashes = 2", "crashes = 16", "file.toml:20: rules.budget: 16 crashes are too many"),
+            ("tick = \"1ms\"", "tick = \"0\"", "file.toml:22: rules.tick: must be above zero"),
+            ("tick = \"1ms\"", "tick = \"1 day\"", "file.toml:22: rules.tick: `1 day` is not a"),
+            ("tick = \"1ms\"\n", "", "file.toml:21: rules.timers: timers are either"),
+            ("\"bully\"", "\"buly\"", "file.toml:16: scenario.algorithm: unknown algorithm `buly`"),
+            ("members = 3", "members = 99", "file.toml:17: scenario.members: 99 members are too"),
+            ("members = 3\n", "", "scenario.members: is missing"),
+            ("# The end", "# An end", "file.toml: the file is damaged or cut short"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let problem = refused(&text.replacen(from, to, 1));
+            assert!(problem.contains(expected), "{problem}");
+            assert!(!problem.contains('\n'), "{problem}");
+        }
+        let (head, rules) = text.split_once("[rules]").unwrap();
+        let end = rules.split_once("\n\n").unwrap().1;
+        assert!(refused(&format!("{head}{end}")).contains("belong together"));
+    }
+}

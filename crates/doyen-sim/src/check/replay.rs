@@ -1,0 +1,335 @@
+//! Plays a counterexample again, records it, and says why its property does not hold.
+//!
+//! A schedule is walked through the very machine that the check explored: each step must be possible where it stands.
+//! What comes out is judged anew, so a file whose run no longer breaks its property is found out. A timed run is run
+//! by the simulator.
+//!
+//! # Times
+//!
+//! A schedule has no clock but ticks. Where timers are bounded, a tick is as long as the rules say and the steps of
+//! one tick follow each other closely, so that pictures show their order; where timers are free, every step takes
+//! `D`.
+//!
+//! # Why
+//!
+//! [`Replay::facts`] are what contradicts the property, and [`Replay::past`] is what led to it: everything that
+//! happened before the members concerned came to believe what they do. If somebody waits for ever, nothing that it
+//! did explains it; then it is everything it knows of, and the crashes of which it does not.
+
+mod past;
+mod stage;
+mod timed;
+mod walk;
+
+use std::collections::BTreeSet;
+
+use doyen_core::config::Config;
+use doyen_core::members::{Members, NodeId};
+use doyen_core::node::Node;
+use doyen_core::protocol::{Protocol, Role, View};
+use doyen_core::time::Span;
+
+use super::counterexample::{Counterexample, Course};
+use super::machine::Explorable;
+use super::property::{Fact, Property};
+use super::schedule::{Happening, Move};
+use super::space::{Claim, Space};
+use super::{Rules, Scene, Timers};
+use crate::record::{Record, What};
+use crate::render::subject;
+use crate::run::{self, dispatch};
+use crate::scenario::Case;
+use crate::time::Time;
+use stage::Stage;
+
+/// The steps of one tick are so many to a tick, at least.
+const STEPS_A_TICK: u64 = 20;
+
+/// A counterexample, played again.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Where it begins.
+    pub case: Case,
+    /// What it is about.
+    pub property: Property,
+    /// Whether the property is broken.
+    pub broken: bool,
+    /// What contradicts the property.
+    pub facts: Vec<Fact>,
+    /// How it ends.
+    pub ending: Ending,
+    /// From which moment of the simulation of the case a schedule goes on; from the scene of its beginning without it.
+    pub from: Option<Time>,
+    /// The steps of a schedule.
+    pub steps: Vec<Played>,
+    /// Everything that happened.
+    pub records: Vec<Record>,
+    /// Which of the records led to what contradicts the property.
+    pub past: BTreeSet<usize>,
+}
+
+/// A step that was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Played {
+    /// The step.
+    pub step: Move,
+    /// When.
+    pub at: Time,
+    /// The rules that fired.
+    pub rules: Vec<String>,
+    /// Whether it is repeated for ever.
+    pub repeated: bool,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// Nothing is left to do.
+    Rest,
+    /// Everything from this record on is repeated for ever.
+    Cycle(usize),
+    /// The property is broken there and then, whatever follows.
+    There,
+    /// The simulation was cut short.
+    Limit,
+}
+
+impl Ending {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rest => "rest",
+            Self::Cycle(_) => "cycle",
+            Self::There => "there",
+            Self::Limit => "limit",
+        }
+    }
+}
+
+impl Replay {
+    /// The record from which on everything is repeated for ever.
+    pub fn repeats_from(&self) -> Option<usize> {
+        match self.ending {
+            Ending::Cycle(first) => Some(first),
+            _ => None,
+        }
+    }
+
+    /// Why the property does not hold, or that it does, a few lines of text.
+    pub fn why(&self) -> String {
+        let property = self.property;
+        if !self.broken {
+            return format!(
+                "{property} HOLDS in this run: what the file was written for does not happen any more.\n  {}\n",
+                property.words()
+            );
+        }
+        let mut text =
+            format!("{property} does not hold in this run.\n  {}\nBut:\n", property.words());
+        for fact in &self.facts {
+            text.push_str(&format!("  {fact}\n"));
+        }
+        text + match self.ending {
+            Ending::Rest => "and nothing is left to do that could change it.\n",
+            Ending::Cycle(_) => "and this goes on for ever.\n",
+            Ending::There => "",
+            Ending::Limit => "and the run was still busy when its time was up.\n",
+        }
+    }
+}
+
+impl Counterexample {
+    /// Plays it again. What is wrong with the file is said in one line.
+    pub fn replay(&self) -> Result<Replay, String> {
+        let case = self.case()?;
+        match &self.course {
+            Course::Timed => Ok(timed::replay(case, self.property)),
+            Course::Schedule { rules, path, cycle } => {
+                let schedule = Schedule { file: self, rules, path, cycle };
+                dispatch!(case.algorithm, replay_as(&case, &schedule))
+            }
+        }
+    }
+}
+
+/// What is to be played.
+struct Schedule<'f> {
+    file: &'f Counterexample,
+    rules: &'f Rules,
+    path: &'f [Move],
+    cycle: &'f [Move],
+}
+
+fn replay_as<P>(case: &Case, schedule: &Schedule<'_>) -> Result<Replay, String>
+where
+    P: Explorable + Protocol<Config = Config>,
+{
+    if case.is_layered() {
+        let config = run::node_config(case);
+        return play::<Node<P>>(&config, case, schedule);
+    }
+    play::<P>(&case.config, case, schedule)
+}
+
+fn play<P: Explorable>(
+    config: &P::Config,
+    case: &Case,
+    schedule: &Schedule<'_>,
+) -> Result<Replay, String> {
+    let &Schedule { file, rules, path, cycle } = schedule;
+    let machine = super::machine::<P>(case, config, rules);
+    let mut hand = machine.hand();
+    let moves = [path, cycle].concat();
+    let walks = walk::walks(&machine, &mut hand, &moves)
+        .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
+    let mut breaks =
+        |walk: &&walk::Walk| walk::breaks(&machine, &mut hand, walk, path.len(), file.property);
+    let broken = walks.iter().find(&mut breaks);
+    let walk = broken.unwrap_or(&walks[0]);
+
+    let transmission = case.config.timing.transmission;
+    let mut stage = match rules.from {
+        None => Stage::new(&machine, &Scene::of(case), transmission),
+        Some(at) => Stage::resume(&machine, before(case, at), at, transmission),
+    };
+    let mut steps = Vec::new();
+    let mut views = vec![stage.views()];
+    let mut first_repeated = 0;
+    for ((index, &step), at) in
+        walk.steps.iter().enumerate().zip(times(&moves, rules, transmission))
+    {
+        if index == path.len() {
+            first_repeated = stage.len();
+        }
+        let fired = stage.play(step, at);
+        steps.push(Played {
+            step: moves[index].clone(),
+            at,
+            rules: fired,
+            repeated: index >= path.len(),
+        });
+        views.push(stage.views());
+    }
+    debug_assert_eq!(views.last(), Some(&machine.views(&hand, &walk.states[moves.len()])));
+    let (records, missteps) = stage.finish();
+    let ending = match file.property.claim() {
+        Claim::Always | Claim::NoStep => Ending::There,
+        _ if cycle.is_empty() => Ending::Rest,
+        _ => Ending::Cycle(first_repeated),
+    };
+    let broken = broken.is_some();
+    let facts = match broken {
+        false => Vec::new(),
+        true => facts(file.property, case.members(), &views, path.len(), missteps),
+    };
+    let past = past_of(file.property, &records, &facts);
+    let property = file.property;
+    let (case, from) = (case.clone(), rules.from);
+    Ok(Replay { case, property, broken, facts, ending, from, steps, records, past })
+}
+
+/// What the simulation of `case` records up to a moment.
+fn before(case: &Case, at: Time) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    run::run(case, Some(&mut records));
+    records.retain(|record| record.at <= at);
+    records
+}
+
+/// When each step is taken.
+fn times(moves: &[Move], rules: &Rules, transmission: Span) -> Vec<Time> {
+    let mut begun = rules.from.unwrap_or(Time::ZERO);
+    let Timers::Bounded { tick, .. } = rules.timers else {
+        return (1..=moves.len() as u64).map(|step| begun + transmission * step).collect();
+    };
+    let waits = |step: &Move| matches!(step.what, Happening::Wait(_));
+    let mut times = Vec::with_capacity(moves.len());
+    // The scene takes the first place of the first tick, a wait that of each later one.
+    for (number, run) in moves.split_inclusive(waits).enumerate() {
+        let first = u64::from(number == 0);
+        let apart = tick.as_nanos() / STEPS_A_TICK.max(run.len() as u64 + 1);
+        let after = |place: usize| begun + Span::from_nanos(apart) * (place as u64 + first);
+        times.extend((0..run.len()).map(after));
+        if let (Some(Move { what: Happening::Wait(ticks), .. }), Some(last)) =
+            (run.last(), times.last_mut())
+        {
+            begun = begun + tick * u64::from(*ticks);
+            *last = begun;
+        }
+    }
+    times
+}
+
+/// What contradicts `property`. `views` are what the members believed at first and after each step, and everything from
+/// `home` on is repeated for ever.
+fn facts(
+    property: Property,
+    members: &Members,
+    views: &[Vec<Option<View>>],
+    home: usize,
+    missteps: Vec<(Property, Fact)>,
+) -> Vec<Fact> {
+    match property.claim() {
+        Claim::NoStep => {
+            let about = |(broken, _): &(Property, Fact)| *broken == property;
+            missteps.into_iter().filter(about).map(|(_, fact)| fact).collect()
+        }
+        Claim::Always => {
+            let broken = views.iter().find(|views| !property.holds(members, views));
+            broken.map(|views| property.evidence(members, views)).unwrap_or_default()
+        }
+        Claim::AtRest | Claim::Rests | Claim::Eventually => {
+            let changing = changing(members, &views[home..]);
+            if changing.is_empty() { property.evidence(members, &views[home]) } else { changing }
+        }
+    }
+}
+
+/// Who keeps changing its mind.
+fn changing(members: &Members, views: &[Vec<Option<View>>]) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for member in 0..members.len() {
+        let mut beliefs: Vec<String> =
+            views.iter().filter_map(|views| views[member]).map(belief).collect();
+        beliefs.dedup();
+        if beliefs.len() > 1 {
+            facts.push(Fact::new(members.at(member), beliefs.join(", then ")));
+        }
+    }
+    facts
+}
+
+fn belief(view: View) -> String {
+    match (view.role, view.leader) {
+        (Role::Candidate, _) => "takes part in an election".to_owned(),
+        (Role::Leader, _) => "leads".to_owned(),
+        (Role::Follower, Some(leader)) => format!("follows {leader}"),
+        (Role::Follower, None) => "knows no leader".to_owned(),
+    }
+}
+
+/// Which records led to `facts`.
+fn past_of(property: Property, records: &[Record], facts: &[Fact]) -> BTreeSet<usize> {
+    let last = |member: NodeId, matters: &dyn Fn(&What) -> bool| {
+        let is = |record: &Record| subject(&record.what) == Some(member) && matters(&record.what);
+        records.iter().rposition(is)
+    };
+    let turns = |what: &What| {
+        matches!(what, What::View { .. } | What::Crashed { .. } | What::Restarted { .. })
+    };
+    let anything = |what: &What| !matches!(what, What::Missed { .. });
+    let waits = property.claim() == Claim::Rests;
+    let mut ends: Vec<usize> = Vec::new();
+    for fact in facts {
+        let turn = last(fact.member, &turns).filter(|_| !waits);
+        ends.extend(turn.or_else(|| last(fact.member, &anything)));
+    }
+    if waits && !ends.is_empty() {
+        let crashed = |record: &Record| matches!(record.what, What::Crashed { .. });
+        ends.extend((0..records.len()).filter(|&index| crashed(&records[index])));
+    }
+    past::causal_past(records, &ends)
+}
+
+#[cfg(test)]
+mod tests;

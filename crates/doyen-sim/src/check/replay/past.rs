@@ -1,0 +1,57 @@
+//! What happened before: the causal past of something, in Lamport's sense.
+//!
+//! One thing happened before another if both befell the same member, in that order; if the first is the sending of a
+//! message and the second its receipt; or by way of others. What a failure detector truly reports happened before its
+//! report. Whatever befell the network as a whole, such as a partition, may have had a part in anything after it.
+
+use std::collections::BTreeSet;
+
+use doyen_core::members::NodeId;
+
+use crate::hash::FastMap;
+use crate::record::{Record, What};
+use crate::render::subject;
+
+/// Which records happened before those at `ends`, these included.
+pub(super) fn causal_past(records: &[Record], ends: &[usize]) -> BTreeSet<usize> {
+    let causes = causes(records);
+    let mut past = BTreeSet::new();
+    let mut open = ends.to_vec();
+    while let Some(index) = open.pop() {
+        if past.insert(index) {
+            open.extend_from_slice(&causes[index]);
+        }
+    }
+    let last = ends.iter().copied().max().unwrap_or(0);
+    past.extend((0..last).filter(|&index| subject(&records[index].what).is_none()));
+    past
+}
+
+/// The records that directly precede each record.
+fn causes(records: &[Record]) -> Vec<Vec<usize>> {
+    let mut latest: FastMap<NodeId, usize> = FastMap::default();
+    let mut turns: FastMap<NodeId, usize> = FastMap::default();
+    let mut sent: FastMap<u32, usize> = FastMap::default();
+    let mut causes = Vec::with_capacity(records.len());
+    for (index, record) in records.iter().enumerate() {
+        let mut direct = Vec::new();
+        match record.what {
+            What::Sent { id, .. } => drop(sent.insert(id, index)),
+            What::Received { id, .. } | What::Missed { id, .. } => direct.extend(sent.get(&id)),
+            What::Suspected { peer, .. } | What::Trusted { peer, .. } => {
+                direct.extend(turns.get(&peer));
+            }
+            What::Crashed { member, .. } | What::Restarted { member, .. } => {
+                turns.insert(member, index);
+            }
+            _ => {}
+        }
+        // What a dead member misses has no part in what it does later.
+        let is_missed = matches!(record.what, What::Missed { .. });
+        if let Some(member) = subject(&record.what).filter(|_| !is_missed) {
+            direct.extend(latest.insert(member, index));
+        }
+        causes.push(direct);
+    }
+    causes
+}

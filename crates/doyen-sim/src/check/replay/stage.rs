@@ -1,0 +1,420 @@
+//! Plays the steps of the machine once more and records them, as the simulator records a run.
+//!
+//! Every event is handed to the state machine again, which tells what it makes of it, and by which rules. Messages get
+//! numbers, so that a receipt is paired with its sending.
+
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::protocol::{
+    Effect, EffectOf, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
+};
+use doyen_core::time::Span;
+
+use super::super::Scene;
+use super::super::local::{self, Handled, Local, Stimulus};
+use super::super::machine::{Act, Explorable, Flight, Machine, Step};
+use super::super::property::{Fact, Property};
+use super::super::space::Space;
+use crate::hash::FastMap;
+use crate::record::{Record, What};
+use crate::time::Time;
+
+/// Everybody, and what has been recorded of them.
+pub(super) struct Stage<'m, 'c, P: Protocol> {
+    machine: &'m Machine<'c, P>,
+    /// How long a message takes that nobody hears.
+    transmission: Span,
+    locals: Vec<Local<P>>,
+    under_way: Vec<Letter<P::Message>>,
+    restarts_left: u8,
+    now: Time,
+    records: Vec<Record>,
+    /// The record of each message, by its number.
+    sent: FastMap<u32, usize>,
+    next_id: u32,
+    /// Who led in which term.
+    reigns: Vec<(Epoch, NodeId)>,
+    /// What the last step did that is against a property about single steps, if it is too much.
+    missteps: Vec<(Property, Fact)>,
+}
+
+/// A message under way, with its number.
+struct Letter<M> {
+    id: u32,
+    sent: Time,
+    flight: Flight<M>,
+}
+
+/// A rule that fired, in order.
+pub(super) type Fired = Vec<String>;
+
+impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
+    /// Sets the scene: everybody starts, the dead die, and whoever has noticed already calls an election.
+    pub(super) fn new(machine: &'m Machine<'c, P>, scene: &Scene<'c>, transmission: Span) -> Self {
+        let expiries = machine.rules.timers.expiries();
+        let unborn = |id| Local::unborn(id, expiries);
+        let mut stage = Self {
+            machine,
+            transmission,
+            locals: scene.members.iter().map(unborn).collect(),
+            under_way: Vec::new(),
+            restarts_left: machine.rules.budget.restarts,
+            now: Time::ZERO,
+            records: Vec::new(),
+            sent: FastMap::default(),
+            next_id: 0,
+            reigns: Vec::new(),
+            missteps: Vec::new(),
+        };
+        stage.begin(scene);
+        stage
+    }
+
+    /// Goes on from where the machine begins, in the middle of a simulation: `records` tell of what was before.
+    pub(super) fn resume(
+        machine: &'m Machine<'c, P>,
+        records: Vec<Record>,
+        now: Time,
+        transmission: Span,
+    ) -> Self {
+        let (locals, flights) = machine.taken_apart(&machine.start());
+        let mut open: Vec<(u32, usize)> = Vec::new();
+        let mut next_id = 0;
+        for (index, record) in records.iter().enumerate() {
+            match record.what {
+                What::Sent { id, .. } => {
+                    open.push((id, index));
+                    next_id = next_id.max(id + 1);
+                }
+                What::Received { id, .. } | What::Missed { id, .. } => {
+                    open.retain(|&(sent, _)| sent != id);
+                }
+                _ => {}
+            }
+        }
+        let restarts_left = machine.rules.budget.restarts;
+        let (sent, reigns, missteps) = (FastMap::default(), Vec::new(), Vec::new());
+        let under_way = Vec::new();
+        let mut stage = Self {
+            machine,
+            transmission,
+            locals,
+            under_way,
+            restarts_left,
+            now,
+            records,
+            sent,
+            next_id,
+            reigns,
+            missteps,
+        };
+        for flight in flights {
+            stage.pick_up(flight, &mut open);
+        }
+        stage
+    }
+
+    /// Finds the sending of a message that is under way when the schedule begins, among those that are `open`.
+    fn pick_up(&mut self, flight: Flight<P::Message>, open: &mut Vec<(u32, usize)>) {
+        let ids = self.machine.terms.members;
+        let [one, other] = [flight.from, flight.to].map(|position| ids.at(usize::from(position)));
+        let words = flight.message.to_string();
+        let is_it = |&(_, index): &(u32, usize)| match &self.records[index].what {
+            What::Sent { from, to, text, .. } => (*from, *to) == (one, other) && *text == words,
+            _ => false,
+        };
+        let Some(place) = open.iter().position(is_it) else {
+            return self.send(usize::from(flight.from), other, flight.message);
+        };
+        let (id, index) = open.remove(place);
+        if let What::Sent { arrives, again, .. } = &mut self.records[index].what {
+            (*arrives, *again) = (None, None);
+        }
+        self.sent.insert(id, index);
+        self.under_way.push(Letter { id, sent: self.records[index].at, flight });
+    }
+
+    fn begin(&mut self, scene: &Scene<'c>) {
+        let founding = Stimulus::Start(Origin::Founding { leader: scene.leader });
+        let is_dead = |id: NodeId| scene.dead.contains(&id);
+        for (member, id) in scene.members.iter().enumerate() {
+            if is_dead(id) {
+                // Whatever it did is forgotten but for what it stored.
+                let start = self.handle(member, founding.clone(), None);
+                self.locals[member] = start.local;
+                let crashed = What::Crashed { member: id, forwards: false };
+                self.happen(member, Stimulus::Crash, None, |_| Some(crashed));
+            } else {
+                self.happen(member, founding.clone(), None, |_| None);
+            }
+        }
+        let live: Vec<usize> =
+            (0..self.locals.len()).filter(|&member| self.locals[member].is_up()).collect();
+        for &dead in scene.dead.iter().filter(|_| scene.dead_known) {
+            for &member in &live {
+                let told = Stimulus::Event(Event::PeerDown(dead));
+                self.happen(member, told, None, |_| None);
+            }
+        }
+        for &id in &scene.initiators {
+            if let Some(member) = scene.members.position(id) {
+                let campaign = |rules| Some(What::Campaign { member: id, rules });
+                self.happen(member, Stimulus::Event(Event::Campaign), None, campaign);
+            }
+        }
+        // Detectors have had all the time they need.
+        let calm = self.machine.terms.detection();
+        self.locals.iter_mut().for_each(|local| local.calm = calm);
+        self.reigns.clear();
+    }
+
+    /// Takes a step at a time; says which rules fired.
+    pub(super) fn play(&mut self, step: Step, at: Time) -> Fired {
+        self.let_go(at);
+        self.now = at;
+        self.missteps.clear();
+        let crash_after = (step.crash_after > 0).then_some(u32::from(step.crash_after));
+        let id = |position: u8| self.machine.terms.members.at(usize::from(position));
+        match step.act {
+            Act::Deliver(flight) => self.deliver(flight, false, crash_after),
+            Act::Double(flight) => self.deliver(flight, true, crash_after),
+            Act::Lose(flight) => {
+                self.take(flight);
+                Fired::new()
+            }
+            Act::Expire { member, timer, upkeep } => {
+                let timer = self.machine.timer(timer);
+                let fired = |rules| What::Fired {
+                    member: id(member),
+                    timer: format!("{timer:?}"),
+                    upkeep,
+                    rules,
+                };
+                let event = Stimulus::Event(Event::Timer(timer));
+                self.happen(member.into(), event, crash_after, |rules| Some(fired(rules)))
+            }
+            Act::Report { member, peer, up: true } => {
+                let what = What::Trusted { member: id(member), peer: id(peer) };
+                let event = Stimulus::Event(Event::PeerUp(id(peer)));
+                self.happen(member.into(), event, crash_after, |_| Some(what))
+            }
+            Act::Report { member, peer, up: false } => {
+                let what = What::Suspected { member: id(member), peer: id(peer) };
+                let event = Stimulus::Event(Event::PeerDown(id(peer)));
+                self.happen(member.into(), event, crash_after, |_| Some(what))
+            }
+            Act::Suspect { member, peer } => {
+                let what = What::Suspected { member: id(member), peer: id(peer) };
+                self.happen(member.into(), Stimulus::Suspect(id(peer)), crash_after, |_| Some(what))
+            }
+            Act::Campaign(member) => {
+                let what = |rules| Some(What::Campaign { member: id(member), rules });
+                self.happen(member.into(), Stimulus::Event(Event::Campaign), crash_after, what)
+            }
+            Act::Crash(member) => {
+                let what = What::Crashed { member: id(member), forwards: false };
+                self.happen(member.into(), Stimulus::Crash, None, |_| Some(what))
+            }
+            Act::Restart(member) => {
+                self.restarts_left = self.restarts_left.saturating_sub(1);
+                let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
+                self.happen(member.into(), Stimulus::Start(Origin::Joining), crash_after, what)
+            }
+            Act::Wait(ticks) => {
+                for member in 0..self.locals.len() {
+                    self.locals[member] = self.handle(member, Stimulus::Wait(ticks), None).local;
+                }
+                self.under_way.iter_mut().for_each(|letter| letter.flight.age += 1);
+                Fired::new()
+            }
+        }
+    }
+
+    /// Everything that was recorded, and what no step may do. Messages still under way arrive after the end.
+    pub(super) fn finish(mut self) -> (Vec<Record>, Vec<(Property, Fact)>) {
+        let end = self.now + self.transmission;
+        self.let_go(end);
+        for letter in &self.under_way {
+            if let What::Sent { arrives, .. } = &mut self.records[self.sent[&letter.id]].what {
+                arrives.get_or_insert(end);
+            }
+        }
+        (self.records, self.missteps)
+    }
+
+    /// What each live member believes.
+    pub(super) fn views(&self) -> Vec<Option<View>> {
+        self.locals.iter().map(|local| local.state.as_ref().map(Protocol::view)).collect()
+    }
+
+    /// How much has been recorded.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn record(&mut self, what: What) {
+        self.records.push(Record { at: self.now, what });
+    }
+
+    fn deliver(&mut self, flight: u32, stays: bool, crash_after: Option<u32>) -> Fired {
+        let letter = self.take(flight);
+        let (id, Flight { from, to, message, .. }) = (letter.id, letter.flight.clone());
+        self.arrive(id, self.now);
+        if stays {
+            self.under_way.push(letter);
+        }
+        let member = usize::from(to);
+        let ids = self.machine.terms.members;
+        let (from, to) = (ids.at(usize::from(from)), ids.at(member));
+        let kind = name_of(&message).to_owned();
+        if !self.locals[member].is_up() {
+            self.record(What::Missed { id, from, to, kind });
+            return Fired::new();
+        }
+        let received = |rules| Some(What::Received { id, from, to, kind, rules });
+        let event = Stimulus::Event(Event::Message { from, message });
+        self.happen(member, event, crash_after, received)
+    }
+
+    /// The first message that is the one with this number in the machine, under way no more.
+    fn take(&mut self, flight: u32) -> Letter<P::Message> {
+        let wanted = self.machine.flight(flight);
+        let place = self.under_way.iter().position(|letter| letter.flight == *wanted);
+        self.under_way.remove(place.expect("what arrives was under way"))
+    }
+
+    /// Notes when a message arrives, or arrives again.
+    fn arrive(&mut self, id: u32, at: Time) {
+        let record = self.sent[&id];
+        if let What::Sent { arrives, again, .. } = &mut self.records[record].what {
+            let arrival = if arrives.is_some() { again } else { arrives };
+            *arrival = Some(at);
+        }
+    }
+
+    /// Lets messages to members that are down for good, of which the machine knows no more, arrive there in vain.
+    fn let_go(&mut self, until: Time) {
+        if self.restarts_left > 0 || until == self.now {
+            return;
+        }
+        let (mut vain, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
+            .into_iter()
+            .partition(|letter| !self.locals[usize::from(letter.flight.to)].is_up());
+        self.under_way = kept;
+        vain.sort_by_key(|letter| letter.sent);
+        let ids = self.machine.terms.members;
+        for Letter { id, sent, flight } in vain {
+            self.now = (sent + self.transmission).max(self.now).min(until);
+            self.arrive(id, self.now);
+            let (from, to) = (ids.at(usize::from(flight.from)), ids.at(usize::from(flight.to)));
+            self.record(What::Missed { id, from, to, kind: name_of(&flight.message).to_owned() });
+        }
+    }
+
+    fn handle(
+        &self,
+        member: usize,
+        stimulus: Stimulus<P::Message, P::Timer>,
+        crash_after: Option<u32>,
+    ) -> Handled<P> {
+        local::handle(&self.machine.terms, &self.locals[member], stimulus, crash_after)
+    }
+
+    /// Lets something happen to a member; `told` makes the record of it from the rules that fired.
+    fn happen(
+        &mut self,
+        member: usize,
+        stimulus: Stimulus<P::Message, P::Timer>,
+        crash_after: Option<u32>,
+        told: impl FnOnce(Fired) -> Option<What>,
+    ) -> Fired {
+        let handled = self.handle(member, stimulus, crash_after);
+        let rules: Fired = handled.rules.iter().map(|&rule| rule.to_owned()).collect();
+        if let Some(what) = told(rules.clone()) {
+            self.record(what);
+        }
+        self.note_missteps(member, &handled);
+        for effect in handled.effects {
+            self.carry_out(member, effect);
+        }
+        let id = self.machine.terms.members.at(member);
+        if crash_after.is_some() && !handled.local.is_up() {
+            self.record(What::Crashed { member: id, forwards: false });
+        }
+        self.locals[member] = handled.local;
+        rules
+    }
+
+    fn carry_out(&mut self, member: usize, effect: EffectOf<P>) {
+        let id = self.machine.terms.members.at(member);
+        match effect {
+            Effect::Send { to, message } => self.send(member, to, message),
+            Effect::SetTimer { timer, after } => {
+                let (upkeep, due) = (P::is_upkeep(timer), self.now + after.min);
+                self.record(What::Armed { member: id, timer: format!("{timer:?}"), upkeep, due });
+            }
+            Effect::Announce(View { leader, epoch, role }) => {
+                self.record(What::View { member: id, leader, epoch, role });
+            }
+            Effect::Inform(Notice::Down(peer)) => {
+                self.record(What::Suspected { member: id, peer });
+            }
+            Effect::Inform(Notice::Up(peer)) => self.record(What::Trusted { member: id, peer }),
+            Effect::Persist(_) | Effect::CancelTimer(_) => {}
+        }
+    }
+
+    fn send(&mut self, member: usize, to: NodeId, message: P::Message) {
+        let kind = P::Message::KINDS[message.kind()];
+        let id = self.next_id;
+        self.next_id += 1;
+        self.sent.insert(id, self.records.len());
+        self.record(What::Sent {
+            id,
+            from: self.machine.terms.members.at(member),
+            to,
+            kind: kind.name.to_owned(),
+            text: message.to_string(),
+            class: kind.class,
+            arrives: None,
+            again: None,
+        });
+        if let Some(to) = self.machine.terms.members.position(to) {
+            let flight = Flight { from: member as u8, to: to as u8, age: 0, message };
+            self.under_way.push(Letter { id, sent: self.now, flight });
+        }
+    }
+
+    /// Notes what may be against a property that is about single steps.
+    fn note_missteps(&mut self, member: usize, handled: &Handled<P>) {
+        let id = self.machine.terms.members.at(member);
+        let mut note = |property, member, what| {
+            self.missteps.push((property, Fact::new(member, what)));
+        };
+        if handled.term_fell {
+            let term = |disk: &Option<P::Durable>| -> Epoch {
+                disk.clone().map_or_else(Epoch::default, Into::into)
+            };
+            let [before, after] = [&self.locals[member].disk, &handled.local.disk].map(term);
+            note(Property::TermsNeverFall, id, format!("had stored term {before}"));
+            note(Property::TermsNeverFall, id, format!("stores term {after} now"));
+        }
+        let sent = handled.effects.iter().filter_map(|effect| match effect {
+            Effect::Send { to, message } => Some((to, message)),
+            _ => None,
+        });
+        if let Some((to, longest)) = sent.max_by_key(|(_, message)| message.encoded_len()) {
+            let (bytes, kind) = (longest.encoded_len(), name_of(longest));
+            let what = format!("sends {to} the message {kind} of {bytes} bytes");
+            note(Property::BoundedMessages, id, what);
+        }
+        let view = handled.local.state.as_ref().map(Protocol::view);
+        if let Some(View { role: Role::Leader, epoch, .. }) = view {
+            let usurps = |&&(term, other): &&(Epoch, NodeId)| term == epoch && other != id;
+            if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
+                note(Property::OneLeaderPerTerm, other, format!("has led in term {epoch}"));
+                note(Property::OneLeaderPerTerm, id, format!("leads in term {epoch} too"));
+            }
+            self.reigns.push((epoch, id));
+        }
+    }
+}

@@ -1,0 +1,244 @@
+use super::*;
+use crate::check::budget::Budget;
+use crate::check::search::{Limits, Plan};
+use crate::check::{Violation, check};
+use crate::render;
+use crate::render::{mermaid, script, shiviz, svg};
+use crate::scenario::Scenario;
+
+const BOUNDED: Timers = Timers::Bounded { tick: Span::from_millis(1), detection: 2 };
+
+/// What a check of `scenario` for `property` finds, written to a file and read back.
+fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> Counterexample {
+    let rules = Rules { budget, timers, fifo: true, properties: vec![property], from: None };
+    let scenario = Scenario::parse("test", scenario).unwrap();
+    let case = scenario.resolve().unwrap();
+    let limits = Limits { states: Some(500_000), ..Limits::default() };
+    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits };
+    let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
+    let text = Counterexample::new(scenario, &rules, violation).to_toml();
+    Counterexample::parse("found.toml", &text).unwrap()
+}
+
+/// Two answer and die; nobody ever tells 1.
+fn unanswered() -> Counterexample {
+    let budget = Budget { crashes: 2, ..Budget::default() };
+    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"";
+    found(scenario, Property::Termination, budget, BOUNDED)
+}
+
+/// 2 leads, and answers whoever asks, but does not say so; 1 asks again and again.
+fn unheard() -> Counterexample {
+    let scenario = "algorithm = \"bully\"\nmembers = 2\nleader = 2\ninitiators = [1]";
+    found(scenario, Property::Termination, Budget::default(), BOUNDED)
+}
+
+/// Two lead, for an answer was lost.
+fn two_leaders() -> Counterexample {
+    let budget = Budget { losses: 3, ..Budget::default() };
+    let scenario = "algorithm = \"bully\"\nmode = \"hardened\"\nmembers = 2\ninitiators = [1]";
+    found(scenario, Property::OneLeader, budget, BOUNDED)
+}
+
+fn check_records(replay: &Replay) {
+    let records = &replay.records;
+    assert!(records.is_sorted_by_key(|record| record.at));
+    for record in records {
+        let (What::Received { id, .. } | What::Missed { id, .. }) = record.what else { continue };
+        let is_sending =
+            |other: &&Record| matches!(other.what, What::Sent { id: sent, .. } if sent == id);
+        let sending = records.iter().find(is_sending).unwrap();
+        let What::Sent { arrives, again, .. } = sending.what else { unreachable!() };
+        assert!(sending.at <= record.at);
+        assert!([arrives, again].contains(&Some(record.at)), "{sending:?} {record:?}");
+    }
+    let scene = render::Scene::of(&replay.case);
+    let emphasis = Some(replay.past.clone());
+    let options = svg::Options { emphasis, ..svg::Options::default() };
+    svg::space_time(&scene, records, &options).unwrap();
+    mermaid::sequence(&scene, records, replay.repeats_from()).unwrap();
+    shiviz::log(&scene, records);
+}
+
+#[test]
+fn what_a_check_finds_is_found_again() {
+    for file in [unanswered(), unheard(), two_leaders()] {
+        let replay = file.replay().unwrap();
+        assert!(replay.broken, "{}", file.to_toml());
+        assert!(!replay.facts.is_empty());
+        assert!(!replay.past.is_empty() && replay.past.len() <= replay.records.len());
+        check_records(&replay);
+    }
+}
+
+#[test]
+fn whoever_waits_for_ever_is_named() {
+    let replay = unanswered().replay().unwrap();
+    assert_eq!(
+        replay.why(),
+        "A3 does not hold in this run.\n  \
+         termination: every run comes to rest, with nobody still electing and everybody knowing a leader\n\
+         But:\n  1 still takes part in an election\nand nothing is left to do that could change it.\n"
+    );
+    assert_eq!(replay.ending, Ending::Rest);
+    let crashes = replay.records.iter().enumerate();
+    let mut crashes = crashes.filter(|(_, record)| matches!(record.what, What::Crashed { .. }));
+    assert!(crashes.all(|(index, _)| replay.past.contains(&index)));
+    assert!(replay.steps.iter().any(|played| played.rules == ["R4"]), "{:?}", replay.steps);
+}
+
+#[test]
+fn a_cycle_is_played_once_and_marked() {
+    let replay = unheard().replay().unwrap();
+    let Ending::Cycle(first) = replay.ending else { panic!("{:?}", replay.ending) };
+    assert!(first > 0 && first < replay.records.len());
+    let repeated = replay.steps.iter().filter(|played| played.repeated).count();
+    assert!(repeated > 0 && repeated < replay.steps.len());
+    let diagram = mermaid::sequence(&render::Scene::of(&replay.case), &replay.records, Some(first));
+    let diagram = diagram.unwrap();
+    assert!(diagram.contains("    loop for ever\n") && diagram.ends_with("    end\n"), "{diagram}");
+}
+
+#[test]
+fn the_past_of_two_leaders_leaves_out_what_came_of_nothing() {
+    let replay = two_leaders().replay().unwrap();
+    assert_eq!(replay.facts.len(), 2);
+    assert_eq!(replay.ending, Ending::There);
+    let reign = |record: &Record| matches!(record.what, What::View { role: Role::Leader, .. });
+    let reigns: Vec<usize> =
+        (0..replay.records.len()).filter(|&index| reign(&replay.records[index])).collect();
+    assert!(reigns.iter().all(|index| replay.past.contains(index)));
+}
+
+#[test]
+fn a_step_that_cannot_happen_is_named_with_its_line() {
+    let text = unanswered().to_toml();
+    let first = text.lines().find(|line| line.starts_with("    ")).unwrap().to_owned();
+    let changed = text.replacen(&first, "    \"deliver ALARM from 1 to 2\",", 1);
+    let file = Counterexample::parse("found.toml", &changed).unwrap();
+    let problem = file.replay().unwrap_err();
+    assert!(
+        problem.starts_with("found.toml:8: `deliver ALARM from 1 to 2` cannot happen here, but `"),
+        "{problem}"
+    );
+    assert!(!problem.contains('\n'));
+}
+
+#[test]
+fn a_run_that_breaks_nothing_any_more_says_so() {
+    let mut file = unanswered();
+    if let Course::Schedule { path, .. } = &mut file.course {
+        path.truncate(1);
+    }
+    let replay = file.replay().unwrap();
+    assert!(!replay.broken && replay.facts.is_empty());
+    assert!(replay.why().starts_with("A3 HOLDS in this run"), "{}", replay.why());
+    check_records(&replay);
+}
+
+#[test]
+fn a_message_to_one_who_is_down_for_good_arrives_in_vain() {
+    let scenario = "algorithm = \"bully\"\nmembers = 3\ndead = [3]\ncontact_dead = true";
+    let scenario = Scenario::parse("test", scenario).unwrap();
+    let rules = Rules {
+        budget: Budget::default(),
+        timers: BOUNDED,
+        fifo: true,
+        properties: vec![Property::Agreement],
+        from: None,
+    };
+    let path = vec!["deliver ELECTION from 1 to 2".parse().unwrap()];
+    let violation = Violation { property: Property::Agreement, path, cycle: Vec::new() };
+    let replay = Counterexample::new(scenario, &rules, violation).replay().unwrap();
+    let missed = |record: &&Record| matches!(record.what, What::Missed { to: NodeId(3), .. });
+    assert_eq!(replay.records.iter().filter(missed).count(), 2);
+    check_records(&replay);
+}
+
+#[test]
+fn the_steps_of_a_tick_follow_each_other_closely() {
+    let moves = ["crash 1", "crash 2", "wait 2 ticks", "crash 3", "crash 4"];
+    let moves: Vec<Move> = moves.iter().map(|step| step.parse().unwrap()).collect();
+    let rules = Rules {
+        budget: Budget::default(),
+        timers: BOUNDED,
+        fifo: true,
+        properties: Vec::new(),
+        from: None,
+    };
+    let micros = |rules: &Rules| -> Vec<u64> {
+        let times = times(&moves, rules, Span::from_millis(1));
+        times.into_iter().map(|time| time.0 / 1_000).collect()
+    };
+    assert_eq!(micros(&rules), [50, 100, 2_000, 2_000, 2_050]);
+    let free = Rules { timers: Timers::Free { expiries: 1 }, ..rules };
+    assert_eq!(micros(&free), [1_000, 2_000, 3_000, 4_000, 5_000]);
+}
+
+#[test]
+fn a_timed_run_is_simulated_and_judged() {
+    let timed = |scenario: &str, property| {
+        let scenario = Scenario::parse("test", scenario).unwrap();
+        Counterexample::timed(scenario, property).replay().unwrap()
+    };
+    let split = "algorithm = \"bully\"\nmembers = 3\ninitiators = \"all\"\n\
+                 fault = [{ at = \"0s\", partition = [[1, 2], [3]] }]";
+    for (property, ending) in [
+        (Property::Agreement, Ending::Rest),
+        (Property::Validity, Ending::Rest),
+        (Property::OneLeader, Ending::There),
+        (Property::OneLeaderPerTerm, Ending::There),
+    ] {
+        let replay = timed(split, property);
+        assert!(replay.broken, "{property}");
+        assert_eq!((replay.facts.len(), replay.ending), (2, ending), "{property}");
+        check_records(&replay);
+    }
+    let waiting = timed(
+        "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"\n\
+         fault = [{ at = \"1ms\", crash = 2 }, { at = \"1ms\", crash = 3 }]",
+        Property::Termination,
+    );
+    assert!(waiting.broken, "{:?}", waiting.records);
+    let sound = timed("algorithm = \"bully\"\nmembers = 3", Property::Agreement);
+    assert!(!sound.broken && sound.past.is_empty());
+}
+
+#[test]
+fn generated_scripts_are_among_those_that_are_played() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../doyen-core/tests/scripts/bully");
+    for (file, name) in [
+        (unanswered(), "generated_whoever_answers_dies"),
+        (unheard(), "generated_a_leader_that_only_says_ok"),
+        (two_leaders(), "generated_hardened_two_lead_after_losses"),
+    ] {
+        let replay = file.replay().unwrap();
+        let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
+        let claim = format!("{} does not hold: {}.", replay.property, facts.join("; "));
+        let steps: Vec<Move> = replay.steps.into_iter().map(|played| played.step).collect();
+        let script = script::golden(&replay.case, &claim, &steps).unwrap();
+        let played = std::fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
+        assert!(played.starts_with(&script), "{name} should begin with:\n{script}");
+    }
+}
+
+#[test]
+fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
+    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"";
+    let scenario = Scenario::parse("test", scenario).unwrap();
+    let rules = Rules {
+        budget: Budget { crashes: 2, ..Budget::default() },
+        timers: BOUNDED,
+        fifo: true,
+        properties: vec![Property::Termination],
+        from: Some(Time(1_500_000)),
+    };
+    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| {}).violation.unwrap();
+    let file = Counterexample::new(scenario, &rules, found);
+    let replay = Counterexample::parse("found.toml", &file.to_toml()).unwrap().replay().unwrap();
+    assert!(replay.broken, "{}", file.to_toml());
+    assert!(matches!(replay.records[0].what, What::Campaign { .. }));
+    assert!(replay.steps[0].at > Time(1_500_000));
+    check_records(&replay);
+}

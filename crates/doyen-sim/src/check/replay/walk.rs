@@ -1,0 +1,165 @@
+//! Finds the steps of the machine that a schedule tells of, and judges where they lead.
+//!
+//! A schedule is in words, and words may fit several steps: two messages under way may read the same and yet differ
+//! in their age, or in what they do not print. So every way that fits is followed, side by side; ways that meet
+//! become one.
+
+use super::super::machine::{Explorable, Hand, Machine, Step};
+use super::super::property::Property;
+use super::super::schedule::Move;
+use super::super::space::{Claim, Space, Successors};
+
+/// The most ways that are followed at once.
+const MOST_WAYS: usize = 64;
+
+/// How many of the possible steps an error names.
+const MOST_NAMED: usize = 4;
+
+/// A way through the machine.
+#[derive(Clone, Debug)]
+pub(super) struct Walk {
+    pub(super) steps: Vec<Step>,
+    /// The state before the first step, and after each.
+    pub(super) states: Vec<Vec<u32>>,
+    /// A step broke a claim about steps.
+    misstep: bool,
+}
+
+impl Walk {
+    fn state(&self) -> &[u32] {
+        self.states.last().expect("a walk begins somewhere")
+    }
+}
+
+/// A step that is not possible where the schedule has it.
+#[derive(Debug)]
+pub(super) struct Stuck {
+    /// Its place in the schedule.
+    pub(super) index: usize,
+    pub(super) problem: String,
+}
+
+/// The ways that `moves` tell of: at least one.
+pub(super) fn walks<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &mut Hand<P>,
+    moves: &[Move],
+) -> Result<Vec<Walk>, Stuck> {
+    let start = Walk { steps: Vec::new(), states: vec![machine.start()], misstep: false };
+    let mut ways = vec![start];
+    let mut out = Successors::new();
+    for (index, wanted) in moves.iter().enumerate() {
+        let mut next: Vec<Walk> = Vec::new();
+        let mut possible: Vec<Move> = Vec::new();
+        for way in &ways {
+            machine.steps(hand, way.state(), false, &mut out);
+            for successor in out.list() {
+                let step = machine.describe(hand, successor.step);
+                if step != *wanted {
+                    possible.push(step);
+                    continue;
+                }
+                let reached = out.state(successor);
+                let is_new = next.iter().all(|other| other.state() != reached);
+                if is_new && next.len() < MOST_WAYS {
+                    let mut way = way.clone();
+                    way.steps.push(successor.step);
+                    way.states.push(reached.to_vec());
+                    way.misstep |= successor.breaks.is_some();
+                    next.push(way);
+                }
+            }
+        }
+        if next.is_empty() {
+            return Err(Stuck { index, problem: impossible(wanted, &possible) });
+        }
+        ways = next;
+    }
+    Ok(ways)
+}
+
+fn impossible(wanted: &Move, possible: &[Move]) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for step in possible.iter().filter(|step| step.crash_after.is_none()) {
+        let name = format!("`{step}`");
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if names.len() > MOST_NAMED { " and others" } else { "" };
+    names.truncate(MOST_NAMED);
+    let instead = match names.is_empty() {
+        true => "nothing".to_owned(),
+        false => names.join(", ") + more,
+    };
+    format!(
+        "`{wanted}` cannot happen here, but {instead} can: the file was edited, or belongs to another version of the \
+         algorithm; check again"
+    )
+}
+
+/// Whether a walk breaks `property`, the only one of the machine; from its state `home` on it is repeated for ever, if
+/// it goes on from there.
+pub(super) fn breaks<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &mut Hand<P>,
+    walk: &Walk,
+    home: usize,
+    property: Property,
+) -> bool {
+    let members = machine.terms.members;
+    let mut holds = |state: &Vec<u32>| {
+        machine.fingerprint(hand, state);
+        property.holds(members, &machine.views(hand, state))
+    };
+    let ever = walk.states.iter().any(&mut holds);
+    let always = walk.states.iter().all(&mut holds);
+    let at_end = holds(&walk.states[home]);
+    let repeated = &walk.states[home..];
+    let rests = match repeated.len() {
+        1 => is_at_rest(machine, hand, walk.state()),
+        _ => is_fair_cycle(machine, hand, repeated, &walk.steps[home..]),
+    };
+    let views = |hand: &Hand<P>, state: &Vec<u32>| machine.views(hand, state);
+    let moody = repeated.iter().any(|state| views(hand, state) != views(hand, &repeated[0]));
+    match property.claim() {
+        Claim::NoStep => walk.misstep,
+        Claim::Always => !always,
+        Claim::AtRest => rests && !moody && !at_end,
+        Claim::Rests => rests && (moody || !at_end),
+        Claim::Eventually => rests && !ever,
+    }
+}
+
+/// Whether nothing is left to do.
+fn is_at_rest<P: Explorable>(machine: &Machine<'_, P>, hand: &mut Hand<P>, state: &[u32]) -> bool {
+    duties(machine, hand, state).is_empty() && {
+        let mut out = Successors::new();
+        machine.steps(hand, state, false, &mut out);
+        !out.is_stranded()
+    }
+}
+
+/// Whether steps lead back to where they began, and put off for ever nothing that stays possible.
+fn is_fair_cycle<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &mut Hand<P>,
+    states: &[Vec<u32>],
+    steps: &[Step],
+) -> bool {
+    let prints = [&states[0], &states[steps.len()]].map(|state| machine.fingerprint(hand, state));
+    let mut owed = duties(machine, hand, &states[0]);
+    for state in states {
+        let possible = duties(machine, hand, state);
+        owed.retain(|duty| possible.contains(duty));
+    }
+    owed.retain(|&duty| !steps.iter().any(|&step| machine.duty(step) == Some(duty)));
+    prints[0] == prints[1] && owed.is_empty()
+}
+
+/// The steps that must be taken at last, of those possible in a state.
+fn duties<P: Explorable>(machine: &Machine<'_, P>, hand: &mut Hand<P>, state: &[u32]) -> Vec<Step> {
+    let mut out = Successors::new();
+    machine.steps(hand, state, false, &mut out);
+    out.list().iter().filter_map(|next| machine.duty(next.step)).collect()
+}

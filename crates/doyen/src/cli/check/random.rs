@@ -1,0 +1,299 @@
+//! `doyen check --random`: a campaign of random faults.
+//!
+//! The report goes to the standard output, for people or as one JSON object. Every run that failed is named with the
+//! command that repeats it alone; the first is made as small as it can be and written to a file.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use doyen_sim::campaign::shrink::{self, Shrunk};
+use doyen_sim::campaign::{self, Campaign, Failure, Report};
+use doyen_sim::check::property::Property;
+use doyen_sim::scenario::Scenario;
+use doyen_sim::sweep::Shard;
+use serde_json::{Value, json};
+
+use crate::cli::output::Output;
+use crate::cli::{Answer, progress};
+
+/// At most so many runs are made to shrink a failure.
+const SHRINKING: u32 = 5_000;
+
+/// What a campaign is asked for, besides what all of its runs have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    /// How many runs there are.
+    pub(super) runs: u64,
+    /// What they are drawn from.
+    pub(super) seed: u64,
+    /// Which of them are made here.
+    pub(super) shard: Shard,
+    /// This run alone.
+    pub(super) only_run: Option<u64>,
+    /// What must hold, if not what is promised.
+    pub(super) properties: Option<Vec<Property>>,
+    /// For programs.
+    pub(super) json: bool,
+    /// Where the first failure is written; a name that says which it is, if none is given.
+    pub(super) out: Option<PathBuf>,
+}
+
+/// Makes the campaign in which everything that `base` leaves open is drawn.
+pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
+    let mut campaign = Campaign::new(base.clone(), options.runs, options.seed);
+    campaign.shard = options.shard;
+    if let Some(properties) = &options.properties {
+        campaign.properties.clone_from(properties);
+    }
+    let began = Instant::now();
+    let report = make(&campaign, options)?;
+    let took = began.elapsed();
+    let shown = match report.failures.first() {
+        None => None,
+        Some(failure) => Some(Shown::new(failure, options)?),
+    };
+    let text = if options.json {
+        let object = as_json(&campaign, options, &report, shown.as_ref(), took);
+        format!("{object}\n")
+    } else {
+        in_words(&campaign, &report, shown.as_ref(), took)?
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(if report.failures.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
+    if let Some(number) = options.only_run {
+        return campaign::run_one(campaign, number).map_err(|error| anyhow!(error));
+    }
+    let total = options.shard.numbers(options.runs).count() as u64;
+    let bar = progress::bar(total, "runs");
+    let report = campaign::run(campaign, |report| bar.set_position(report.runs));
+    bar.finish_and_clear();
+    report.map_err(|error| anyhow!(error))
+}
+
+/// The first failure, shrunk, and where it was written.
+struct Shown {
+    shrunk: Shrunk,
+    file: PathBuf,
+}
+
+impl Shown {
+    fn new(failure: &Failure, options: &Options) -> Result<Self> {
+        let property = failure.breach.property;
+        let spinner = progress::Spinner::start("shrinking");
+        let shrunk = shrink::shrink(&failure.scenario, property, SHRINKING);
+        drop(spinner);
+        let shrunk = shrunk.unwrap_or_else(|| Shrunk {
+            scenario: failure.scenario.clone(),
+            breach: failure.breach.clone(),
+            runs: 0,
+        });
+        let file = options.out.clone().unwrap_or_else(|| {
+            let (algorithm, seed, run) = (&failure.scenario.algorithm, options.seed, failure.run);
+            PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
+        });
+        let text = campaign::counterexample(&shrunk.scenario, property);
+        let mut output = Output::create(&file)?;
+        output.write_text(&text.map_err(|error| anyhow!(error))?)?;
+        output.finish()?;
+        Ok(Self { shrunk, file })
+    }
+}
+
+/// The campaign for people.
+fn in_words(
+    campaign: &Campaign,
+    report: &Report,
+    shown: Option<&Shown>,
+    took: Duration,
+) -> Result<String> {
+    let mut text = String::new();
+    let Report { runs, events, messages, elections, leader_changes, digest, .. } = *report;
+    let seconds = took.as_secs_f64();
+    let rate = runs as f64 / seconds.max(1e-9);
+    writeln!(text, "{runs} random runs of seed {}", campaign.seed)?;
+    writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
+    writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
+    writeln!(text, "  faults      {}", list(&report.faults))?;
+    writeln!(text, "  events      {events}, each judged; {messages} election messages")?;
+    writeln!(text, "  elections   {elections} called; the leader changed {leader_changes} times")?;
+    if let Some((recovery, run)) = report.slowest_recovery {
+        let millis = recovery.as_nanos() as f64 / 1e6;
+        writeln!(text, "  recovery    at most {millis:.1} ms after the last fault, in run {run}")?;
+    }
+    writeln!(text, "  fingerprint {digest:016x}")?;
+    writeln!(text)?;
+    if report.failures.is_empty() {
+        writeln!(text, "Held in every run:")?;
+        for property in &campaign.properties {
+            writeln!(text, "  {:20} {}", property.name(), property.words())?;
+        }
+    }
+    for failure in &report.failures {
+        write_failure(&mut text, failure, campaign.seed)?;
+    }
+    if let Some(shown) = shown {
+        write_shown(&mut text, shown)?;
+    }
+    Ok(text)
+}
+
+fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> {
+    let Failure { run, breach, scenario } = failure;
+    let (algorithm, property) = (&scenario.algorithm, breach.property);
+    writeln!(
+        text,
+        "Violated in run {run} of seed {seed}, {algorithm}, at {}: {property}",
+        breach.at
+    )?;
+    writeln!(text, "  {}", property.words())?;
+    for fact in &breach.evidence {
+        writeln!(text, "  but {fact}")?;
+    }
+    writeln!(text, "  again: {}", command(failure, seed))?;
+    writeln!(text)?;
+    Ok(())
+}
+
+fn write_shown(text: &mut String, shown: &Shown) -> Result<()> {
+    let Shrunk { scenario, breach, runs } = &shown.shrunk;
+    let (faults, at, file) = (scenario.fault.len(), breach.at, shown.file.display());
+    writeln!(text, "The first of them, shrunk by {runs} runs to {faults} faults, broken at {at}:")?;
+    for fact in &breach.evidence {
+        writeln!(text, "  {fact}")?;
+    }
+    writeln!(text, "Written to {file}; `doyen replay {file}` shows it and says why.")?;
+    Ok(())
+}
+
+/// `bully 3, ring-list 4`.
+fn list<K: ToString>(counts: &std::collections::BTreeMap<K, u64>) -> String {
+    let each = |(name, count): (&K, &u64)| format!("{} {count}", name.to_string());
+    counts.iter().map(each).collect::<Vec<_>>().join(", ")
+}
+
+/// The campaign for programs.
+fn as_json(
+    campaign: &Campaign,
+    options: &Options,
+    report: &Report,
+    shown: Option<&Shown>,
+    took: Duration,
+) -> Value {
+    let properties: Vec<&str> =
+        campaign.properties.iter().map(|property| property.name()).collect();
+    let by_algorithm: serde_json::Map<String, Value> =
+        report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
+    let slowest = report.slowest_recovery;
+    json!({
+        "verdict": if report.failures.is_empty() { "holds" } else { "violated" },
+        "property": report.failures.first().map(|failure| failure.breach.property.name()),
+        "properties": properties,
+        "seed": campaign.seed,
+        "shard": options.shard.to_string(),
+        "runs": report.runs,
+        "by_algorithm": by_algorithm,
+        "events": report.events,
+        "messages": report.messages,
+        "faults": report.faults,
+        "elections": report.elections,
+        "leader_changes": report.leader_changes,
+        "slowest_recovery": slowest.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
+        "seconds": took.as_secs_f64(),
+        "digest": format!("{:016x}", report.digest),
+        "failures": report.failures.iter().map(|f| failure_json(f, campaign.seed)).collect::<Vec<_>>(),
+        "counterexample": shown.map(|shown| counterexample_json(&shown.shrunk, &shown.file)),
+    })
+}
+
+fn failure_json(failure: &Failure, seed: u64) -> Value {
+    json!({
+        "run": failure.run,
+        "algorithm": failure.scenario.algorithm,
+        "property": failure.breach.property.name(),
+        "at": failure.breach.at.0,
+        "evidence": failure.breach.evidence,
+        "command": command(failure, seed),
+    })
+}
+
+fn counterexample_json(shrunk: &Shrunk, file: &Path) -> Value {
+    json!({
+        "file": file.display().to_string(),
+        "members": shrunk.scenario.members,
+        "faults": shrunk.scenario.fault.len(),
+        "at": shrunk.breach.at.0,
+        "evidence": shrunk.breach.evidence,
+    })
+}
+
+/// The command that repeats one run: what was typed, with this run alone instead of all of them.
+fn command(failure: &Failure, seed: u64) -> String {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    repeating(&typed, &failure.scenario.algorithm, seed, failure.run)
+}
+
+/// Flags that say which runs are made and what becomes of the result: none of them changes a run.
+const DROPPED: [(&str, bool); 6] = [
+    ("--runs", true),
+    ("--shard", true),
+    ("--run", true),
+    ("--seed", true),
+    ("--out", true),
+    ("--json", false),
+];
+
+fn repeating(typed: &[String], algorithm: &str, seed: u64, run: u64) -> String {
+    let mut words = vec!["doyen".to_owned()];
+    let mut rest = typed.iter();
+    while let Some(word) = rest.next() {
+        let (name, joined) =
+            word.split_once('=').map_or((&word[..], false), |(name, _)| (name, true));
+        match DROPPED.iter().find(|&&(dropped, _)| dropped == name) {
+            Some(&(_, has_value)) if has_value && !joined => drop(rest.next()),
+            Some(_) => {}
+            None => words.push(quoted(word)),
+        }
+    }
+    let is_algorithm = |word: &String| word.starts_with("--algorithm") || word.starts_with("-a");
+    if !words.iter().any(is_algorithm) {
+        words.push(format!("--algorithm {algorithm}"));
+    }
+    words.push(format!("--seed {seed} --run {run}"));
+    words.join(" ")
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_repeats_one_run_with_everything_that_shaped_it() {
+        let typed = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let plain = typed("check --random --runs 100000 --seed 4");
+        assert_eq!(
+            repeating(&plain, "ring-list", 4, 17),
+            "doyen check --random --algorithm ring-list --seed 4 --run 17"
+        );
+        let full = typed("check --random --json --shard=1/2 -a bully --mode textbook --out x.toml");
+        assert_eq!(
+            repeating(&full, "bully", 1, 3),
+            "doyen check --random -a bully --mode textbook --seed 1 --run 3"
+        );
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

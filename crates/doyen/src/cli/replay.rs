@@ -1,0 +1,186 @@
+//! `doyen replay`: a counterexample again, and why.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use clap::Args;
+use doyen_sim::check::counterexample::Counterexample;
+use doyen_sim::check::replay;
+use doyen_sim::record::Observer;
+use doyen_sim::render::columns::{self, Columns};
+use doyen_sim::render::{Clock, Scene, mermaid, script, shiviz, svg};
+use serde_json::json;
+
+use super::output::{self, Output};
+use super::{Answer, sim};
+
+/// Play a counterexample again, and say why its property does not hold
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
+  doyen replay counterexample.toml
+  doyen replay counterexample.toml --svg why.svg
+  doyen replay counterexample.toml --script crates/doyen-core/tests/scripts/bully/my_claim
+
+ShiViz reads its log with the expression (?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)
+Exit: 0 the run no longer breaks the property, 1 it does, 2 the file is wrong.")]
+pub(crate) struct Replay {
+    /// The counterexample, as `doyen check` wrote it
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Draw the space-time diagram, with what led to the violation in full colour; - is the standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    svg: Option<PathBuf>,
+
+    /// Write a Mermaid sequence diagram
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    mermaid: Option<PathBuf>,
+
+    /// Write a log with vector clocks, for `ShiViz`
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    shiviz: Option<PathBuf>,
+
+    /// Write a golden script for the tests of the algorithm
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    script: Option<PathBuf>,
+
+    /// Show heartbeats and acknowledgements too
+    #[arg(long, help_heading = "Output")]
+    upkeep: bool,
+
+    /// Write times as multiples of D, as the literature does
+    #[arg(long, help_heading = "Output")]
+    in_d: bool,
+
+    /// Print one JSON object and nothing else
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+}
+
+impl Replay {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let (name, text) = sim::read(&self.file)?;
+        let file = Counterexample::parse(&name, &text).map_err(|error| anyhow!(error))?;
+        let replay = file.replay().map_err(|error| anyhow!(error))?;
+        let to_stdout = self.write_files(&replay)?;
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", summary(&replay))?;
+        } else if !to_stdout {
+            self.write_columns(&replay, &mut out)?;
+            write!(out, "\n{}", replay.why())?;
+        }
+        Ok(if replay.broken { Answer::No } else { Answer::Yes })
+    }
+
+    /// Writes the files that are asked for, all of them or none; says whether one is the standard output.
+    fn write_files(&self, replay: &replay::Replay) -> Result<bool> {
+        let stdout = Path::new("-");
+        let asked = [&self.svg, &self.mermaid, &self.shiviz, &self.script];
+        let targets = || asked.into_iter().flatten().map(PathBuf::as_path);
+        output::check_distinct(targets().chain(self.json.then_some(stdout)))?;
+        let mut outputs = Vec::new();
+        for (target, make) in asked.into_iter().zip([svg, mermaid, shiviz, script]) {
+            if let Some(target) = target {
+                let mut output = Output::create(target)?;
+                output.write_text(&make(self, replay)?)?;
+                outputs.push(output);
+            }
+        }
+        for output in outputs {
+            output.finish()?;
+        }
+        Ok(targets().any(|target| target == stdout))
+    }
+
+    fn clock(&self) -> Clock {
+        if self.in_d { Clock::Transmissions } else { Clock::Seconds }
+    }
+
+    fn write_columns(&self, replay: &replay::Replay, out: &mut impl Write) -> Result<()> {
+        if !replay.case.about.is_empty() {
+            writeln!(out, "{}\n", replay.case.about)?;
+        }
+        let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let options = columns::Options { colour, clock: self.clock(), upkeep: self.upkeep };
+        let mut columns = Columns::new(Scene::of(&replay.case), options, out);
+        for (index, record) in replay.records.iter().enumerate() {
+            if replay.repeats_from() == Some(index) {
+                columns.remark("from here on again and again:");
+            }
+            columns.observe(record);
+        }
+        Ok(columns.finish()?)
+    }
+}
+
+fn svg(command: &Replay, replay: &replay::Replay) -> Result<String> {
+    let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
+    let mut options = svg::Options::default();
+    options.clock = command.clock();
+    options.upkeep = command.upkeep;
+    let repeated = replay.repeats_from().and_then(|first| replay.records.get(first));
+    let repeated = repeated.map(|record| format!("; from {} on for ever", record.at));
+    options.subtitle = Some(match replay.broken {
+        true => format!(
+            "{} does not hold: {}{}",
+            replay.property,
+            facts.join("; "),
+            repeated.unwrap_or_default()
+        ),
+        false => format!("{} holds", replay.property),
+    });
+    options.emphasis = replay.broken.then(|| replay.past.clone());
+    svg::space_time(&Scene::of(&replay.case), &replay.records, &options)
+        .map_err(|problem| anyhow!("cannot draw this run: {problem}"))
+}
+
+fn mermaid(_: &Replay, replay: &replay::Replay) -> Result<String> {
+    mermaid::sequence(&Scene::of(&replay.case), &replay.records, replay.repeats_from())
+        .map_err(|problem| anyhow!("cannot draw this run: {problem}"))
+}
+
+fn shiviz(_: &Replay, replay: &replay::Replay) -> Result<String> {
+    Ok(shiviz::log(&Scene::of(&replay.case), &replay.records))
+}
+
+fn script(command: &Replay, replay: &replay::Replay) -> Result<String> {
+    if replay.steps.is_empty() {
+        return Err(anyhow!(
+            "--script: {} is a run by the clock; a script is made of steps",
+            command.file.display()
+        ));
+    }
+    if let Some(from) = replay.from {
+        return Err(anyhow!("--script: the run begins {from} into a simulation; a script cannot"));
+    }
+    let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
+    let claim = match replay.broken {
+        true => format!("{} does not hold: {}.", replay.property, facts.join("; ")),
+        false => format!("{} holds.", replay.property),
+    };
+    let steps: Vec<_> = replay.steps.iter().map(|played| played.step.clone()).collect();
+    script::golden(&replay.case, &claim, &steps).map_err(|problem| anyhow!("--script: {problem}"))
+}
+
+fn summary(replay: &replay::Replay) -> serde_json::Value {
+    let step = |played: &replay::Played| {
+        json!({
+            "at": played.at,
+            "step": played.step,
+            "rules": played.rules,
+            "repeated": played.repeated,
+        })
+    };
+    json!({
+        "property": replay.property.name(),
+        "says": replay.property.words(),
+        "broken": replay.broken,
+        "facts": replay.facts.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "ending": replay.ending.name(),
+        "steps": replay.steps.iter().map(step).collect::<Vec<_>>(),
+    })
+}
