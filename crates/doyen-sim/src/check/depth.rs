@@ -89,9 +89,9 @@ impl<S: Space> Depth<'_, S> {
         let Self { space, hand, seen, .. } = self;
         let mut out = self.spare.pop().unwrap_or_default();
         let reduced = space.steps(hand, words, self.plan.reduce, &mut out);
-        // A step that leads nowhere new might stand for one that is then put off for ever.
-        let mut is_new = |next| !seen.contains(&space.fingerprint(hand, out.state(next)));
-        if reduced && !out.list().iter().any(&mut is_new) {
+        // A step to a state that is known may close a loop, in which what was left out would be put off for ever.
+        let mut is_known = |next| seen.contains(&space.fingerprint(hand, out.state(next)));
+        if reduced && out.list().iter().any(&mut is_known) {
             space.steps(hand, words, false, &mut out);
         }
         let mood = space.mood(hand, words);

@@ -9,8 +9,8 @@
 //! - no member that can do something before m does, directly or by way of others, has a link to m that is empty, and
 //!   links keep the order of messages: behind a message that waits already, a new one makes no new step;
 //! - m's steps change no view, so that no property of a state is missed;
-//! - and, lest a step be put off for ever, the search explores everything where all that the set leads to has been seen
-//!   before.
+//! - and, lest a step be put off for ever, the search explores everything where a step of the set may close a loop:
+//!   where it leads to a state that is no further from the start.
 //!
 //! Which members have a link is learnt: it is assumed that members send only to those to whom some member in the search
 //! has sent. If the search finds another link it is done again, so when it ends the assumption held throughout.

@@ -176,6 +176,7 @@ struct Share<S: Space> {
     judge: Judge,
     out: Successors<S::Step>,
     next: Level,
+    generated: u64,
     stranded: u64,
     broken: Option<Broken<S::Step>>,
     /// For the graph: each state with its mood, whether it is at rest, and to where its steps lead.
@@ -262,9 +263,13 @@ impl<'a, S: Space> Breadth<'a, S> {
                 if first >= level.states.len() {
                     return;
                 }
+                let known = share.next.states.len();
                 for index in first..(first + CHUNK).min(level.states.len()) {
                     self.visit(level, index, depth, share);
                 }
+                let fresh = (share.next.states.len() - known) as u64;
+                self.states.fetch_add(fresh, Ordering::Relaxed);
+                self.generated.fetch_add(std::mem::take(&mut share.generated), Ordering::Relaxed);
                 self.look_up(level, first + CHUNK);
             }
         };
@@ -318,11 +323,10 @@ impl<'a, S: Space> Breadth<'a, S> {
         let Entry { number, print, .. } = level.states[index];
         let mut out = std::mem::take(&mut share.out);
         let first_edge = share.edges.len();
-        let first_new = share.next.states.len();
         let reduced = self.space.steps(&mut share.hand, state, self.plan.reduce, &mut out);
-        self.follow(&out, print, depth, share);
-        if reduced && share.next.states.len() == first_new {
-            // Everything this leads to is known: what was left out might be put off for ever.
+        let leads_back = self.follow(&out, print, depth, share);
+        if reduced && leads_back {
+            // This may close a loop, in which what was left out would be put off for ever.
             share.edges.truncate(first_edge);
             self.space.steps(&mut share.hand, state, false, &mut out);
             self.follow(&out, print, depth, share);
@@ -341,12 +345,19 @@ impl<'a, S: Space> Breadth<'a, S> {
             share.nodes.push(Node { number, mood, at_rest, degree });
         }
         share.out = out;
-        self.states.fetch_add((share.next.states.len() - first_new) as u64, Ordering::Relaxed);
     }
 
-    /// Notes where the steps from the state with fingerprint `print` lead.
-    fn follow(&self, out: &Successors<S::Step>, print: u64, depth: u16, share: &mut Share<S>) {
-        self.generated.fetch_add(out.list().len() as u64, Ordering::Relaxed);
+    /// Notes where the steps from the state with fingerprint `print` lead; says whether one leads to a state that is no
+    /// further from the start than this one.
+    fn follow(
+        &self,
+        out: &Successors<S::Step>,
+        print: u64,
+        depth: u16,
+        share: &mut Share<S>,
+    ) -> bool {
+        let mut leads_back = false;
+        share.generated += out.list().len() as u64;
         for next in out.list() {
             let state = out.state(next);
             let reached = self.space.fingerprint(&mut share.hand, state);
@@ -358,7 +369,10 @@ impl<'a, S: Space> Breadth<'a, S> {
             });
             match sighting {
                 Sighting::New => share.next.add(state, number, reached),
-                Sighting::Known(known) => number = known,
+                Sighting::Known { number: known, depth: reached } => {
+                    number = known;
+                    leads_back |= reached < depth || depth == u16::MAX;
+                }
             }
             if self.graph.is_some() {
                 share.edges.push(number);
@@ -367,16 +381,21 @@ impl<'a, S: Space> Breadth<'a, S> {
                 share.found(Broken { print, claim, step: Some(next.step) });
             }
         }
+        leads_back
     }
 
     /// Gathers what the threads found: the level that comes next.
     fn next_level(&mut self, mut level: Level, shares: &mut [Share<S>]) -> Level {
         level.words.clear();
         level.states.clear();
-        for share in shares {
-            level.append(&share.next);
-            share.next.words.clear();
-            share.next.states.clear();
+        // One thread's share is the level; it takes the old one's place without a copy.
+        std::mem::swap(&mut level, &mut shares[0].next);
+        for (number, share) in shares.iter_mut().enumerate() {
+            if number > 0 {
+                level.append(&share.next);
+                share.next.words.clear();
+                share.next.states.clear();
+            }
             self.progress.stranded += std::mem::take(&mut share.stranded);
             if let Some(graph) = &mut self.graph {
                 graph.add(&share.nodes, &share.edges);
@@ -447,6 +466,7 @@ impl<S: Space> Share<S> {
             judge: Judge::default(),
             out: Successors::new(),
             next: Level::default(),
+            generated: 0,
             stranded: 0,
             broken: None,
             edges: Vec::new(),

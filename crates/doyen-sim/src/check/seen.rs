@@ -30,8 +30,13 @@ pub(crate) struct Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Sighting {
     New,
-    /// It has been seen before, as the state with this number.
-    Known(u32),
+    /// It has been seen before.
+    Known {
+        /// Its number.
+        number: u32,
+        /// How far from the start it is.
+        depth: u16,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -78,7 +83,8 @@ impl Seen {
             if equally_far && origin.from < part.origins[place] {
                 part.origins[place] = origin.from;
             }
-            return Sighting::Known(part.numbers.get(place).copied().unwrap_or(0));
+            let number = part.numbers.get(place).copied().unwrap_or(0);
+            return Sighting::Known { number, depth: part.depths[place] };
         }
         part.prints[place] = print;
         part.origins[place] = origin.from;
@@ -207,7 +213,10 @@ mod tests {
         for print in 0..10_000 {
             let print = super::super::fingerprint::mix(print, 77);
             assert_eq!(seen.insert(print, from(9, 4), || print as u32), Sighting::New);
-            assert_eq!(seen.insert(print, from(3, 5), || 0), Sighting::Known(print as u32));
+            assert_eq!(
+                seen.insert(print, from(3, 5), || 0),
+                Sighting::Known { number: print as u32, depth: 4 }
+            );
             assert_eq!(seen.origin(print), Some(from(9, 4)));
             seen.insert(print, from(5, 4), || 0);
             assert_eq!(seen.origin(print), Some(from(5, 4)));

@@ -1,0 +1,179 @@
+//! A protocol that is not quite itself: a shipped algorithm of which one thing is changed, from the outside.
+//!
+//! The wrapped state machine is the shipped code, untouched. What goes in and what comes out passes through a
+//! [`Mutation`]: a timer is never armed, a message never sent, an epoch forgotten. A [`Mutant`] is itself a [`Protocol`],
+//! so the checker explores it like any other, bare or within a [`Node`](doyen_core::node::Node).
+
+use doyen_core::config::Config;
+use doyen_core::members::{Members, NodeId};
+use doyen_core::protocol::{
+    Boot, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, View, name_of,
+};
+use doyen_core::time::{Delay, Span};
+
+/// A member that runs `P`, changed as its configuration says.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Mutant<P> {
+    id: NodeId,
+    inner: P,
+}
+
+/// The configuration of a mutant: that of its algorithm, and what is changed.
+#[derive(Debug)]
+pub(crate) struct MutantConfig<P: Protocol> {
+    pub(crate) inner: Config,
+    pub(crate) mutation: Mutation<P>,
+}
+
+/// What is changed. Kinds of messages go by their names, timers by the beginnings of theirs.
+#[derive(Debug)]
+pub(crate) enum Mutation<P: Protocol> {
+    /// Nothing.
+    None,
+    /// Messages of this kind are never sent.
+    NeverSaid(&'static str),
+    /// Messages of this kind are handled twice.
+    HeardTwice(&'static str),
+    /// Messages are changed before they are sent.
+    Says(fn(P::Message) -> P::Message),
+    /// A message of this kind is judged as a member would that stands below everybody else.
+    HumbleAbout(&'static str),
+    /// This timer is never armed.
+    NeverArmed(&'static str),
+    /// This timer fires in half the time.
+    Halved(&'static str),
+    /// Nothing is ever stored.
+    Forgetful,
+    /// What the failure detector says of crashes is not listened to.
+    NeverGivesUp,
+    /// A member that comes up again behaves as if everybody did.
+    Founder,
+    /// The member with this id does not know that this other one exists.
+    NeverHeardOf(u32, u32),
+}
+
+impl<P: Protocol<Config = Config>> Mutation<P> {
+    /// How often the algorithm is told of `event`.
+    fn times(&self, event: &Event<P::Message, P::Timer>) -> usize {
+        match (self, event) {
+            (Self::HeardTwice(kind), Event::Message { message, .. }) if is(message, kind) => 2,
+            (Self::NeverGivesUp, Event::PeerDown(_)) => 0,
+            _ => 1,
+        }
+    }
+
+    /// What member `me` believes when it handles `event`, or starts, if not what it should.
+    fn belief(
+        &self,
+        me: NodeId,
+        config: &Config,
+        event: Option<&Event<P::Message, P::Timer>>,
+    ) -> Option<Config> {
+        let members = match (self, event) {
+            (Self::HumbleAbout(kind), Some(Event::Message { message, .. }))
+                if is(message, kind) =>
+            {
+                let humble = config.members.clone().with_attrs([(me, i64::MIN)]);
+                humble.expect("this member is one of them")
+            }
+            (&Self::NeverHeardOf(id, other), _) if me.0 == id => {
+                let known = config.members.iter().filter(|peer| peer.0 != other).collect();
+                Members::listed(known).expect("this member itself is left")
+            }
+            _ => return None,
+        };
+        Some(Config { members, ..config.clone() })
+    }
+
+    /// What is done instead of what the algorithm wants done, if anything.
+    fn done(&self, effect: EffectOf<P>) -> Option<EffectOf<P>> {
+        match (self, effect) {
+            (Self::NeverSaid(kind), Effect::Send { message, .. }) if is(&message, kind) => None,
+            (Self::Says(change), Effect::Send { to, message }) => {
+                Some(Effect::Send { to, message: change(message) })
+            }
+            (Self::NeverArmed(name), Effect::SetTimer { timer, .. }) if bears(timer, name) => None,
+            (Self::Halved(name), Effect::SetTimer { timer, after }) if bears(timer, name) => {
+                let half = |span: Span| Span::from_nanos(span.as_nanos() / 2);
+                let after = Delay::between(half(after.min), half(after.max));
+                Some(Effect::SetTimer { timer, after })
+            }
+            (Self::Forgetful, Effect::Persist(_)) => None,
+            (_, effect) => Some(effect),
+        }
+    }
+}
+
+fn is(message: &impl Message, kind: &str) -> bool {
+    name_of(message) == kind
+}
+
+fn bears(timer: impl std::fmt::Debug, name: &str) -> bool {
+    format!("{timer:?}").starts_with(name)
+}
+
+impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
+    type Config = MutantConfig<P>;
+    type Message = P::Message;
+    type Timer = P::Timer;
+    type Durable = P::Durable;
+
+    fn start(
+        id: NodeId,
+        config: &Self::Config,
+        mut boot: Boot<P::Durable>,
+        out: &mut Effects<Self>,
+    ) -> Self {
+        if matches!(config.mutation, Mutation::Founder) && boot.origin == Origin::Joining {
+            boot.origin = Origin::Founding { leader: None };
+        }
+        let belief = config.mutation.belief(id, &config.inner, None);
+        let mut wanted = Effects::new();
+        let inner = P::start(id, belief.as_ref().unwrap_or(&config.inner), boot, &mut wanted);
+        carry_out(config, wanted, out);
+        Self { id, inner }
+    }
+
+    fn handle(
+        &mut self,
+        config: &Self::Config,
+        event: Event<P::Message, P::Timer>,
+        out: &mut Effects<Self>,
+    ) {
+        let belief = config.mutation.belief(self.id, &config.inner, Some(&event));
+        for _ in 0..config.mutation.times(&event) {
+            let mut wanted = Effects::new();
+            let believed = belief.as_ref().unwrap_or(&config.inner);
+            self.inner.handle(believed, event.clone(), &mut wanted);
+            carry_out(config, wanted, out);
+        }
+    }
+
+    fn view(&self) -> View {
+        self.inner.view()
+    }
+
+    fn is_upkeep(timer: P::Timer) -> bool {
+        P::is_upkeep(timer)
+    }
+}
+
+/// Passes on what the algorithm wants done, changed as the mutation says.
+fn carry_out<P: Protocol<Config = Config>>(
+    config: &MutantConfig<P>,
+    mut wanted: Effects<P>,
+    out: &mut Effects<Mutant<P>>,
+) {
+    wanted.rules().iter().for_each(|rule| out.rule(rule));
+    for effect in wanted.drain() {
+        match config.mutation.done(effect) {
+            Some(Effect::Persist(durable)) => out.persist(durable),
+            Some(Effect::Send { to, message }) => out.send(to, message),
+            Some(Effect::SetTimer { timer, after }) => out.set_timer(timer, after),
+            Some(Effect::CancelTimer(timer)) => out.cancel_timer(timer),
+            Some(Effect::Announce(view)) => out.announce(view),
+            Some(Effect::Inform(notice)) => out.inform(notice),
+            None => {}
+        }
+    }
+}
