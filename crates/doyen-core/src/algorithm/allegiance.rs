@@ -11,7 +11,8 @@
 //! - H2: a claim at least as large as the last accepted one is followed. Equality counts, or a re-announcement would
 //!   be refused and re-elect;
 //! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner runs again with a higher one, or
-//!   a member that comes back with an old epoch would announce itself in vain;
+//!   a member that comes back with an old epoch would announce itself in vain; so it would if a better claim of the same
+//!   epoch stood whose owner is gone, and then it is told of the next epoch;
 //! - H4: a claim by a lower member is borne for the preempt delay, then contested, so that a member that comes and
 //!   goes does not move the leadership each time (F9);
 //! - H5: a leader says ALIVE to everybody at every heartbeat, and to a member that was away at once. A leader that
@@ -312,7 +313,7 @@ impl Allegiance {
         if let Some(reign) = hardened.reign
             && offered < reign
         {
-            self.refuse(offered.leader.id, reign, out);
+            self.refuse(offered, reign, out);
             return Verdict::Nothing;
         }
         if !lower {
@@ -335,14 +336,19 @@ impl Allegiance {
     }
 
     /// H3: a claim too small is answered with what makes it so.
-    fn refuse<P: Elective>(&self, claimant: NodeId, reign: Reign, out: &mut Effects<P>) {
+    fn refuse<P: Elective>(&self, offered: Reign, reign: Reign, out: &mut Effects<P>) {
         out.rule("H3");
+        let claimant = offered.leader.id;
         if claimant == self.id {
             // An old claim of its own has come round the ring.
         } else if self.leads() {
             out.send(claimant, Upkeep::Alive { reign }.into());
         } else {
-            out.send(claimant, Upkeep::Nack { epoch: reign.epoch }.into());
+            // In the same epoch the better leader makes itself heard; but not if it is gone. Then only a higher epoch
+            // helps the claimant, and nobody else would tell it so.
+            let gone = offered.epoch == reign.epoch && self.live_reign() != Some(reign);
+            let epoch = if gone { reign.epoch.next() } else { reign.epoch };
+            out.send(claimant, Upkeep::Nack { epoch }.into());
         }
     }
 

@@ -298,7 +298,9 @@ impl<P: Explorable> Space for Machine<'_, P> {
     type Step = Step;
 
     fn hand(&self) -> Hand<P> {
-        Hand::new()
+        let mut hand = Hand::new();
+        self.copy(&mut hand, &mut self.lock());
+        hand
     }
 
     fn start(&self) -> Vec<u32> {
@@ -320,7 +322,6 @@ impl<P: Explorable> Space for Machine<'_, P> {
     }
 
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
-        self.catch_up(hand, state);
         let (locals, rest) = state.split_at(self.terms.members.len());
         let mut print = mix(hand.histories[rest[1] as usize] ^ u64::from(rest[0]), seat(63));
         for (place, &local) in locals.iter().enumerate() {

@@ -1,7 +1,6 @@
 //! Searches a [`Space`] for a run that breaks a claim.
 //!
-//! **Breadth first**, level by level, on all cores: what it finds first is as short as can be, and it is the same run
-//! however many threads looked for it. **Depth first**, on one core: it remembers half as much a state and only one
+//! **Breadth first**, level by level, on all cores: what it finds first is as short as can be. **Depth first**, on one core: it remembers half as much a state and only one
 //! path of states, and finds long runs.
 //!
 //! Claims about every state, about single steps and about states without a further step are judged on the way. Claims
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::time::{Duration, Instant};
 
 use super::graph::Graph;
-use super::seen::{Origin, Seen, Sighting};
+use super::seen::{Keeps, Origin, Seen, Sighting};
 use super::space::{Claim, Space, Successors};
 
 /// How many states a thread takes at once.
@@ -209,7 +208,8 @@ impl<'a, S: Space> Breadth<'a, S> {
             plan,
             watch,
             began: Instant::now(),
-            seen: Seen::new(graph.is_some()),
+            // Only a reduction asks how far from the start a state is.
+            seen: Seen::new(Keeps { numbers: graph.is_some(), depths: plan.reduce }),
             numbered: AtomicU32::new(0),
             graph,
             progress: Progress::default(),

@@ -13,8 +13,14 @@ const FIRST_CAPACITY: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Seen {
     parts: Vec<Mutex<Part>>,
-    /// Whether states are numbered.
-    numbered: bool,
+    keeps: Keeps,
+}
+
+/// What is kept of a state besides its fingerprint and where it was reached from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Keeps {
+    pub(crate) numbers: bool,
+    pub(crate) depths: bool,
 }
 
 /// Where a state was reached from, and how far from the start it is.
@@ -34,7 +40,7 @@ pub(crate) enum Sighting {
     Known {
         /// Its number.
         number: u32,
-        /// How far from the start it is.
+        /// How far from the start it is; zero if that is not kept.
         depth: u16,
     },
 }
@@ -45,7 +51,7 @@ struct Part {
     prints: Vec<u64>,
     /// The fingerprints of the states before.
     origins: Vec<u64>,
-    /// How far from the start, as far as sixteen bits go.
+    /// How far from the start, as far as sixteen bits go; empty if that is not kept.
     depths: Vec<u16>,
     /// Empty if states are not numbered.
     numbers: Vec<u32>,
@@ -53,9 +59,9 @@ struct Part {
 }
 
 impl Seen {
-    pub(crate) fn new(numbered: bool) -> Self {
+    pub(crate) fn new(keeps: Keeps) -> Self {
         let parts = (0..PARTS).map(|_| Mutex::new(Part::default())).collect();
-        Self { parts, numbered }
+        Self { parts, keeps }
     }
 
     fn part(&self, print: u64) -> MutexGuard<'_, Part> {
@@ -64,8 +70,7 @@ impl Seen {
         self.parts[part].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes a state. If it is new, `number` gives it a number. Of several states from which it can be reached in the
-    /// fewest steps the one with the smallest fingerprint counts, so that the path to it is the same in every run.
+    /// Notes a state. If it is new, `number` gives it a number.
     pub(crate) fn insert(
         &self,
         print: u64,
@@ -75,47 +80,43 @@ impl Seen {
         let print = nonzero(print);
         let mut part = self.part(print);
         if part.len * 8 >= part.prints.len() * 7 {
-            part.grow(self.numbered);
+            part.grow(self.keeps);
         }
         let place = part.place_of(print);
         if part.prints[place] == print {
-            let equally_far = part.depths[place] == origin.depth && origin.depth < u16::MAX;
-            if equally_far && origin.from < part.origins[place] {
-                part.origins[place] = origin.from;
-            }
             let number = part.numbers.get(place).copied().unwrap_or(0);
-            return Sighting::Known { number, depth: part.depths[place] };
+            return Sighting::Known { number, depth: part.depths.get(place).copied().unwrap_or(0) };
         }
         part.prints[place] = print;
         part.origins[place] = origin.from;
-        part.depths[place] = origin.depth;
-        if self.numbered {
+        if self.keeps.depths {
+            part.depths[place] = origin.depth;
+        }
+        if self.keeps.numbers {
             part.numbers[place] = number();
         }
         part.len += 1;
         Sighting::New
     }
 
-    /// From where a state was reached first.
-    pub(crate) fn origin(&self, print: u64) -> Option<Origin> {
-        let print = nonzero(print);
+    /// From where a state was reached first; from itself, if it is the start.
+    fn origin(&self, print: u64) -> Option<u64> {
         let part = self.part(print);
         if part.prints.is_empty() {
             return None;
         }
         let place = part.place_of(print);
-        let origin = Origin { from: part.origins[place], depth: part.depths[place] };
-        (part.prints[place] == print).then_some(origin)
+        (part.prints[place] == print).then(|| nonzero(part.origins[place]))
     }
 
     /// The fingerprints from the start to a state.
     pub(crate) fn path_to(&self, print: u64) -> Vec<u64> {
-        let mut path = vec![print];
+        let mut path = vec![nonzero(print)];
         while let Some(origin) = self.origin(path[path.len() - 1]) {
-            if origin.depth == 0 {
+            if origin == path[path.len() - 1] {
                 break;
             }
-            path.push(origin.from);
+            path.push(origin);
         }
         path.reverse();
         path
@@ -156,7 +157,8 @@ impl Seen {
 
     /// How many bytes it takes.
     pub(crate) fn bytes(&self) -> u64 {
-        let slot = 8 + 8 + 2 + if self.numbered { 4 } else { 0 };
+        let Keeps { numbers, depths } = self.keeps;
+        let slot = 8 + 8 + if numbers { 4 } else { 0 } + if depths { 2 } else { 0 };
         let slots =
             |part: &Mutex<Part>| part.lock().unwrap_or_else(PoisonError::into_inner).prints.len();
         self.parts.iter().map(|part| (slots(part) * slot) as u64).sum()
@@ -180,21 +182,23 @@ impl Part {
         place
     }
 
-    fn grow(&mut self, numbered: bool) {
+    fn grow(&mut self, keeps: Keeps) {
         let capacity = (self.prints.len() * 2).max(FIRST_CAPACITY);
         let mut larger = Self {
             prints: vec![0; capacity],
             origins: vec![0; capacity],
-            depths: vec![0; capacity],
-            numbers: vec![0; if numbered { capacity } else { 0 }],
+            depths: vec![0; if keeps.depths { capacity } else { 0 }],
+            numbers: vec![0; if keeps.numbers { capacity } else { 0 }],
             len: self.len,
         };
         for (place, &print) in self.prints.iter().enumerate().filter(|&(_, &print)| print != 0) {
             let target = larger.place_of(print);
             larger.prints[target] = print;
             larger.origins[target] = self.origins[place];
-            larger.depths[target] = self.depths[place];
-            if numbered {
+            if keeps.depths {
+                larger.depths[target] = self.depths[place];
+            }
+            if keeps.numbers {
                 larger.numbers[target] = self.numbers[place];
             }
         }
@@ -208,26 +212,22 @@ mod tests {
 
     #[test]
     fn a_state_is_new_once_and_keeps_the_first_way_to_it() {
-        let seen = Seen::new(true);
+        let seen = Seen::new(Keeps { numbers: true, depths: true });
         let from = |from, depth| Origin { from, depth };
         for print in 0..10_000 {
             let print = super::super::fingerprint::mix(print, 77);
             assert_eq!(seen.insert(print, from(9, 4), || print as u32), Sighting::New);
-            assert_eq!(
-                seen.insert(print, from(3, 5), || 0),
-                Sighting::Known { number: print as u32, depth: 4 }
-            );
-            assert_eq!(seen.origin(print), Some(from(9, 4)));
-            seen.insert(print, from(5, 4), || 0);
-            assert_eq!(seen.origin(print), Some(from(5, 4)));
+            let known = Sighting::Known { number: print as u32, depth: 4 };
+            assert_eq!(seen.insert(print, from(3, 5), || 0), known);
+            assert_eq!(seen.origin(print), Some(9));
         }
         assert_eq!((seen.origin(12), seen.len()), (None, 10_000));
-        assert!(seen.bytes() >= 10_000 * 20);
+        assert!(seen.bytes() >= 10_000 * 22);
     }
 
     #[test]
     fn a_path_leads_back_to_the_start() {
-        let seen = Seen::new(false);
+        let seen = Seen::new(Keeps::default());
         for depth in 0..5_u16 {
             let from = u64::from(depth.max(1)) * 100;
             seen.insert(u64::from(depth + 1) * 100, Origin { from, depth }, || 0);

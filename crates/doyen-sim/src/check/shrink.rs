@@ -32,8 +32,8 @@ pub fn shrink(scenario: &Scenario, rules: &Rules, violation: Violation, plan: &P
     let began = Instant::now();
     let rules = Rules { properties: vec![violation.property], ..rules.clone() };
     let mut least = Least { scenario: scenario.clone(), rules, violation, attempts: 0 };
-    // Found depth first, a run may be needlessly long.
-    if plan.depth_first {
+    // Found depth first, a run may be needlessly long; found by many threads, it is one of many as short.
+    if plan.depth_first || plan.threads > 1 {
         let (scenario, rules) = (least.scenario.clone(), least.rules.clone());
         least.attempt(scenario, rules, plan);
     }
@@ -55,7 +55,8 @@ impl Least {
         let Ok(case) = scenario.resolve() else { return false };
         self.attempts += 1;
         let limits = Limits { time: Some(ATTEMPT), ..plan.limits };
-        let plan = Plan { depth_first: false, limits, ..plan.clone() };
+        // One thread finds the same run every time.
+        let plan = Plan { depth_first: false, threads: 1, limits, ..plan.clone() };
         let Report { violation: Some(violation), .. } = check(&case, &rules, &plan, &|_| {}) else {
             return false;
         };

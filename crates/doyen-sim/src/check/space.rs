@@ -25,7 +25,7 @@ pub trait Space: Sync {
         out: &mut Successors<Self::Step>,
     ) -> bool;
 
-    /// Sixty-four bits that stand for `state`.
+    /// Sixty-four bits that stand for `state`: the start, or one that this hand has found a step to.
     fn fingerprint(&self, hand: &mut Self::Hand, state: &[u32]) -> u64;
 
     /// What the claims are about: all states of one mood are alike to them.

@@ -1,6 +1,7 @@
 //! `doyen check`: every run of an election, within a budget of faults.
 
 mod limits;
+mod random;
 mod report;
 
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
 use doyen_sim::scenario::{Case, RingOrder, Scenario};
+use doyen_sim::sweep::Shard;
 use doyen_sim::time::{Time, parse_span};
 
 use super::Answer;
@@ -47,6 +49,44 @@ pub(crate) struct Check {
 
     #[command(flatten)]
     faults: Faults,
+
+    /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened]
+    #[arg(long, help_heading = "Random runs")]
+    random: bool,
+
+    /// How many random runs
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value_t = 100_000,
+        requires = "random",
+        help_heading = "Random runs"
+    )]
+    runs: u64,
+
+    /// What random runs are drawn from
+    #[arg(
+        long,
+        value_name = "SEED",
+        default_value_t = 1,
+        requires = "random",
+        help_heading = "Random runs"
+    )]
+    seed: u64,
+
+    /// Make only this part of the random runs: 1/3 is the first of three
+    #[arg(long, value_name = "I/N", requires = "random", help_heading = "Random runs")]
+    shard: Option<Shard>,
+
+    /// Make this random run alone
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        requires = "random",
+        conflicts_with = "shard",
+        help_heading = "Random runs"
+    )]
+    run: Option<u64>,
 
     /// When timers expire: bounded or free [default: free where members have none, else bounded]
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
@@ -139,6 +179,9 @@ impl Check {
     pub(crate) fn run(self) -> Result<Answer> {
         let every_ring = self.election.wants_every_ring();
         let scenario = self.scenario(every_ring)?;
+        if self.random {
+            return random::run(&scenario, &self.random_options());
+        }
         let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
         let rules = self.rules(&case)?;
         let plan = self.plan()?;
@@ -172,6 +215,18 @@ impl Check {
         let mut output = Output::create(&self.out)?;
         output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
         output.finish()
+    }
+
+    fn random_options(&self) -> random::Options {
+        random::Options {
+            runs: self.runs,
+            seed: self.seed,
+            shard: self.shard.unwrap_or(Shard::ALL),
+            only_run: self.run,
+            properties: None,
+            json: self.json,
+            out: None,
+        }
     }
 
     fn scenario(&self, every_ring: bool) -> Result<Scenario> {

@@ -114,7 +114,7 @@ impl<P: Protocol> Machine<'_, P> {
         }
     }
 
-    fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
+    pub(super) fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
         let Store { locals, flights, timers, histories } = store;
         let prints = histories.since(hand.histories.len()).iter().map(|led| fingerprint(&**led));
         hand.histories.extend(prints);

@@ -73,7 +73,8 @@ impl<P: Protocol> Machine<'_, P> {
             false => parts.up & !bit,
         };
         // Nobody will ever know what became of a message to a member that is down for good.
-        let all_matter = change.purse.left(Item::Restart) > 0;
+        let everybody = (1 << parts.locals.len()) - 1;
+        let all_matter = up == everybody || change.purse.left(Item::Restart) > 0;
         let matters = |flight: u32| all_matter || up >> hand.flights[flight as usize].to() & 1 == 1;
         for (place, &flight) in parts.flights.iter().enumerate() {
             if Some(place) != change.landed && matters(flight) {
@@ -205,14 +206,19 @@ impl<P: Protocol> Machine<'_, P> {
         let name = member as u8;
         let facts = &hand.locals[parts.locals[member] as usize];
         let (reported, up) = (facts.reported, parts.up);
-        if !self.has_overdue_mail(hand, parts, member) {
+        if !facts.ready.is_empty() && !self.has_overdue_mail(hand, parts, member) {
             let ready = facts.ready.clone();
             for (timer, upkeep) in ready {
                 let act = Act::Expire { member: name, timer, upkeep };
                 self.happen(hand, parts, plain(Input::Expire(timer), act), out);
             }
         }
-        for peer in (0..parts.locals.len()).filter(|&peer| peer != member) {
+        let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
+        // Nearly always everybody has been told the truth.
+        let mistaken = !(reported ^ up) & others;
+        let suspects = parts.purse.left(Item::Suspicion) > 0;
+        let concerned = if suspects { others } else { mistaken };
+        for peer in (0..parts.locals.len()).filter(|peer| concerned >> peer & 1 == 1) {
             let (held_for_dead, alive) = (reported >> peer & 1 == 1, up >> peer & 1 == 1);
             let peer = peer as u8;
             if held_for_dead == alive {
