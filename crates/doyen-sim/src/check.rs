@@ -1,13 +1,13 @@
 //! Explores the shipped state machines: every order of everything that can happen, within a budget of faults.
 //!
 //! A check is about a [`Case`], as a simulation is: the same members, the same mode, the same scene. Where a simulation
-//! draws delays, a check tries them all. It says whether the [properties](property::Property) that were asked for hold
+//! draws delays, a check tries them all. It says whether the [properties](Property) that were asked for hold
 //! in every run; if one does not, it shows a run in which it does not.
 //!
-//! - [`space`]: what a search explores; [`machine`] makes a space of any protocol, [`local`] is one member in it;
-//! - [`search`]: breadth first on all cores, or depth first; [`seen`] is what it remembers, [`graph`] finds runs that
-//!   never end, [`reduce`] leaves out orders that make no difference;
-//! - [`property`]: what is checked, in words; [`budget`]: what may go wrong;
+//! - `space`: what a search explores; `machine` makes a space of any protocol, `local` is one member in it;
+//! - `search`: breadth first on all cores, or depth first; `seen` is what it remembers, `graph` finds runs that
+//!   never end, `reduce` leaves out orders that make no difference;
+//! - `property`: what is checked, in words; `budget`: what may go wrong;
 //! - [`counterexample`]: a run that breaks a property, as a file; [`replay`]: that run again, and why.
 
 pub mod arrange;

@@ -2,7 +2,7 @@
 //!
 //! The algorithms promise something about runs in which trouble ends: the network is whole again, clocks run right,
 //! somebody is alive, and somebody has noticed that a leader is needed. A run without that proves nothing. So every
-//! scenario that a campaign draws [holds](holds) it, and none that has been shrunk may have lost it.
+//! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! What is checked, in words.
 //!
 //! A property says something about the *views*: what each live member believes. The two that are about a single step
-//! or message are found by the [`machine`](super::machine) itself.
+//! or message are found by the `check/machine.rs` itself.
 
 use std::fmt;
 use std::str::FromStr;

@@ -5,7 +5,7 @@
 //!
 //! Claims about every state, about single steps and about states without a further step are judged on the way. Claims
 //! about runs that never end need the graph of all states, which the breadth-first search writes down if there is one:
-//! see [`graph`](super::graph).
+//! see `check/graph.rs`.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What a search explores: states, the steps between them, and what is claimed about them.
 //!
 //! A state is a short list of words, a number each for things that are kept once. Exploring is then a matter of
-//! numbers, whatever the algorithm: see [`machine`](super::machine), the space of every protocol.
+//! numbers, whatever the algorithm: see `check/machine.rs`, the space of every protocol.
 
 /// States and steps.
 pub trait Space: Sync {

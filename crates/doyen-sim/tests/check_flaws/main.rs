@@ -214,7 +214,8 @@ fn f13_a_member_that_comes_up_is_ignored() {
     let budget = Budget { restarts: 1, ..Budget::default() };
     let found = find(text, budget, BOUNDED, Property::Agreement);
     let asked = found.when("deliver ELECTION from 2 to 3");
-    assert!(found.when("restart 2") < asked && found.when("deliver OK prio=3 from 3 to 1") < asked);
+    let answered = found.when("deliver ELECTION from 1 to 3");
+    assert!(found.when("restart 2") < asked && answered < asked);
     assert!(!found.has("deliver OK prio=3 from 3 to 2"), "2 is not answered");
     assert!(found.has("deliver COORDINATOR from 2 to 3"));
     assert!(found.has("deliver COORDINATOR from 3 to 2"));
@@ -231,7 +232,10 @@ fn f14_participants_swallow_what_is_left() {
     "#;
     let budget = Budget { losses: 1, ..Budget::default() };
     let found = find(text, budget, BOUNDED, Property::Termination);
-    assert_eq!(found.path, ["lose ELECTION 2 from 2 to 3", "deliver ELECTION 1 from 1 to 2"]);
+    assert_eq!(found.path.len(), 2, "in either order");
+    assert!(
+        found.has("lose ELECTION 2 from 2 to 3") && found.has("deliver ELECTION 1 from 1 to 2")
+    );
     assert!(found.cycle.is_empty(), "nothing is left to do");
     assert_hardened_mode_has_no_flaw(text, budget);
 }
