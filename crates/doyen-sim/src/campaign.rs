@@ -22,7 +22,6 @@ use std::ops::RangeInclusive;
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
-use serde::Serialize;
 
 use crate::account::Outcome;
 use crate::check::property::Property;
@@ -152,20 +151,6 @@ pub fn judge(
     let mut oracle = Oracle::new(case.members(), properties);
     run::judge(&case, &mut oracle);
     Ok(oracle.breach().cloned())
-}
-
-/// A scenario that breaks `property`, as the text of a counterexample file.
-pub fn counterexample(scenario: &Scenario, property: Property) -> Result<String, String> {
-    #[derive(Serialize)]
-    struct Document<'a> {
-        doyen: &'static str,
-        version: u32,
-        property: &'static str,
-        scenario: &'a Scenario,
-    }
-    let property = property.name();
-    let document = Document { doyen: "counterexample", version: 1, property, scenario };
-    toml::to_string(&document).map_err(|error| error.to_string())
 }
 
 /// So many runs are made before those who watch are told, and before anybody asks whether to go on.

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::{self, Campaign, Failure, Report};
+use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::scenario::Scenario;
 use doyen_sim::sweep::Shard;
@@ -97,9 +98,9 @@ impl Shown {
             let (algorithm, seed, run) = (&failure.scenario.algorithm, options.seed, failure.run);
             PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
         });
-        let text = campaign::counterexample(&shrunk.scenario, property);
+        let text = Counterexample::timed(shrunk.scenario.clone(), property).to_toml();
         let mut output = Output::create(&file)?;
-        output.write_text(&text.map_err(|error| anyhow!(error))?)?;
+        output.write_text(&text)?;
         output.finish()?;
         Ok(Self { shrunk, file })
     }
