@@ -39,11 +39,13 @@
 //! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
 //!   on, and the member waits for a better end of the election;
 //! - L7: the wait doubles with every failure, with jitter;
-//! - L8: rounds of the same number are ordered by their initiators, and a member passes on each of a round's circuits
-//!   once. So of several rounds one survives, and so does one of the two copies of a token that a late HOP-ACK makes.
-//!   That also ends every list on which a member finds itself (F16). The initiator of a round whose number is too low
-//!   is told the latest with NACK. A member that vouches adopts the asker's epoch nevertheless: when a leader has died
-//!   and the members notice one after the other, the round of the last to notice must not be too old for the others.
+//! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each of a round's
+//!   circuits once. So of several rounds one survives, and so does one of the two copies of a token that a late HOP-ACK
+//!   makes. That also ends every list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of
+//!   those below a leader, so where that leader asks too, its round must survive, or they end each other's for ever. The
+//!   initiator of a round whose number is too low is told the latest with NACK. A member that vouches adopts the asker's
+//!   epoch nevertheless: when a leader has died and the members notice one after the other, the round of the last to
+//!   notice must not be too old for the others.
 
 use std::fmt;
 use std::hash::Hash;
@@ -308,7 +310,7 @@ impl<R: Reading> ListRing<R> {
             rounds.see_epoch(epoch, out);
             return current;
         }
-        let lap = Some(Lap::of(token));
+        let lap = Some(Lap::of(config, token));
         if own {
             return lap == rounds.last;
         }
@@ -344,7 +346,7 @@ impl<R: Reading> ListRing<R> {
         }
         out.rule("L2");
         if let Some(rounds) = &self.rounds {
-            let waits = self.electing && rounds.last.is_some_and(|lap| lap.round == round);
+            let waits = self.electing && rounds.last.is_some_and(|lap| lap.is_of(round));
             let has_a_leader = secure.is_some() && !self.allegiance.leads();
             if !waits && !has_a_leader {
                 self.await_end(config, round, out);
@@ -506,7 +508,7 @@ impl<R: Reading> ListRing<R> {
     fn send(&mut self, config: &Config, mut token: Token, out: &mut Effects<Self>) {
         if let Some(rounds) = &mut self.rounds {
             token.hops += 1;
-            rounds.last = Some(Lap::of(&token));
+            rounds.last = Some(Lap::of(config, &token));
         }
         let returned = self.hops.pass(config, &self.allegiance, token, out);
         self.take_back(config, returned, out);

@@ -33,7 +33,8 @@
 use super::allegiance::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
-use crate::members::Epoch;
+use crate::config::Config;
+use crate::members::{Epoch, Key};
 use crate::protocol::{Boot, Effects, Origin};
 
 /// A member that runs the modified ring of 004.
@@ -82,17 +83,27 @@ impl Rounds {
     }
 }
 
-/// One circuit of a round. Later rounds and circuits are greater.
+/// One circuit of a round. Later rounds and circuits are greater; of rounds with the same number, that of the better
+/// initiator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Lap {
-    pub(super) round: Round,
+    epoch: Epoch,
+    initiator: Key,
     /// The second circuit, that of COORDINATOR.
     coordinator: bool,
 }
 
 impl Lap {
-    pub(super) fn of(token: &Token) -> Self {
-        let coordinator = matches!(token.circuit, Circuit::Coordinator { .. });
-        Self { round: token.round, coordinator }
+    pub(super) fn of(config: &Config, token: &Token) -> Self {
+        Self {
+            epoch: token.round.epoch,
+            initiator: config.members.key(token.round.initiator),
+            coordinator: matches!(token.circuit, Circuit::Coordinator { .. }),
+        }
+    }
+
+    /// Whether it is a circuit of `round`.
+    pub(super) fn is_of(&self, round: Round) -> bool {
+        (self.epoch, self.initiator.id) == (round.epoch, round.initiator)
     }
 }
