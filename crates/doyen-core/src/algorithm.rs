@@ -5,6 +5,7 @@ pub mod bully;
 mod catalogue;
 pub mod chang_roberts;
 pub mod modified_bully;
+pub mod quorum;
 pub mod ring;
 pub mod ring_active_list;
 pub mod ring_all_ids;

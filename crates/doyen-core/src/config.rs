@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::algorithm::quorum;
 use crate::members::Members;
 use crate::time::{Delay, Span};
 
@@ -21,12 +22,15 @@ pub struct Config {
     pub mode: Mode,
     /// To whom a winning bully announces itself in textbook mode.
     pub announce: Announce,
+    /// What a quorum needs besides.
+    pub quorum: quorum::settings::Settings,
 }
 
 impl Config {
     /// `members` in `mode`, with the given timing, announcing to the lower members.
     pub fn new(members: Members, timing: Timing, mode: Mode) -> Self {
-        Self { members, timing, mode, announce: Announce::Lower }
+        let quorum = quorum::settings::Settings::for_timing(&timing);
+        Self { members, timing, mode, announce: Announce::Lower, quorum }
     }
 
     /// Whether the hardened rules apply.

@@ -158,7 +158,7 @@ impl Detector {
         assert!(config.heartbeat > Span::ZERO, "heartbeats need a period");
         let standing = match origin {
             Origin::Founding { .. } => Standing::Up,
-            Origin::Joining => Standing::Unknown { heard: false },
+            Origin::Joining | Origin::Rejoining => Standing::Unknown { heard: false },
         };
         let detector = Self { peers: members.others(me).map(|peer| (peer, standing)).collect() };
         for &peer in detector.peers.keys() {

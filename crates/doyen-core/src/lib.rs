@@ -34,7 +34,12 @@
 //!     on. Timings may differ where an algorithm says so.
 //! 11. **`PeerDown` and `PeerUp`** come from a failure detector: the node's or the host's, not both. They may be wrong;
 //!     a peer that has crashed for good must be reported at last.
-//! 12. **`Inform`** is for the records; there is nothing to do.
+//! 12. **`Inform`** is for the records; there is nothing to do. But a process whose disk turns out to be an old copy
+//!     should stop: its member has stopped already.
+//! 13. **Leases.** While [`lease`](protocol::Protocol::lease) names a timer, this member leads until that timer's
+//!     deadline, by the clock at the moment of asking: it may have been paused and not have handled the timer yet. When
+//!     a view says *retiring*, nothing new begins under the lease; the host stops what runs, waits for everybody who was
+//!     told "until then", and feeds `Retired`.
 //!
 //! ```
 //! use doyen_core::members::NodeId;
@@ -85,4 +90,5 @@ pub mod link;
 pub mod members;
 pub mod node;
 pub mod protocol;
+pub mod story;
 pub mod time;

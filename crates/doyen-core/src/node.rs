@@ -173,12 +173,22 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::PeerDown(peer) => self.on_host_down(peer, &mut turn),
             Event::PeerUp(peer) => self.on_host_up(peer, &mut turn),
             Event::Campaign => turn.inbox.push_back(Event::Campaign),
+            Event::Order(order) => turn.inbox.push_back(Event::Order(order)),
+            Event::Retired => turn.inbox.push_back(Event::Retired),
         }
         self.empty_inbox(&mut turn);
     }
 
     fn view(&self) -> View {
         self.inner.view()
+    }
+
+    fn lease(&self) -> Option<Self::Timer> {
+        self.inner.lease().map(Timer::Inner)
+    }
+
+    fn is_lease(timer: Self::Timer) -> bool {
+        matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
     fn is_upkeep(timer: Self::Timer) -> bool {

@@ -10,7 +10,8 @@ use std::hash::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId};
-use crate::time::Delay;
+use crate::story::Change;
+use crate::time::{Delay, Span};
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
@@ -20,8 +21,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     type Message: Message;
     /// The name of a timer: a tag, never a time. At most one timer of a tag is armed at once.
     type Timer: Copy + Eq + Ord + Hash + Debug;
-    /// What must survive a crash. It holds the highest term the member knows of, which never falls.
-    type Durable: Clone + Eq + Hash + Debug + Into<Epoch>;
+    /// What must survive a crash.
+    type Durable: Durable;
 
     /// Builds the state of member `id` and begins.
     fn start(
@@ -42,9 +43,37 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// What this member believes now.
     fn view(&self) -> View;
 
+    /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
+    /// be, and tells those who act for the leader.
+    fn lease(&self) -> Option<Self::Timer> {
+        None
+    }
+
+    /// Whether `timer` may end a lease: those come first when several are due.
+    fn is_lease(_timer: Self::Timer) -> bool {
+        false
+    }
+
     /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
     /// timers are left.
     fn is_upkeep(timer: Self::Timer) -> bool;
+}
+
+/// What a member stores.
+pub trait Durable: Clone + Eq + Hash + Debug {
+    /// The highest term that the member knows of. It never falls.
+    fn term(&self) -> Epoch;
+
+    /// For whom it has voted in that term. That never changes within a term.
+    fn vote(&self) -> Option<NodeId> {
+        None
+    }
+}
+
+impl Durable for Epoch {
+    fn term(&self) -> Epoch {
+        *self
+    }
 }
 
 /// How a process came up.
@@ -68,6 +97,8 @@ pub enum Origin {
     },
     /// The group may be running already: the process has just been started or has recovered.
     Joining,
+    /// The same, but it has lost its disk, and its operator says that it may come back nevertheless.
+    Rejoining,
 }
 
 /// What happens to a member.
@@ -88,6 +119,75 @@ pub enum Event<M, T> {
     PeerUp(NodeId),
     /// Somebody on this member wants an election: it noticed that the coordinator does not answer.
     Campaign,
+    /// The operator wants something.
+    Order(Order),
+    /// Everything has been stopped that ran under the lease of a retiring leader, and nobody relies on it any more.
+    Retired,
+}
+
+/// What an operator can ask of a member whose algorithm has leases. The others pay no heed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// Lead no longer.
+    Resign,
+    /// Hand over to this member.
+    Transfer {
+        /// To whom.
+        to: NodeId,
+    },
+    /// Do not lead; until told otherwise if it is not said for how long.
+    Drain {
+        /// For how long.
+        lasting: Option<Span>,
+    },
+    /// You may lead again.
+    Undrain,
+    /// This member is to lead while it can. Asked of the leader.
+    Prefer {
+        /// Who.
+        member: NodeId,
+        /// For how long; not at all any more, if for no time.
+        lasting: Span,
+    },
+    /// The attribute of this member has changed.
+    Attribute(i64),
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resign => f.write_str("resign"),
+            Self::Transfer { to } => write!(f, "transfer to {to}"),
+            Self::Drain { lasting: None } => f.write_str("drain"),
+            Self::Drain { lasting: Some(span) } => write!(f, "drain for {span}"),
+            Self::Undrain => f.write_str("undrain"),
+            Self::Prefer { member, lasting } => write!(f, "prefer {member} for {lasting}"),
+            Self::Attribute(attr) => write!(f, "attribute {attr}"),
+        }
+    }
+}
+
+/// Why an order is not obeyed. Nothing has changed then.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Refusal {
+    /// It is for the leader, which this member is not.
+    NotLeading,
+    /// This member cannot lead, or has not been heard of late.
+    Unfit(NodeId),
+    /// Nobody else could lead.
+    NobodyElse,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLeading => f.write_str("this member does not lead; ask the leader"),
+            Self::Unfit(id) => {
+                write!(f, "{id} cannot lead now: it is no candidate, or is not heard")
+            }
+            Self::NobodyElse => f.write_str("nobody else could lead"),
+        }
+    }
 }
 
 /// What a member wants done.
@@ -117,13 +217,29 @@ pub enum Effect<M, T, D> {
     Inform(Notice),
 }
 
-/// What the failure detector tells the host for its records; the algorithm has been told already.
+/// What a host is told for its records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Notice {
-    /// The failure detector gave this member up.
+    /// The failure detector gave this member up; the algorithm has been told already.
     Down(NodeId),
-    /// The failure detector hears this member again.
+    /// The failure detector hears this member again; the algorithm has been told already.
     Up(NodeId),
+    /// The leadership has changed, and why.
+    Changed(Change),
+    /// An order was refused.
+    Refused(Refusal),
+    /// This member is configured otherwise, and is ignored.
+    ForeignConfiguration(NodeId),
+    /// The disk is an old copy: another member has heard this one in a later term. It does nothing any more, and its
+    /// process should stop.
+    StateIsOld {
+        /// In which term it was heard.
+        seen: Epoch,
+        /// By whom.
+        by: NodeId,
+    },
+    /// No higher term than the present one can be written down, so nobody can be elected.
+    OutOfTerms,
 }
 
 /// The effect type of a protocol.
@@ -151,6 +267,15 @@ pub enum Role {
     Candidate,
     /// Leading.
     Leader,
+    /// Leading still, but about to hand over: nothing new is to begin under its lease.
+    Retiring,
+}
+
+impl Role {
+    /// Whether it acts as a leader.
+    pub fn leads(self) -> bool {
+        matches!(self, Self::Leader | Self::Retiring)
+    }
 }
 
 impl fmt::Display for Role {
@@ -159,6 +284,7 @@ impl fmt::Display for Role {
             Self::Follower => "follower",
             Self::Candidate => "candidate",
             Self::Leader => "leader",
+            Self::Retiring => "retiring",
         })
     }
 }
@@ -175,6 +301,36 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
 
     /// How many bytes it takes on the wire. Computed, not encoded: the simulator counts every message.
     fn encoded_len(&self) -> usize;
+
+    /// What its sender binds itself to by sending it, for those who check that it keeps its word.
+    fn pledge(&self) -> Option<Pledge> {
+        None
+    }
+}
+
+/// What a message binds its sender to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Pledge {
+    /// It stands in this term, and has voted for itself.
+    Candidacy {
+        /// Which term.
+        term: Epoch,
+    },
+    /// Its one vote of this term, for the receiver.
+    Vote {
+        /// Which term.
+        term: Epoch,
+    },
+    /// To vote for nobody else for as long as the receiver, which leads in this term, has asked for.
+    Promise {
+        /// Which term.
+        term: Epoch,
+    },
+    /// That it leads no longer in this term, and holds nobody to a promise.
+    Release {
+        /// Which term.
+        term: Epoch,
+    },
 }
 
 /// A kind of message.

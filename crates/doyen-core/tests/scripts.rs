@@ -23,11 +23,17 @@
 //! | … `ring="3,1,2"` | the ring, clockwise, else by ascending ids |
 //! | … `announce=all` | winners tell everybody, not only those below them |
 //! | … `window=0.5` | how long a modified bully collects |
+//! | … `witnesses=3 reluctant=2` | a quorum's members that never lead |
+//! | … `preemption=never probe=50` | a quorum's policy; how often its followers say whom they miss |
 //! | `campaign 2 5` | each of these wants an election |
 //! | `run` | plays until it is quiet: nothing in flight, no timer armed but those of upkeep |
 //! | `run until=6` | plays everything up to and including that time |
 //! | `step`, `step 3` | plays one event, or so many |
 //! | `crash 5`, `restart 5`, `restart 5 fresh` | fresh: with its disk lost |
+//! | `order 3 resign`, `order 3 transfer to=2` | an operator's orders, to a quorum |
+//! | `order 3 drain for=50`, `order 3 undrain` | without `for`: until undone |
+//! | `order 3 prefer to=2 for=50`, `order 3 attribute value=9` | |
+//! | `retired 3` | everything has been stopped that ran under the lease of 3, which is retiring |
 //! | `down 1 5`, `up 1..3 5` | the failure detector tells 1 (1, 2 and 3) that 5 is down (up) |
 //! | `drop 1 3`, `drop 1 3 OK` | loses the first message (of a kind) in flight from 1 to 3 |
 //! | `deliver 1 3`, `deliver 1 3 OK` | the first message (of a kind, or with these words) in flight arrives now |
@@ -67,6 +73,7 @@ mod harness;
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
+use doyen_core::algorithm::quorum::Quorum;
 use doyen_core::algorithm::ring_active_list::RingActiveList;
 use doyen_core::algorithm::ring_all_ids::RingAllIds;
 use doyen_core::algorithm::ring_list::RingList;
@@ -97,4 +104,5 @@ scripts_of! {
     ring_all_ids: RingAllIds,
     chang_roberts: ChangRoberts,
     ring_resilient: RingResilient,
+    quorum: Quorum,
 }

@@ -507,7 +507,7 @@ mod tests {
     fn every_row_of_every_table_matches_its_formula() {
         let tables = tables(&one_by_one);
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
-        assert_eq!(names, Algorithm::ALL.map(Algorithm::name));
+        assert_eq!(names, Algorithm::SEEDS.map(Algorithm::name));
         for table in &tables {
             for row in &table.rows {
                 assert!(row.matches, "{}: {row:#?}", table.algorithm);

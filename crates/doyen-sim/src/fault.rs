@@ -1,5 +1,6 @@
 //! What goes wrong, and when. Members are named by their position.
 
+use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
 use crate::time::Time;
@@ -65,6 +66,18 @@ pub enum Action {
     Campaign(u32),
     /// A fault.
     Fault(Fault),
+    /// An operator wants something of a member.
+    Order {
+        /// Of whom.
+        member: u32,
+        /// What.
+        order: Order,
+    },
+    /// Everything has been stopped that ran under the lease of a retiring leader.
+    Retired {
+        /// Whose.
+        member: u32,
+    },
 }
 
 /// When the script does it.

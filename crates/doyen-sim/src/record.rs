@@ -4,7 +4,7 @@
 //! of any length needs no memory.
 
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Class, Role};
+use doyen_core::protocol::{Class, Notice, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
@@ -107,6 +107,36 @@ pub enum What {
         /// The rules that fired.
         rules: Vec<String>,
     },
+    /// An operator wanted something of a member.
+    Ordered {
+        /// Of whom.
+        member: NodeId,
+        /// What.
+        order: String,
+        /// The rules that fired.
+        rules: Vec<String>,
+    },
+    /// Everything has been stopped that ran under the lease of a retiring leader.
+    Retired {
+        /// Whose.
+        member: NodeId,
+        /// The rules that fired.
+        rules: Vec<String>,
+    },
+    /// A member has something to say for the records: why the leadership changed, why it refuses an order.
+    Noted {
+        /// Who.
+        member: NodeId,
+        /// What it says.
+        note: String,
+    },
+    /// A member's lease runs until another time than before.
+    Leased {
+        /// Whose.
+        member: NodeId,
+        /// Until when; no lease runs any more, if it is empty.
+        until: Option<Time>,
+    },
     /// A member's failure detector gave another member up.
     Suspected {
         /// Whose detector.
@@ -185,4 +215,20 @@ pub enum What {
     },
     /// Every cut and partition is undone.
     Healed,
+}
+
+/// What a member tells its host, in words; nothing of what has a record of its own.
+pub(crate) fn note(notice: &Notice) -> Option<String> {
+    Some(match notice {
+        Notice::Down(_) | Notice::Up(_) => return None,
+        Notice::Changed(change) => change.to_string(),
+        Notice::Refused(refusal) => format!("refuses: {refusal}"),
+        Notice::ForeignConfiguration(peer) => {
+            format!("ignores {peer}, which is configured otherwise")
+        }
+        Notice::StateIsOld { seen, by } => {
+            format!("halts: its disk is an old copy, for {by} has heard it in term {seen}")
+        }
+        Notice::OutOfTerms => "cannot stand: there is no higher term".to_owned(),
+    })
 }

@@ -32,6 +32,7 @@ macro_rules! dispatch {
                 Algorithm::RingActiveList => $function::<algorithm::ring_active_list::RingActiveList>($($argument),*),
                 Algorithm::RingAllIds => $function::<algorithm::ring_all_ids::RingAllIds>($($argument),*),
                 Algorithm::ChangRoberts => $function::<algorithm::chang_roberts::ChangRoberts>($($argument),*),
+                Algorithm::Quorum => $function::<algorithm::quorum::Quorum>($($argument),*),
             }
         }
     };
@@ -118,6 +119,7 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
         until: case.until,
         message_limit: case.message_limit,
         settle: settle(case),
+        retire: case.retire,
     }
 }
 
@@ -128,6 +130,10 @@ fn settle(case: &Case) -> Span {
     let layers = node_config(case);
     let detector = layers.detector.map_or(Span::ZERO, |detector| detector.patience() * 2);
     let link = layers.link.map_or(Span::ZERO, |link| link.patience());
-    let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link;
+    let paces =
+        case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
+    let promises = paces.map(|id| case.config.quorum.pace_of(id).promise);
+    let silence = promises.max().unwrap_or_default() * 2;
+    let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence;
     fault::stretched(settle, fault::slowest_clock(&case.faults))
 }

@@ -6,6 +6,7 @@
 //! errors.
 
 mod parse;
+mod quorum;
 mod resolve;
 mod trouble;
 
@@ -15,6 +16,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use parse::parse_delay;
+pub use quorum::{PaceEntry, QuorumEntry};
 pub use resolve::{Case, Convention};
 
 /// A scenario as it is written.
@@ -104,6 +106,9 @@ pub struct Scenario {
     /// Whether messages go over the reliable link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reliable: bool,
+    /// What a quorum's members are set to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<QuorumEntry>,
     /// Exceptions for some links or kinds of messages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkException>,
@@ -202,8 +207,8 @@ pub struct LinkException {
     pub loss: Option<Share>,
 }
 
-/// One thing that goes wrong: exactly one of `crash`, `restart`, `pause`, `clock`, `cut`, `mend`, `partition`, `heal`
-/// and `campaign`, and one of `at` and `when`.
+/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `pause`, `clock`, `cut`,
+/// `mend`, `partition`, `heal`, `campaign` and `order`, and one of `at` and `when`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultEntry {
@@ -228,7 +233,7 @@ pub struct FaultEntry {
     /// This member does nothing for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<u32>,
-    /// With `pause`: for how long.
+    /// With `pause`, and with the orders drain and prefer: for how long.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     pub lasting: Option<String>,
     /// This member's clock changes.
@@ -255,6 +260,18 @@ pub struct FaultEntry {
     /// This member notices that the coordinator is gone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub campaign: Option<u32>,
+    /// An operator's order, to a quorum: `resign`, `transfer`, `drain`, `undrain`, `prefer` or `attribute`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+    /// With `order`: to which member it is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub member: Option<u32>,
+    /// With the orders transfer and prefer: to whom, or whom.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<u32>,
+    /// With the order attribute: the new one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<i64>,
 }
 
 /// After a message: "when 3 has sent its second OK".

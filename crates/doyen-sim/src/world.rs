@@ -22,8 +22,8 @@ use std::hash::{Hash, Hasher};
 
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
-    name_of,
+    Boot, Class, Durable, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol,
+    Role, View, name_of,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -34,7 +34,7 @@ use crate::network::{Fate, Network, NetworkModel};
 use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::record::{Observer, Record, What};
+use crate::record::{self, Observer, Record, What};
 use crate::starters::Starters;
 use crate::time::Time;
 use pause::{Pause, Waiting};
@@ -44,6 +44,8 @@ pub use snapshot::{Flight, Frozen, Snapshot};
 
 /// Who resumes does so before anything else of that instant; the ranks of messages are above this.
 const RESUME_RANK: u8 = 0;
+/// A lease that runs out at an instant has run out for everything else of that instant.
+const LEASE_RANK: u8 = 0;
 /// The script acts after the messages of an instant and before its timers.
 const SCRIPT_RANK: u8 = 100;
 /// Timers that became due during a pause come before those that are due now.
@@ -81,6 +83,8 @@ pub struct Setup<'c, C> {
     pub message_limit: u64,
     /// How long upkeep must have gone on alone before the run counts as quiet.
     pub settle: Span,
+    /// How long it takes to stop what runs under the lease of a retiring leader.
+    pub retire: Span,
 }
 
 /// A group of members, the network between them and the time they live in.
@@ -97,6 +101,8 @@ pub struct World<'a, 'o, P: Protocol> {
     incarnations: FastMap<u32, Incarnation>,
     clocks: FastMap<u32, u32>,
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
+    /// Until when each leader may act, where leaders have leases.
+    leases: FastMap<u32, Time>,
     /// Script entries that wait for a count, with what they have counted so far.
     watches: Vec<(usize, u32)>,
     /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
@@ -199,6 +205,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
             pauses: FastMap::default(),
+            leases: FastMap::default(),
             watched: observer.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
@@ -280,7 +287,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             }
         }
         if let Some(leader) = leader
-            && self.members[leader].protocol.view().role == Role::Leader
+            && self.members[leader].protocol.view().role.leads()
         {
             self.members[leader].leads = true;
             self.books.reign_begins(self.now, leader, true);
@@ -395,6 +402,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             && let Some((next, message)) = out.take_lone_message()
         {
             self.send(to, seat, next, message, lag);
+            self.publish_lease(to);
         } else {
             self.act(to, lag, out);
         }
@@ -469,6 +477,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.apply(position, lag, effect);
         }
         out.clear();
+        self.publish_lease(position);
     }
 
     fn apply(&mut self, position: u32, lag: Span, effect: EffectOf<P>) {
@@ -480,11 +489,17 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Effect::CancelTimer(timer) => self.disarm(position, timer),
             Effect::Persist(durable) => {
                 if let Some(oracle) = &mut self.oracle {
-                    oracle.saw_stored(self.now, position, durable.clone().into());
+                    oracle.saw_stored(self.now, position, durable.term(), durable.vote());
                 }
                 self.disks.insert(position, durable);
             }
-            Effect::Announce(view) => self.announce(position, view),
+            Effect::Announce(view) => {
+                self.announce(position, view);
+                if view.role == Role::Retiring {
+                    let retired = Action::Retired { member: position };
+                    self.later(self.now + self.setup.retire, Item::Later(Box::new(retired)));
+                }
+            }
             Effect::Inform(notice) => self.inform(position, notice),
         }
     }
@@ -498,6 +513,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         };
         let to = to as u32;
         let kind = message.kind();
+        if let Some(oracle) = &mut self.oracle
+            && let Some(pledge) = message.pledge()
+        {
+            oracle.saw_pledge(self.now, from, to, pledge);
+        }
         self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
@@ -568,7 +588,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let arming = self.armings;
         self.armed.insert((member, timer), Armed { arming, due });
         *self.ledger(timer) += 1;
-        self.queue.push(due.0, TIMER_RANK, Item::Timer { member, arming, timer });
+        let rank = if P::is_lease(timer) { LEASE_RANK } else { TIMER_RANK };
+        self.queue.push(due.0, rank, Item::Timer { member, arming, timer });
     }
 
     /// How long it really takes until a member's clock has counted `wait`.
@@ -613,7 +634,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn announce(&mut self, position: u32, view: View) {
-        let leads = view.role == Role::Leader;
+        let leads = view.role.leads();
         let member = &mut self.members[position];
         let led = std::mem::replace(&mut member.leads, leads);
         match (led, leads) {
@@ -634,13 +655,44 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
+    /// Tells everybody who acts for a leader until when they may; where there are no leases, nothing at all.
+    #[inline]
+    fn publish_lease(&mut self, position: u32) {
+        let state = &self.members[position];
+        let timer = if state.status == Status::Up { state.protocol.lease() } else { None };
+        if timer.is_some() || self.leases.contains_key(&position) {
+            self.note_lease(position, timer);
+        }
+    }
+
+    fn note_lease(&mut self, position: u32, timer: Option<P::Timer>) {
+        let armed = timer.and_then(|timer| self.armed.get(&(position, timer)));
+        debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
+        let until = armed.map(|armed| armed.due);
+        let before = match until {
+            Some(until) => self.leases.insert(position, until),
+            None => self.leases.remove(&position),
+        };
+        if before == until {
+            return;
+        }
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_lease(self.now, position, until);
+        }
+        self.record(What::Leased { member: self.id(position), until });
+    }
+
     fn inform(&mut self, position: u32, notice: Notice) {
         if self.observer.is_some() {
             let member = self.id(position);
-            self.record(match notice {
-                Notice::Down(peer) => What::Suspected { member, peer },
-                Notice::Up(peer) => What::Trusted { member, peer },
-            });
+            let what = match notice {
+                Notice::Down(peer) => Some(What::Suspected { member, peer }),
+                Notice::Up(peer) => Some(What::Trusted { member, peer }),
+                _ => record::note(&notice).map(|note| What::Noted { member, note }),
+            };
+            if let Some(what) = what {
+                self.record(what);
+            }
         }
     }
 

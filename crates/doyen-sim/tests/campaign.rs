@@ -13,7 +13,7 @@ fn hardened_algorithms_bear_every_storm() {
     let report = campaign::run(&Campaign::new(Scenario::default(), RUNS, 1), |_| {}).unwrap();
     assert_eq!(report.failures, [], "`doyen check --random --seed 1 --run NUMBER` repeats a run");
     assert_eq!(report.runs, RUNS);
-    assert_eq!(report.by_algorithm.len(), Algorithm::ALL.len());
+    assert_eq!(report.by_algorithm.len(), Algorithm::SEEDS.len());
     // A campaign in which nothing happens would prove nothing.
     for kind in [
         "crash",
@@ -51,7 +51,7 @@ fn two_leaders_at_once_are_found_where_they_are_asked_for() {
 
 #[test]
 fn textbook_algorithms_fail_and_their_failures_become_small() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::SEEDS {
         let base = Scenario {
             algorithm: algorithm.to_string(),
             mode: Some("textbook".to_owned()),

@@ -95,7 +95,7 @@ const CAMPAIGN: Budget = Budget { campaigns: 1, ..NOTHING };
 
 #[test]
 fn one_thing_goes_wrong_under_a_leader() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::SEEDS {
         for budget in [CRASH, LOSS, DUPLICATION, SUSPICION, CAMPAIGN] {
             assert_keeps_its_promises(algorithm, Beginning::Led, budget);
         }
@@ -104,7 +104,7 @@ fn one_thing_goes_wrong_under_a_leader() {
 
 #[test]
 fn nobody_leads_and_all_elect() {
-    for algorithm in Algorithm::ALL {
+    for algorithm in Algorithm::SEEDS {
         assert_keeps_its_promises(algorithm, Beginning::AllElect, NOTHING);
     }
 }

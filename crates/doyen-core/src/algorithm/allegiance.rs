@@ -151,12 +151,12 @@ impl Allegiance {
                 me.accept(config, Reign { epoch, leader: config.members.key(leader) }, out);
                 (me, Verdict::Settled)
             }
-            Origin::Joining if config.hardened() => {
+            Origin::Joining | Origin::Rejoining if config.hardened() => {
                 out.rule("H1");
                 out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
                 (me, Verdict::Nothing)
             }
-            Origin::Joining => (me, Verdict::Contest),
+            Origin::Joining | Origin::Rejoining => (me, Verdict::Contest),
         }
     }
 

@@ -124,6 +124,7 @@ impl Protocol for Bully {
         let before = self.view();
         match event {
             Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let verdict = self.allegiance.on_peer_down(peer, self.electing());
                 self.obey(config, verdict, out);

@@ -23,11 +23,25 @@ pub enum Algorithm {
     ChangRoberts,
     /// [`ring_resilient`](super::ring_resilient).
     RingResilient,
+    /// [`quorum`](super::quorum).
+    Quorum,
 }
 
 impl Algorithm {
     /// Every algorithm, in the order of the specification.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Bully,
+        Self::ModifiedBully,
+        Self::RingList,
+        Self::RingActiveList,
+        Self::RingAllIds,
+        Self::ChangRoberts,
+        Self::RingResilient,
+        Self::Quorum,
+    ];
+
+    /// Those of the seeds, which have a textbook mode and a hardened one.
+    pub const SEEDS: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,
@@ -47,6 +61,7 @@ impl Algorithm {
             Self::RingAllIds => "ring-all-ids",
             Self::ChangRoberts => "chang-roberts",
             Self::RingResilient => "ring-resilient",
+            Self::Quorum => "quorum",
         }
     }
 
@@ -68,6 +83,7 @@ impl Algorithm {
             Self::RingResilient => {
                 "a list goes round past the dead, and the winner is confirmed (004)"
             }
+            Self::Quorum => "a majority elects the best, which leads under a lease that it renews",
         }
     }
 
@@ -81,12 +97,13 @@ impl Algorithm {
             Self::RingAllIds => "003",
             Self::ChangRoberts => "003, 004",
             Self::RingResilient => "004",
+            Self::Quorum => "beyond the seeds",
         }
     }
 
     /// Whether messages go round a ring.
     pub fn is_ring(self) -> bool {
-        !matches!(self, Self::Bully | Self::ModifiedBully)
+        !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
     }
 
     /// Whether it is only right if a link keeps the order of its messages.
@@ -108,22 +125,32 @@ impl Algorithm {
             Self::ModifiedBully => &[Variant::Figure4, Variant::LiteralTimers, Variant::Eager],
             Self::RingAllIds => &[Variant::Absorb],
             Self::ChangRoberts => &[Variant::NoSwallow],
-            Self::RingList | Self::RingActiveList | Self::RingResilient => &[],
+            Self::RingList | Self::RingActiveList | Self::RingResilient | Self::Quorum => &[],
         }
     }
 
     /// Whether `mode` is a reading of it.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
-            Mode::Textbook | Mode::Hardened => true,
+            Mode::Hardened => true,
+            Mode::Textbook => self != Self::Quorum,
             Mode::Literal(variant) => self.variants().contains(&variant),
         }
     }
 
-    /// What it promises in textbook or hardened mode.
-    pub fn promise(self, hardened: bool) -> &'static Promise {
-        let row = |promise: &&Promise| promise.algorithm == self && promise.hardened == hardened;
-        PROMISES.iter().find(row).expect("every algorithm has a row for each mode")
+    /// The mode it runs in where nothing else is said.
+    pub fn usual_mode(self) -> Mode {
+        if self.reads(Mode::Textbook) { Mode::Textbook } else { Mode::Hardened }
+    }
+
+    /// Whether its leaders have leases, so that there is at most one at any instant.
+    pub fn has_leases(self) -> bool {
+        self == Self::Quorum
+    }
+
+    /// What it promises in each mode that it has.
+    pub fn promises(self) -> impl Iterator<Item = &'static Promise> {
+        PROMISES.iter().filter(move |promise| promise.algorithm == self)
     }
 }
 
@@ -179,7 +206,7 @@ const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; nobody is elected";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
-/// The table of promises. None of these algorithms has "at most one leader at any instant" outside the synchronous
+/// The table of promises. None of the seeds' algorithms has "at most one leader at any instant" outside the synchronous
 /// model: that needs a majority.
 pub const PROMISES: &[Promise] = &[
     Promise::new(
@@ -234,6 +261,16 @@ pub const PROMISES: &[Promise] = &[
         ],
     ),
     Promise::new(Algorithm::RingResilient, true, [CALM, RETRIES, MEETS, "the same"]),
+    Promise::new(
+        Algorithm::Quorum,
+        true,
+        [
+            "a majority is connected and calm; at most one leads at any instant whatever happens",
+            "a majority is connected, and D holds from some moment on",
+            "the side with a majority has the leader, with a fencing token; the other has none",
+            "6(N−1) for one candidate, then 2(N−1) every heartbeat",
+        ],
+    ),
 ];
 
 #[cfg(test)]
@@ -244,7 +281,10 @@ mod tests {
     fn every_algorithm_is_parsed_from_its_name_and_has_its_promises() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
-            assert!(algorithm.promise(true).hardened && !algorithm.promise(false).hardened);
+            let modes = [Mode::Textbook, Mode::Hardened];
+            let promised: Vec<bool> = algorithm.promises().map(|p| p.hardened).collect();
+            let read = modes.into_iter().filter(|&mode| algorithm.reads(mode));
+            assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
         }
         assert!("buly".parse::<Algorithm>().unwrap_err().contains("use one of bully"));
     }

@@ -148,6 +148,7 @@ impl Protocol for ChangRoberts {
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
+            Event::Order(_) | Event::Retired => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let verdict = self.allegiance.on_peer_down(peer, self.participates());

@@ -203,6 +203,7 @@ impl Protocol for ModifiedBully {
         match event {
             Event::Campaign if self.electing() => {}
             Event::Campaign => self.call_election(config, out),
+            Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let verdict = self.allegiance.on_peer_down(peer, self.electing());
                 self.obey(config, verdict, out);

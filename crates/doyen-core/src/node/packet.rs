@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
 use crate::members::Incarnation;
-use crate::protocol::{Kind, Message, varint_len};
+use crate::protocol::{Kind, Message, Pledge, varint_len};
 
 /// What one node sends another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -80,6 +80,15 @@ impl<M: Message> Message for Packet<M> {
             Body::Again(_) => M::KINDS.len(),
             Body::Ack { .. } => M::KINDS.len() + 1,
             Body::Heartbeat { .. } => M::KINDS.len() + 2,
+        }
+    }
+
+    fn pledge(&self) -> Option<Pledge> {
+        match &self.body {
+            Body::Plain(message) => message.pledge(),
+            // One that is sent again binds to nothing new.
+            Body::First(numbered) => numbered.message.pledge(),
+            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => None,
         }
     }
 

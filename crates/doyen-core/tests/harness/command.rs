@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::str::FromStr;
 
+use doyen_core::algorithm::quorum::settings::Preemption;
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::Event;
+use doyen_core::protocol::{Event, Order};
+use doyen_core::time::Span;
 
 use super::Playable;
 use super::group::{Group, Link};
@@ -32,7 +34,26 @@ pub(super) enum Command {
         announce: Option<Audience>,
         #[arg(key)]
         window: Option<Time>,
+        #[arg(key)]
+        witnesses: Option<Ids>,
+        #[arg(key)]
+        reluctant: Option<Ids>,
+        #[arg(key)]
+        preemption: Option<Preemption>,
+        #[arg(key)]
+        probe: Option<Time>,
     },
+    Order {
+        member: u32,
+        order: String,
+        #[arg(key)]
+        to: Option<u32>,
+        #[arg(key = "for")]
+        lasting: Option<Time>,
+        #[arg(key)]
+        value: Option<i64>,
+    },
+    Retired(Vec<Ids>),
     Campaign(Vec<Ids>),
     Run {
         #[arg(key)]
@@ -110,6 +131,16 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
                 group.happen(id, "campaigns".to_owned(), Event::Campaign)?;
             }
         }
+        Command::Order { member: id, order, to, lasting, value } => {
+            let to = to.map(member).transpose()?;
+            let order = self::order(order, to, lasting.map(|time| time.0), *value)?;
+            group.happen(member(*id)?, format!("is told: {order:?}"), Event::Order(order))?;
+        }
+        Command::Retired(ids) => {
+            for id in everybody(&config, ids)? {
+                group.happen(id, "has retired".to_owned(), Event::Retired)?;
+            }
+        }
         Command::Run { until } => return Ok(group.run(*until)),
         Command::Step(count) => group.step(count.unwrap_or(1))?,
         Command::Crash(ids) => {
@@ -168,6 +199,9 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
+    let Command::Group { witnesses, reluctant, preemption, probe, .. } = command else {
+        unreachable!("only `group` describes a configuration");
+    };
     let mut roll = Members::listed(members.0.clone())?;
     if let Some(Attrs(attrs)) = attr {
         roll = roll.with_attrs(attrs.iter().copied())?;
@@ -181,7 +215,30 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     if let Some(Audience(announce)) = announce {
         config.announce = *announce;
     }
+    let set = |ids: &Option<Ids>| ids.iter().flat_map(|ids| ids.0.iter().copied()).collect();
+    config.quorum.witnesses = set(witnesses);
+    config.quorum.reluctant = set(reluctant);
+    config.quorum.preemption = preemption.unwrap_or_default();
+    config.quorum.probe = probe.map(|time| time.0);
     Ok(config)
+}
+
+/// An operator's order.
+fn order(
+    name: &str,
+    to: Option<NodeId>,
+    lasting: Option<Span>,
+    value: Option<i64>,
+) -> Result<Order, Box<dyn Error>> {
+    Ok(match (name, to, lasting, value) {
+        ("resign", None, None, None) => Order::Resign,
+        ("transfer", Some(to), None, None) => Order::Transfer { to },
+        ("drain", None, lasting, None) => Order::Drain { lasting },
+        ("undrain", None, None, None) => Order::Undrain,
+        ("prefer", Some(member), Some(lasting), None) => Order::Prefer { member, lasting },
+        ("attribute", None, None, Some(value)) => Order::Attribute(value),
+        _ => return Err(format!("`{name}` is no order, or has other arguments").into()),
+    })
 }
 
 fn member(config: &Config, id: u32) -> Result<NodeId, String> {

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doyen_core::config::Config;
-use doyen_core::members::{Epoch, Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{
     Boot, Class, Effect, EffectOf, Effects, Event, Kind, Message, Notice, Origin, name_of,
 };
 use doyen_core::time::Span;
 
-use super::Playable;
 use super::story::{Line, Scene, Story, noun, verb};
 use super::time::{D, Time};
+use super::{Playable, Storable};
 
 /// A run that has not become quiet after so many events is given up.
 const PATIENCE: usize = 2_000;
@@ -37,7 +37,7 @@ struct Host<P: Playable> {
     /// The member, if it is alive.
     member: Option<P>,
     incarnation: Incarnation,
-    disk: Option<Epoch>,
+    disk: Option<P::Durable>,
     timers: BTreeMap<P::Timer, Alarm>,
     /// When it has sent and stored so many things because of the next event, it crashes.
     doom: Option<usize>,
@@ -156,7 +156,7 @@ impl<P: Playable> Group<P> {
         }
         self.start(
             id,
-            Origin::Joining,
+            if fresh { Origin::Rejoining } else { Origin::Joining },
             if fresh { "restarted, its disk lost" } else { "restarted" },
         );
         Ok(())
@@ -403,7 +403,7 @@ impl<P: Playable> Group<P> {
         host.incarnation.0 += 1;
         let boot = Boot { incarnation: host.incarnation, durable: host.disk, origin };
         let member = P::start(id, &self.config, boot, &mut self.effects);
-        let belief = (origin == Origin::Joining).then(|| verb(member.view()));
+        let belief = (!matches!(origin, Origin::Founding { .. })).then(|| verb(member.view()));
         host.member = Some(member);
         self.carry_out(id, Scene::Happened(vec![id], what.to_owned()), belief);
     }
@@ -436,9 +436,9 @@ impl<P: Playable> Group<P> {
         for effect in effects {
             acts += usize::from(matches!(effect, Effect::Persist(_) | Effect::Send { .. }));
             match effect {
-                Effect::Persist(epoch) => {
-                    self.host(id).disk = Some(epoch);
-                    outcome.push(format!("stores epoch={epoch}"));
+                Effect::Persist(durable) => {
+                    self.host(id).disk = Some(durable);
+                    outcome.push(format!("stores {}", durable.told()));
                 }
                 Effect::Send { to, message } => {
                     let text = message.to_string();
@@ -463,6 +463,9 @@ impl<P: Playable> Group<P> {
                 Effect::Announce(_) => {}
                 Effect::Inform(Notice::Down(peer)) => outcome.push(format!("gives {peer} up")),
                 Effect::Inform(Notice::Up(peer)) => outcome.push(format!("hears {peer} again")),
+                Effect::Inform(Notice::Changed(change)) => outcome.push(format!("({change})")),
+                Effect::Inform(Notice::Refused(why)) => outcome.push(format!("refuses: {why}")),
+                Effect::Inform(notice) => outcome.push(format!("{notice:?}")),
             }
             if doom == Some(acts) {
                 self.end(id);

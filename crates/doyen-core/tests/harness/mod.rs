@@ -9,14 +9,35 @@ use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
+use doyen_core::algorithm::quorum::Stored;
 use doyen_core::config::Config;
 use doyen_core::members::Epoch;
 use doyen_core::protocol::Protocol;
 
 /// An algorithm whose members a script can host.
-pub(crate) trait Playable: Protocol<Config = Config, Durable = Epoch> {}
+pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}
 
-impl<P: Protocol<Config = Config, Durable = Epoch>> Playable for P {}
+impl<P: Protocol<Config = Config, Durable: Storable>> Playable for P {}
+
+/// Something that a member stores, and how a story tells of it.
+pub(crate) trait Storable: Copy + std::fmt::Debug {
+    fn told(self) -> String;
+}
+
+impl Storable for Epoch {
+    fn told(self) -> String {
+        format!("epoch={self}")
+    }
+}
+
+impl Storable for Stored {
+    fn told(self) -> String {
+        let Self { term, voted, longest, drained } = self;
+        let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
+        let drained = drained.map_or("", |_| " drained");
+        format!("term={term}{voted} longest={}{drained}", time::Time(longest))
+    }
+}
 
 /// The folder with the scripts of an algorithm.
 pub(crate) fn folder(algorithm: &str) -> PathBuf {

@@ -102,6 +102,7 @@ impl Story {
 pub(super) fn verb(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Leader, _) => format!("leads{}", epoch(view)),
+        (Role::Retiring, _) => format!("retires{}", epoch(view)),
         (Role::Follower, Some(leader)) => format!("follows {leader}{}", epoch(view)),
         (Role::Follower, None) => "knows no leader".to_owned(),
         (Role::Candidate, Some(leader)) => format!("candidate, last leader {leader}"),

@@ -37,8 +37,8 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
     let mut random = Random::new(splitmix(campaign.seed).wrapping_add(number));
     let mut scenario = campaign.base.clone();
     if scenario.algorithm.is_empty() {
-        let turn = number.wrapping_sub(1) % Algorithm::ALL.len() as u64;
-        scenario.algorithm = Algorithm::ALL[turn as usize].to_string();
+        let turn = number.wrapping_sub(1) % Algorithm::SEEDS.len() as u64;
+        scenario.algorithm = Algorithm::SEEDS[turn as usize].to_string();
     }
     scenario.mode.get_or_insert_with(|| "hardened".to_owned());
     draw_members(&mut scenario, &campaign.members, &mut random);

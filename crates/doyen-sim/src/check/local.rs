@@ -1,8 +1,8 @@
 //! One member as the checker sees it: its state machine, its disk, its armed timers, and what its failure detector has
 //! told it. Whatever happens to a member is a pure function of this and of what happens.
 
-use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
-use doyen_core::protocol::{Boot, Effect, EffectOf, Effects, Event, Origin, Protocol};
+use doyen_core::members::{Incarnation, Members, NodeId};
+use doyen_core::protocol::{Boot, Durable, Effect, EffectOf, Effects, Event, Origin, Protocol};
 use doyen_core::time::{Delay, Span};
 
 use crate::world::Frozen;
@@ -204,7 +204,7 @@ pub(crate) fn handle<P: Protocol>(
                 Event::PeerUp(peer) => next.reported &= !terms.bit(peer),
                 // A sign of life: if the sender is dead after all, that is news again.
                 Event::Message { from, .. } => next.reported &= !terms.bit(from),
-                Event::Campaign => {}
+                Event::Campaign | Event::Order(_) | Event::Retired => {}
             }
             if let Some(state) = &mut next.state {
                 state.handle(terms.config, event, &mut out);
@@ -229,8 +229,7 @@ fn carry_out<P: Protocol>(
             Effect::Persist(durable) => {
                 acts += 1;
                 let before = local.disk.replace(durable.clone());
-                term_fell |=
-                    before.is_some_and(|before| term::<P>(before) > term::<P>(durable.clone()));
+                term_fell |= before.is_some_and(|before| before.term() > durable.term());
             }
             Effect::SetTimer { timer, after } => local.arm(*timer, *after, terms.pace),
             Effect::CancelTimer(timer) => {
@@ -245,8 +244,4 @@ fn carry_out<P: Protocol>(
         }
     }
     Handled { local, effects, rules, acts, term_fell }
-}
-
-fn term<P: Protocol>(durable: P::Durable) -> Epoch {
-    durable.into()
 }

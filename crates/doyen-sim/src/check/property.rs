@@ -26,6 +26,14 @@ pub enum Property {
     OneLeaderPerTerm,
     /// What a member has stored of terms never falls.
     TermsNeverFall,
+    /// I2: a member votes once a term, ever.
+    OneVoteATerm,
+    /// I7: who has promised to follow a leader votes for nobody else until the time is over.
+    PromisesKept,
+    /// I5, I6, I8: who has a lease was elected, in a term later than any before.
+    LeasesRise,
+    /// I10: what a message depends on has been stored before it leaves.
+    StoredFirst,
     /// No message grows without bound.
     BoundedMessages,
     /// 004's safety, as written.
@@ -57,13 +65,17 @@ impl fmt::Display for Fact {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::Agreement,
         Self::Validity,
         Self::Termination,
         Self::OneLeader,
         Self::OneLeaderPerTerm,
         Self::TermsNeverFall,
+        Self::OneVoteATerm,
+        Self::PromisesKept,
+        Self::LeasesRise,
+        Self::StoredFirst,
         Self::BoundedMessages,
         Self::Safety004,
         Self::Liveness004,
@@ -78,6 +90,17 @@ impl Property {
         Self::BoundedMessages,
     ];
 
+    /// What a quorum has besides: its safety.
+    pub const QUORUM: [Self; 7] = [
+        Self::OneLeader,
+        Self::OneLeaderPerTerm,
+        Self::TermsNeverFall,
+        Self::OneVoteATerm,
+        Self::PromisesKept,
+        Self::LeasesRise,
+        Self::StoredFirst,
+    ];
+
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -87,6 +110,10 @@ impl Property {
             Self::OneLeader => "A4",
             Self::OneLeaderPerTerm => "one-leader-per-term",
             Self::TermsNeverFall => "terms-never-fall",
+            Self::OneVoteATerm => "one-vote-a-term",
+            Self::PromisesKept => "promises-kept",
+            Self::LeasesRise => "leases-rise",
+            Self::StoredFirst => "stored-first",
             Self::BoundedMessages => "bounded-messages",
             Self::Safety004 => "004-safety",
             Self::Liveness004 => "004-liveness",
@@ -110,6 +137,16 @@ impl Property {
                 "one leader a term: no two members ever lead in the same term"
             }
             Self::TermsNeverFall => "durable terms: the term that a member has stored never falls",
+            Self::OneVoteATerm => "one vote a term: no member ever votes for two in the same term",
+            Self::PromisesKept => {
+                "promises kept: who has promised to follow a leader votes for nobody else until the time is over"
+            }
+            Self::LeasesRise => {
+                "leases rise: who acts under a lease was elected by a majority, in a later term than any before"
+            }
+            Self::StoredFirst => {
+                "stored first: what a message depends on has been stored before the message leaves"
+            }
             Self::BoundedMessages => {
                 "bounded messages: no message grows beyond what all members together can fill"
             }
@@ -127,7 +164,13 @@ impl Property {
             Self::Agreement | Self::Validity | Self::Safety004 => Claim::AtRest,
             Self::Termination | Self::Liveness004 => Claim::Rests,
             Self::OneLeader => Claim::Always,
-            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => Claim::NoStep,
+            Self::OneLeaderPerTerm
+            | Self::TermsNeverFall
+            | Self::OneVoteATerm
+            | Self::PromisesKept
+            | Self::LeasesRise
+            | Self::StoredFirst
+            | Self::BoundedMessages => Claim::NoStep,
         }
     }
 
@@ -154,7 +197,7 @@ impl Property {
             }
             Self::Liveness004 => views.iter().flatten().all(|view| view.leader.is_some()),
             Self::OneLeader => leaders(views).count() <= 1,
-            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => true,
+            _ => true,
         }
     }
 
@@ -190,7 +233,7 @@ impl Property {
             Self::OneLeader => {
                 leaders(views).map(|position| Fact::new(id(position), "leads")).collect()
             }
-            Self::OneLeaderPerTerm | Self::TermsNeverFall | Self::BoundedMessages => Vec::new(),
+            _ => Vec::new(),
         }
     }
 }
@@ -211,7 +254,7 @@ fn followed(views: &[Option<View>]) -> impl Iterator<Item = (usize, NodeId)> + '
 
 /// Where the live members stand that act as leader.
 fn leaders(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
-    let leads = |view: &Option<View>| view.is_some_and(|view| view.role == Role::Leader);
+    let leads = |view: &Option<View>| view.is_some_and(|view| view.role.leads());
     views.iter().enumerate().filter(move |(_, view)| leads(view)).map(|(position, _)| position)
 }
 

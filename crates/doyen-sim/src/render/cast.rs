@@ -29,6 +29,8 @@ pub(crate) enum Life {
 pub(crate) enum Turn {
     /// It leads now.
     Leads,
+    /// It leads still, but is about to hand over.
+    Retires,
     /// It led, and does no longer; it may follow another one at once.
     StepsDown(Option<NodeId>),
     /// It follows this one now.
@@ -88,10 +90,13 @@ impl Cast {
 
 fn turn(before: Face, after: Face) -> Turn {
     match (before.role, after.role) {
-        (Role::Leader, Role::Leader) | (Role::Candidate, Role::Candidate) => Turn::Nothing,
+        (Role::Leader, Role::Leader)
+        | (Role::Retiring, Role::Retiring)
+        | (Role::Candidate, Role::Candidate) => Turn::Nothing,
         (_, Role::Leader) => Turn::Leads,
-        (Role::Leader, Role::Follower) => Turn::StepsDown(after.leader),
-        (Role::Leader, Role::Candidate) => Turn::StepsDown(None),
+        (_, Role::Retiring) => Turn::Retires,
+        (Role::Leader | Role::Retiring, Role::Follower) => Turn::StepsDown(after.leader),
+        (Role::Leader | Role::Retiring, Role::Candidate) => Turn::StepsDown(None),
         (Role::Follower, Role::Candidate) => Turn::Stands,
         (Role::Follower, Role::Follower) if before.leader == after.leader => Turn::Nothing,
         (_, Role::Follower) => after.leader.map_or(Turn::Alone, Turn::Follows),
@@ -107,6 +112,10 @@ pub(crate) fn subject(what: &What) -> Option<NodeId> {
         | What::Armed { member, .. }
         | What::Fired { member, .. }
         | What::Campaign { member, .. }
+        | What::Ordered { member, .. }
+        | What::Retired { member, .. }
+        | What::Noted { member, .. }
+        | What::Leased { member, .. }
         | What::Suspected { member, .. }
         | What::Trusted { member, .. }
         | What::View { member, .. }

@@ -226,7 +226,7 @@ fn standing(face: Face, now: Time) -> (char, Colour) {
         (Life::Paused(until), _) if now < until => ('z', Colour::Faint),
         (_, Role::Follower) => ('│', Colour::Faint),
         (_, Role::Candidate) => ('╎', Colour::Faint),
-        (_, Role::Leader) => ('┃', Colour::Leader),
+        (_, Role::Leader | Role::Retiring) => ('┃', Colour::Leader),
     }
 }
 

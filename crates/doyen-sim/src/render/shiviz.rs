@@ -79,7 +79,9 @@ fn words(
             Turn::Follows(leader) | Turn::StepsDown(Some(leader)) => format!("follows {leader}"),
             Turn::Alone => "knows no leader".to_owned(),
             Turn::Stands => "takes part in an election".to_owned(),
-            Turn::Leads | Turn::StepsDown(None) | Turn::Nothing => deed(record, turn)?,
+            Turn::Leads | Turn::Retires | Turn::StepsDown(None) | Turn::Nothing => {
+                deed(record, turn)?
+            }
         },
         What::Cut { to, .. } => format!("is cut off from {to}"),
         What::Mended { to, .. } => format!("reaches {to} again"),

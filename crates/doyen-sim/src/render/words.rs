@@ -17,11 +17,15 @@ pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
             format!("timer {} fires{}", timer_name(timer), bracketed(rules))
         }
         What::Campaign { rules, .. } => format!("calls an election{}", bracketed(rules)),
+        What::Ordered { order, rules, .. } => format!("is told: {order}{}", bracketed(rules)),
+        What::Retired { rules, .. } => format!("has retired{}", bracketed(rules)),
+        What::Noted { note, .. } => note.clone(),
         What::Suspected { peer, .. } => format!("suspects {peer}"),
         What::Trusted { peer, .. } => format!("trusts {peer} again"),
         What::View { epoch, .. } => match turn {
             Turn::Leads if epoch.0 > 0 => format!("leads in epoch {epoch}"),
             Turn::Leads => "leads".to_owned(),
+            Turn::Retires => "is about to hand over".to_owned(),
             Turn::StepsDown(_) => "no longer leads".to_owned(),
             Turn::Follows(_) | Turn::Alone | Turn::Stands | Turn::Nothing => return None,
         },
@@ -38,6 +42,7 @@ pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
         | What::Received { .. }
         | What::Missed { .. }
         | What::Armed { .. }
+        | What::Leased { .. }
         | What::Cut { .. }
         | What::Mended { .. }
         | What::Partitioned { .. }

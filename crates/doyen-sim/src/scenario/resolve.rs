@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
 use doyen_core::link::LinkConfig;
 use doyen_core::members::{Members, MembersError, NodeId};
@@ -58,6 +59,8 @@ pub struct Case {
     pub reliable: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<(Trigger, Action)>,
+    /// How long it takes to stop what runs under the lease of a retiring leader.
+    pub retire: Span,
     /// What goes wrong at random.
     pub chaos: Option<Chaos>,
     /// The seed.
@@ -139,7 +142,7 @@ impl Case {
             // A list of n keys for each initiator; one message for each member under way.
             Algorithm::RingList | Algorithm::RingResilient => starts.saturating_mul(n) / 4 + n,
             Algorithm::RingActiveList | Algorithm::RingAllIds => n.saturating_mul(n) / 4 + n,
-            Algorithm::ChangRoberts => n,
+            Algorithm::ChangRoberts | Algorithm::Quorum => n,
         };
         // What a detector keeps of each peer; what a link keeps until it is acknowledged.
         let pairs = if self.detector.is_some() { n.saturating_mul(n) } else { 0 };
@@ -182,14 +185,18 @@ impl Scenario {
         let faults = self.resolve_faults(algorithm, &members, kinds)?;
         let chaos = self.chaos.as_ref().map(super::ChaosEntry::resolve).transpose()?;
         let count = members.len() as u64;
-        let config = Config { members, timing, mode, announce };
+        let quorum = self.resolve_quorum(&timing, &members)?;
+        let config = Config { members, timing, mode, announce, quorum };
         let until = match span(self.until.as_ref(), "until")? {
             Some(until) => Time::ZERO + until,
             None => {
                 let bare = Timing { transmission: bare_bound, ..timing };
                 let link = LinkConfig::for_round_trip(bare.reply());
                 let link = if self.reliable { link.patience() * 2 } else { Span::ZERO };
-                let calm = calm(&timing, count) + detector.unwrap_or_default() * 20 + link;
+                let mut calm = calm(&timing, count) + detector.unwrap_or_default() * 20 + link;
+                if algorithm.has_leases() {
+                    calm = calm + quorum_calm(&config.quorum);
+                }
                 end_of_trouble(&initiators, &faults, chaos.as_ref())
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
@@ -210,6 +217,7 @@ impl Scenario {
             detector,
             reliable: self.reliable,
             faults,
+            retire: self.resolve_retire()?,
             chaos,
             seed,
             until,
@@ -236,11 +244,13 @@ impl Scenario {
     }
 
     fn resolve_mode(&self, algorithm: Algorithm) -> Result<Mode> {
-        let mode = parse(&self.mode, "mode")?.unwrap_or(Mode::Textbook);
+        let mode = parse(&self.mode, "mode")?.unwrap_or(algorithm.usual_mode());
         if algorithm.reads(mode) {
             return Ok(mode);
         }
-        let mut modes = vec!["textbook", "hardened"];
+        let usual = ["textbook", "hardened"].into_iter();
+        let mut modes: Vec<&str> =
+            usual.skip(usize::from(algorithm == Algorithm::Quorum)).collect();
         modes.extend(algorithm.variants().iter().map(|variant| variant.name()));
         let problem =
             format!("{algorithm} has no variant `{mode}`; use one of {}", modes.join(", "));
@@ -403,6 +413,10 @@ impl Scenario {
         };
         let mut timing = Timing::for_transmission(bound);
         timing.processing = Span::from_nanos(network.processing);
+        if let Some(profile) = self.profile()? {
+            // What its members assume of the network is part of a profile.
+            timing = profile.timing();
+        }
         if let Some(window) = span(self.window.as_ref(), "window")? {
             timing.window = window;
         }
@@ -478,6 +492,13 @@ fn check_period(key: &str, period: Option<Span>, timing: &Timing) -> Result<()> 
 fn calm(timing: &Timing, count: u64) -> Span {
     let hop = timing.reply() + timing.transmission;
     hop * 20 * (count + 50) + timing.preempt * 5 + timing.heartbeat * 20
+}
+
+/// The same for a quorum, whose members bear grudges and wait out promises.
+fn quorum_calm(settings: &Settings) -> Span {
+    let longest =
+        settings.paces.values().map(|pace| pace.promise).fold(settings.pace.promise, Span::max);
+    longest * 20 + settings.tenure * 4 + settings.forgiveness * 260
 }
 
 /// An exponential length of time is never drawn longer than this many times its mean: the fraction it is made from has

@@ -1,10 +1,10 @@
 //! What goes wrong, from what is written to what is meant.
 
 use doyen_core::members::Members;
-use doyen_core::protocol::Kind;
+use doyen_core::protocol::{Kind, Order};
 use doyen_core::time::Span;
 
-use super::parse::{Result, kind, parse_delay, position, required, share, span};
+use super::parse::{Result, kind, member, parse_delay, position, required, share, span};
 use super::{ChaosEntry, FaultEntry, LinkException, ScenarioError};
 use crate::fault::{Action, Chaos, Fault, Trigger};
 use crate::network::LinkRule;
@@ -74,10 +74,14 @@ impl FaultEntry {
 
     /// `for` means nothing without `pause`, and so on.
     fn check_qualifiers(&self, key: &dyn Fn(&str) -> String) -> Result<()> {
+        let lasts = self.pause.is_some() || self.order.is_some();
         let qualifiers = [
             ("forwards", self.forwards, "crash", self.crash.is_some()),
             ("disk", self.disk.is_some(), "restart", self.restart.is_some()),
-            ("for", self.lasting.is_some(), "pause", self.pause.is_some()),
+            ("for", self.lasting.is_some(), "pause or order", lasts),
+            ("member", self.member.is_some(), "order", self.order.is_some()),
+            ("to", self.to.is_some(), "order", self.order.is_some()),
+            ("value", self.value.is_some(), "order", self.order.is_some()),
             ("rate", self.rate.is_some(), "clock", self.clock.is_some()),
             ("skew", self.skew.is_some(), "clock", self.clock.is_some()),
         ];
@@ -136,15 +140,56 @@ impl FaultEntry {
         if let Some(id) = self.campaign {
             actions.push(Action::Campaign(at("campaign", id)?));
         }
+        if let Some(order) = &self.order {
+            let id = self.member.ok_or_else(|| {
+                ScenarioError::new(key("member"), "is missing; say to whom the order is given")
+            })?;
+            let order = self.resolve_order(order, key, members)?;
+            actions.push(Action::Order { member: at("member", id)?, order });
+        }
         match actions.len() {
             1 => Ok(actions.remove(0)),
             count => Err(ScenarioError::new(
                 key("at"),
                 format!(
-                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal and \
-                     campaign; this one has {count}"
+                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal, \
+                     campaign and order; this one has {count}"
                 ),
             )),
+        }
+    }
+}
+
+impl FaultEntry {
+    /// What an operator wants.
+    fn resolve_order(
+        &self,
+        order: &str,
+        key: &dyn Fn(&str) -> String,
+        members: &Members,
+    ) -> Result<Order> {
+        let to = || {
+            let missing = || ScenarioError::new(key("to"), format!("is missing; {order} whom?"));
+            self.to.ok_or_else(missing).and_then(|id| member(members, &key("to"), id))
+        };
+        let lasting = span(self.lasting.as_ref(), &key("for"))?;
+        match order {
+            "resign" => Ok(Order::Resign),
+            "transfer" => Ok(Order::Transfer { to: to()? }),
+            "drain" => Ok(Order::Drain { lasting }),
+            "undrain" => Ok(Order::Undrain),
+            "prefer" => {
+                let lasting = required(self.lasting.as_ref(), &key("for"))?;
+                Ok(Order::Prefer { member: to()?, lasting })
+            }
+            "attribute" => self.value.map(Order::Attribute).ok_or_else(|| {
+                ScenarioError::new(key("value"), "is missing; give the new attribute")
+            }),
+            _ => {
+                let problem =
+                    format!("`{order}`; use resign, transfer, drain, undrain, prefer or attribute");
+                Err(ScenarioError::new(key("order"), problem))
+            }
         }
     }
 }

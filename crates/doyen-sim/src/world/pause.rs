@@ -66,6 +66,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return;
         }
         self.members[position].status = Status::Up;
+        self.end_overdue_leases(position, out);
         // What it handles may pause or crash it again; a crash takes the backlog away.
         while self.members[position].status == Status::Up
             && let Some(pause) = self.pauses.get_mut(&position)
@@ -76,6 +77,20 @@ impl<P: Protocol> World<'_, '_, P> {
             };
             self.make_up_for(position, waiting, out);
             self.catch_up(out);
+        }
+    }
+
+    /// Leases that ran out meanwhile have run out before anything else is handled.
+    fn end_overdue_leases(&mut self, position: u32, out: &mut Effects<P>) {
+        let Some(pause) = self.pauses.get_mut(&position) else { return };
+        let is_lease = |waiting: &Waiting<P::Message, P::Timer>| matches!(*waiting, Waiting::Timer { timer, .. } if P::is_lease(timer));
+        let (leases, rest) = std::mem::take(&mut pause.backlog).into_iter().partition(is_lease);
+        pause.backlog = rest;
+        let leases: VecDeque<Waiting<P::Message, P::Timer>> = leases;
+        for lease in leases {
+            if let Waiting::Timer { arming, timer } = lease {
+                self.fire(self.now, position, arming, timer, out);
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Boot, Effects, Event, Origin, Protocol};
+use doyen_core::protocol::{Boot, Effects, Event, Order, Origin, Protocol};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -52,7 +52,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    fn later(&mut self, at: Time, item: Item<P::Message, P::Timer>) {
+    pub(super) fn later(&mut self, at: Time, item: Item<P::Message, P::Timer>) {
         self.work += 1;
         self.queue.push(at.0, SCRIPT_RANK, item);
     }
@@ -148,7 +148,49 @@ impl<P: Protocol> World<'_, '_, P> {
         match action {
             Action::Campaign(member) => self.campaign(*member, out),
             Action::Fault(fault) => self.inflict(fault, out),
+            Action::Order { member, order } => self.order(*member, *order, out),
+            Action::Retired { member } => self.retire(*member, out),
         }
+    }
+
+    fn order(&mut self, member: u32, order: Order, out: &mut Effects<P>) {
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_order(member, order);
+        }
+        let id = self.id(member);
+        let told = |rules| What::Ordered { member: id, order: format!("{order}"), rules };
+        self.instruct(member, Event::Order(order), told, out);
+    }
+
+    /// Everything has been stopped that ran under the member's lease.
+    fn retire(&mut self, member: u32, out: &mut Effects<P>) {
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_retired(member);
+        }
+        let id = self.id(member);
+        self.instruct(member, Event::Retired, |rules| What::Retired { member: id, rules }, out);
+    }
+
+    /// Something happens to a member that those who watch are told of.
+    fn instruct(
+        &mut self,
+        member: u32,
+        event: Event<P::Message, P::Timer>,
+        what: impl FnOnce(Vec<String>) -> What,
+        out: &mut Effects<P>,
+    ) {
+        let state = &mut self.members[member];
+        match state.status {
+            Status::Up => {}
+            Status::Paused => return self.wait(member, Waiting::News(event)),
+            Status::Dead | Status::Forwarding => return,
+        }
+        state.protocol.handle(self.setup.config, event, out);
+        if self.observer.is_some() {
+            let rules = rules(out);
+            self.record(what(rules));
+        }
+        self.act(member, AT_ONCE, out);
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
@@ -216,6 +258,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.record(What::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
+        self.publish_lease(position);
     }
 
     fn restart(&mut self, position: u32, disk: bool, out: &mut Effects<P>) {
@@ -230,7 +273,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let boot = Boot {
             incarnation: *incarnation,
             durable: self.disks.get(&position).cloned(),
-            origin: Origin::Joining,
+            origin: if disk { Origin::Joining } else { Origin::Rejoining },
         };
         let id = self.id(position);
         let protocol = P::start(id, self.setup.config, boot, out);
@@ -273,6 +316,7 @@ impl<P: Protocol> World<'_, '_, P> {
             self.arm_at(position, timer, due);
         }
         self.record(What::Clock { member: self.id(position), rate_ppm, jump });
+        self.publish_lease(position);
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use clap::Args;
-use doyen_core::algorithm::{Algorithm, PROMISES};
+use doyen_core::algorithm::Algorithm;
 use serde_json::json;
 
 use super::Answer;
@@ -31,16 +31,15 @@ impl Algorithms {
         }
         writeln!(
             out,
-            "None of them promises at most one leader at any instant: that needs a majority of the members."
+            "Only quorum promises at most one leader at any instant: that needs a majority of the members."
         )?;
         Ok(Answer::Yes)
     }
 }
 
 fn as_json(algorithm: Algorithm) -> serde_json::Value {
-    let promises: serde_json::Map<String, serde_json::Value> = PROMISES
-        .iter()
-        .filter(|promise| promise.algorithm == algorithm)
+    let promises: serde_json::Map<String, serde_json::Value> = algorithm
+        .promises()
         .map(|promise| {
             let mode = if promise.hardened { "hardened" } else { "textbook" };
             let promise = json!({
@@ -66,9 +65,8 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
 
 fn write_text(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
     writeln!(out, "{algorithm}: {}", algorithm.summary())?;
-    for hardened in [false, true] {
-        let promise = algorithm.promise(hardened);
-        writeln!(out, "  {}", if hardened { "hardened" } else { "textbook" })?;
+    for promise in algorithm.promises() {
+        writeln!(out, "  {}", if promise.hardened { "hardened" } else { "textbook" })?;
         writeln!(out, "    the best live member leads, if   {}", promise.safety)?;
         writeln!(out, "    every election ends, if          {}", promise.liveness)?;
         writeln!(out, "    in a partition                   {}", promise.partition)?;

@@ -5,7 +5,7 @@
 
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
-    Effect, EffectOf, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
+    Durable, Effect, EffectOf, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
 };
 use doyen_core::time::Span;
 
@@ -15,7 +15,7 @@ use super::super::machine::{Act, Explorable, Flight, Machine, Step};
 use super::super::property::{Fact, Property};
 use super::super::space::Space;
 use crate::hash::FastMap;
-use crate::record::{Record, What};
+use crate::record::{self, Record, What};
 use crate::time::Time;
 
 /// Everybody, and what has been recorded of them.
@@ -359,6 +359,11 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 self.record(What::Suspected { member: id, peer });
             }
             Effect::Inform(Notice::Up(peer)) => self.record(What::Trusted { member: id, peer }),
+            Effect::Inform(notice) => {
+                if let Some(note) = record::note(&notice) {
+                    self.record(What::Noted { member: id, note });
+                }
+            }
             Effect::Persist(_) | Effect::CancelTimer(_) => {}
         }
     }
@@ -392,7 +397,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         };
         if handled.term_fell {
             let term = |disk: &Option<P::Durable>| -> Epoch {
-                disk.clone().map_or_else(Epoch::default, Into::into)
+                disk.as_ref().map_or_else(Epoch::default, Durable::term)
             };
             let [before, after] = [&self.locals[member].disk, &handled.local.disk].map(term);
             note(Property::TermsNeverFall, id, format!("had stored term {before}"));

@@ -4,7 +4,7 @@ use doyen_core::members::{Epoch, NodeId};
 
 use super::super::Scene;
 use super::super::cast::{Cast, Face, Turn, subject};
-use super::super::words::{bracketed, clock_change, names, sides, timer_name};
+use super::super::words::{bracketed, clock_change, deed, names, sides, timer_name};
 use crate::record::{Record, What};
 use crate::time::Time;
 
@@ -47,6 +47,10 @@ enum Act {
     Trusts,
     Leads {
         epoch: Epoch,
+    },
+    /// What is said of it in one way wherever a run is shown.
+    Does {
+        deed: String,
     },
     StepsDown,
     Follows,
@@ -163,6 +167,7 @@ impl Line {
             Act::Fires { .. } => 'T',
             Act::Campaigns { .. } => '!',
             Act::Suspects => '?',
+            Act::Does { .. } => '·',
             Act::Trusts => '+',
             Act::Leads { .. } => '★',
             Act::StepsDown | Act::FollowsNobody => '☆',
@@ -230,6 +235,7 @@ impl Line {
             }
             Act::Campaigns { rules } => format!("{who} call{s} an election{}", bracketed(rules)),
             Act::Suspects => format!("{who} suspect{s} {peers}"),
+            Act::Does { deed } => format!("{who}: {deed}"),
             Act::Trusts => format!("{who} trust{s} {peers} again"),
             Act::Leads { epoch: Epoch(0) } => format!("{who} lead{s}"),
             Act::Leads { epoch } => format!("{who} lead{s} in epoch {epoch}"),
@@ -271,7 +277,10 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         }
         What::Received { from, kind, rules, .. } => (Act::Receives { kind, rules }, vec![from]),
         What::Missed { from, kind, .. } => (Act::Misses { kind }, vec![from]),
-        What::Armed { .. } => (Act::Nothing, vec![]),
+        What::Armed { .. } | What::Leased { .. } => (Act::Nothing, vec![]),
+        What::Ordered { .. } | What::Retired { .. } | What::Noted { .. } => {
+            (deed(record, turn).map_or(Act::Nothing, |deed| Act::Does { deed }), vec![])
+        }
         What::Fired { timer, rules, .. } => {
             (Act::Fires { timer: timer_name(&timer).to_owned(), rules }, vec![])
         }
@@ -280,6 +289,9 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         What::Trusted { peer, .. } => (Act::Trusts, vec![peer]),
         What::View { epoch, .. } => match turn {
             Turn::Leads => (Act::Leads { epoch }, vec![]),
+            Turn::Retires => {
+                (deed(record, turn).map_or(Act::Nothing, |deed| Act::Does { deed }), vec![])
+            }
             Turn::StepsDown(leader) => (Act::StepsDown, leader.into_iter().collect()),
             Turn::Follows(leader) => (Act::Follows, vec![leader]),
             Turn::Alone => (Act::FollowsNobody, vec![]),

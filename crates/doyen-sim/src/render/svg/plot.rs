@@ -318,7 +318,7 @@ impl<'a> Plotter<'a> {
         let state = match self.cast.face(lane).role {
             Role::Follower => return,
             Role::Candidate => State::Stands,
-            Role::Leader => State::Leads,
+            Role::Leader | Role::Retiring => State::Leads,
         };
         let stretches = &mut self.plot.lanes[lane].stretches;
         match stretches.iter_mut().rev().find(|last| last.state == state && last.to == from) {
@@ -353,7 +353,7 @@ impl<'a> Plotter<'a> {
             let face = self.cast.face(lane);
             let ending = match (face.life, face.role, face.leader) {
                 (Life::Dead, ..) => "dead".to_owned(),
-                (_, Role::Leader, _) => "leads".to_owned(),
+                (_, Role::Leader | Role::Retiring, _) => "leads".to_owned(),
                 (_, Role::Candidate, _) => "electing".to_owned(),
                 (_, Role::Follower, None) => "no leader".to_owned(),
                 (_, Role::Follower, Some(leader)) => format!("follows {leader}"),

@@ -1,0 +1,180 @@
+//! Coming up: what a member may do that has just started, and how one comes back that has lost its disk.
+//!
+//! A member that restarts may have promised to follow somebody just before. It keeps still as long as the longest
+//! promise of its life can last; only then it votes or stands. Meanwhile it says HELLO, and everybody answers with
+//! the latest term in which they heard it. If that is later than what its disk says, the disk has been restored from
+//! a copy: it may have voted in terms of which it knows nothing. Such a member halts for good.
+//!
+//! One that has lost its disk may *rejoin*, which an operator must want. It asks every other member and waits for all
+//! of them. Whoever it voted for had stored that term before asking, so the latest of all terms is at least the last
+//! in which it voted: it adopts that one and votes in none up to it. Then it waits out the longest promise that
+//! anybody has ever asked for.
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId, PeerSet};
+use crate::protocol::{Boot, Notice, Origin};
+use crate::story::{Loss, Why};
+use crate::time::Span;
+
+use super::ballot::{Stored, majority};
+use super::following::Promise;
+use super::message::Body;
+use super::rules::{Rule, Rulebook};
+use super::{Duty, Out, Quorum, Timer};
+
+/// A member that has lost its disk and asks around.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Rejoining {
+    answered: PeerSet,
+    /// The latest term that anybody knows of.
+    latest: Epoch,
+    /// The longest promise that anybody has given or asked for.
+    longest: Span,
+}
+
+impl<R: Rulebook> Quorum<R> {
+    /// Q1: begins.
+    pub(super) fn arrive(&mut self, config: &Config, boot: &Boot<Stored>, out: &mut Out<R>) {
+        if self.ballot.stored().drained.is_some() {
+            self.stand_back(config, out);
+        }
+        self.watch_everybody(config, out);
+        match boot.origin {
+            Origin::Founding { leader: None } => self.await_turn(config, out),
+            Origin::Founding { leader: Some(leader) } => self.found(config, leader, out),
+            Origin::Joining => {
+                let promise = self.pace(config).promise;
+                let longest = match R::keeps(Rule::QuarantineIsLongest) {
+                    true => self.ballot.stored().longest.max(promise),
+                    false => promise,
+                };
+                self.keep_still(config, longest, out);
+                self.say_hello(config, out);
+            }
+            Origin::Rejoining => {
+                out.rule("Q1a");
+                self.rejoining = Some(Rejoining {
+                    answered: PeerSet::new(),
+                    latest: Epoch::default(),
+                    longest: self.pace(config).promise,
+                });
+                self.say_hello(config, out);
+                self.finish_rejoining(config, out);
+            }
+        }
+    }
+
+    /// The scene with which the seeds begin: everybody has voted for `leader`, and follows it.
+    fn found(&mut self, config: &Config, leader: NodeId, out: &mut Out<R>) {
+        let length = config.quorum.pace_of(leader).promise;
+        let term = Epoch(1);
+        *self.ballot.stored_mut() =
+            Stored { term, voted: Some(leader), longest: length, drained: None };
+        self.store(out);
+        if leader == self.id {
+            return self.take_office(config, Why::Founded, out);
+        }
+        self.leader = Some(leader);
+        self.promise = Some(Promise::new(term, length));
+        out.set_timer(Timer::Promise, length);
+        self.consider_takeover(config, out);
+    }
+
+    /// Votes for nobody until what it may have promised in a former life is over.
+    fn keep_still(&mut self, config: &Config, longest: Span, out: &mut Out<R>) {
+        out.rule("Q1");
+        if R::keeps(Rule::Quarantine) {
+            self.quarantined = true;
+            out.set_timer(Timer::Quarantine, longest);
+        } else {
+            self.await_turn(config, out);
+        }
+    }
+
+    /// HELLO, and again while it matters: datagrams get lost.
+    pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out<R>) {
+        let rejoins = self.rejoining.is_some();
+        if !rejoins && !self.quarantined {
+            return;
+        }
+        for peer in config.members.others(self.id) {
+            let answered = |rejoining: &Rejoining| rejoining.answered.contains(peer);
+            if !self.rejoining.as_ref().is_some_and(answered) {
+                self.tell(config, peer, Body::Hello { rejoins }, out);
+            }
+        }
+        out.set_timer(Timer::Hello, self.pace(config).heartbeat);
+    }
+
+    /// Somebody has come up, and should know what is known of it.
+    pub(super) fn on_hello(&mut self, config: &Config, from: NodeId, out: &mut Out<R>) {
+        if self.rejoining.is_some() {
+            return; // it has nothing to say about anybody's promises
+        }
+        let seen = self.seen.get(&from).copied().unwrap_or_default();
+        let longest = self.ballot.stored().longest.max(self.pace(config).promise);
+        self.tell(config, from, Body::Welcome { seen, longest }, out);
+    }
+
+    /// The answer to HELLO.
+    pub(super) fn on_welcome(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        (seen, longest): (Epoch, Span),
+        out: &mut Out<R>,
+    ) {
+        let Some(rejoining) = &mut self.rejoining else {
+            if seen > self.ballot.term() {
+                self.halt(Notice::StateIsOld { seen, by: from }, config, out);
+            }
+            return;
+        };
+        rejoining.answered.insert(from);
+        rejoining.latest = rejoining.latest.max(term).max(seen);
+        rejoining.longest = rejoining.longest.max(longest);
+        self.finish_rejoining(config, out);
+    }
+
+    fn finish_rejoining(&mut self, config: &Config, out: &mut Out<R>) {
+        let Some(rejoining) = &self.rejoining else { return };
+        let needed = match R::keeps(Rule::RejoinAsksAll) {
+            true => config.members.len() - 1,
+            false => majority::<R>(config.members.len()) - 1,
+        };
+        if rejoining.answered.len() < needed {
+            return;
+        }
+        out.rule("Q1a");
+        let Rejoining { latest, longest, .. } = *rejoining;
+        self.rejoining = None;
+        out.cancel_timer(Timer::Hello);
+        self.ballot.stored_mut().longest = longest;
+        if R::keeps(Rule::RejoinVotesLater) {
+            self.ballot.adopt(latest);
+            // A vote for itself, in a term in which it does not stand: it has none left for anybody.
+            self.ballot.stored_mut().voted = Some(self.id);
+        }
+        self.store(out);
+        self.keep_still(config, longest, out);
+    }
+
+    /// What it may have promised in a former life is over.
+    pub(super) fn on_quarantine_over(&mut self, config: &Config, out: &mut Out<R>) {
+        self.quarantined = false;
+        out.cancel_timer(Timer::Hello);
+        self.await_turn(config, out);
+    }
+
+    /// Does nothing any more, for ever.
+    fn halt(&mut self, reason: Notice, config: &Config, out: &mut Out<R>) {
+        out.rule("Q1b");
+        self.leave_office(config, Loss::Halted, out);
+        self.drop_candidacy(out);
+        self.end_promise(out);
+        self.leader = None;
+        self.duty = Duty::Halted;
+        out.inform(reason);
+    }
+}

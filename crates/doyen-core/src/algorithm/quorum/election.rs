@@ -1,0 +1,285 @@
+//! Standing for election: whose turn it is, the question before, and the vote.
+//!
+//! A member whose bonds have all ended asks everybody whether it *may* stand before it opens a term. Nothing changes
+//! at those who are asked. They say no if they are bound to a leader, so one that merely cannot hear the leader
+//! disturbs nobody; and a better one says "higher" and stands itself, which is the bully's OK. The asker then lets it
+//! go first, but only so often: priority is a courtesy here, never a veto.
+//!
+//! Members wait for their turn by rank, the best first, so that one candidate is the rule. A member gives way once to
+//! each that asks before its turn: a second time would let one that can never win keep all others from trying.
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId, PeerSet};
+use crate::protocol::Notice;
+use crate::story::{Loss, Why};
+use crate::time::{Delay, Span};
+
+use super::ballot::majority;
+use super::message::{Answer, Body};
+use super::rules::{Rule, Rulebook};
+use super::standing::Merit;
+use super::{Duty, Out, Quorum, Timer};
+
+/// A question that a member has put to all others.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Asking {
+    number: u32,
+    /// From whom it would take over; it wants to be elected if from nobody.
+    pub(super) takeover: Option<NodeId>,
+    force: bool,
+    answered: PeerSet,
+    yes: PeerSet,
+    outranked: bool,
+}
+
+impl<R: Rulebook> Quorum<R> {
+    /// Whether this member may lead at all.
+    pub(super) fn may_stand(&self, config: &Config) -> bool {
+        let witness = config.quorum.witnesses.contains(self.id);
+        let eligible = self.merit(config).eligible || witness && !R::keeps(Rule::WitnessNeverLeads);
+        eligible && !self.refrains
+    }
+
+    /// Whether nothing keeps it from asking.
+    fn is_idle(&self) -> bool {
+        matches!(self.duty, Duty::Follow) && self.asking.is_none() && !self.bound(None)
+    }
+
+    /// Q2: nothing binds it any more. It waits for its turn.
+    pub(super) fn await_turn(&mut self, config: &Config, out: &mut Out<R>) {
+        self.await_turn_after(config, Span::ZERO.into(), out);
+    }
+
+    /// The same, `base` later.
+    pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out<R>) {
+        if !self.is_idle() || !self.may_stand(config) {
+            return;
+        }
+        let turn = config.quorum.stagger * self.better_ones(config).len() as u64;
+        let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
+        out.set_timer(Timer::Election, after);
+    }
+
+    /// Who would lead better, except the one that has fallen silent.
+    fn better_ones(&self, config: &Config) -> Vec<NodeId> {
+        let gone = self.lapsed;
+        self.standings.above(config, self.id).filter(|&id| Some(id) != gone).collect()
+    }
+
+    /// Its turn has come, or somebody on this machine misses the leader.
+    pub(super) fn campaign(&mut self, config: &Config, out: &mut Out<R>) {
+        if self.is_idle() && self.may_stand(config) {
+            out.election_started();
+            self.ask(config, None, out);
+        }
+    }
+
+    /// Asks everybody: "May I stand?", or "May I take over from `takeover`?"
+    pub(super) fn ask(&mut self, config: &Config, takeover: Option<NodeId>, out: &mut Out<R>) {
+        out.rule(if takeover.is_some() { "Q12" } else { "Q2" });
+        out.cancel_timer(Timer::Election);
+        self.question = self.question.wrapping_add(1);
+        let (number, force) = (self.question, self.deferrals >= config.quorum.deferrals);
+        let yes = [self.id].into_iter().collect();
+        let answered = PeerSet::new();
+        self.asking = Some(Asking { number, takeover, force, answered, yes, outranked: false });
+        let merit = self.merit(config);
+        self.tell_all(config, &Body::PreVote { number, merit, force, takeover }, out);
+        out.set_timer(Timer::Collection, config.timing.reply());
+        self.weigh(config, false, out);
+    }
+
+    /// Q3: `from` asks. The answer changes nothing here; but a better member that is idle stands itself.
+    pub(super) fn on_pre_vote(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        question: (u32, Merit, bool, Option<NodeId>),
+        out: &mut Out<R>,
+    ) {
+        out.rule("Q3");
+        let (number, merit, force, takeover) = question;
+        self.standings.learn(config, from, merit);
+        let better = self.may_stand(config)
+            && self.reaches_majority(config)
+            && self.standings.outranks(config, self.id, from);
+        let answer = match takeover {
+            Some(leader) => {
+                let outranked = self.standings.outranks(config, from, leader);
+                if self.leader == Some(leader) && outranked { Answer::Yes } else { Answer::No }
+            }
+            None if term < self.ballot.term() || self.bound(None) => Answer::No,
+            None if better && !force => Answer::Higher,
+            None => Answer::Yes,
+        };
+        self.tell(config, from, Body::PreAnswer { number, answer }, out);
+        match answer {
+            Answer::Higher => self.campaign(config, out),
+            Answer::Yes if takeover.is_none() && self.yielded.insert(from) => {
+                self.give_way(config, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets another finish what it has begun before it is its own turn.
+    fn give_way(&mut self, config: &Config, out: &mut Out<R>) {
+        let time = config.timing.reply() + self.pace(config).heartbeat * 2;
+        self.await_turn_after(config, time.into(), out);
+    }
+
+    /// An answer has come. One that wants to be elected learns from it of a later term.
+    pub(super) fn on_pre_answer(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        (number, answer): (u32, Answer),
+        out: &mut Out<R>,
+    ) {
+        let Some(asking) = self.asking.as_mut().filter(|asking| asking.number == number) else {
+            return;
+        };
+        asking.answered.insert(from);
+        match answer {
+            Answer::Yes => {
+                asking.yes.insert(from);
+            }
+            Answer::Higher => asking.outranked = true,
+            Answer::No => {}
+        }
+        if asking.takeover.is_none() && self.ballot.adopt(term) {
+            self.store(out);
+        }
+        self.weigh(config, false, out);
+    }
+
+    /// Weighs the answers, if there are enough of them or the time is up: every better member must have had the time to
+    /// say so, but the one that has fallen silent is not waited for.
+    pub(super) fn weigh(&mut self, config: &Config, time_is_up: bool, out: &mut Out<R>) {
+        let Some(asking) = &self.asking else { return };
+        let won = asking.yes.len() >= majority::<R>(config.members.len());
+        let outranked = asking.outranked && !asking.force;
+        let mut better = self.better_ones(config).into_iter();
+        let heard_out = asking.takeover.is_some() || better.all(|id| asking.answered.contains(id));
+        if !time_is_up && !(heard_out && (won || outranked)) {
+            return;
+        }
+        let takeover = asking.takeover;
+        self.asking = None;
+        out.cancel_timer(Timer::Collection);
+        match takeover {
+            Some(leader) => self.claim_office(config, leader, won, out),
+            None if outranked => {
+                self.deferrals += 1;
+                self.await_turn_after(config, self.second_thoughts(config), out);
+            }
+            None if won => self.stand(config, None, Why::Elected { after: self.lapsed }, out),
+            None => self.await_turn_after(config, self.second_thoughts(config), out),
+        }
+    }
+
+    /// Q4: opens a term and asks for votes. `released`: the term whose leader has asked it to.
+    pub(super) fn stand(
+        &mut self,
+        config: &Config,
+        released: Option<Epoch>,
+        why: Why,
+        out: &mut Out<R>,
+    ) {
+        if self.bound(released) || !self.may_stand(config) {
+            return;
+        }
+        if !self.ballot.stand() {
+            return out.inform(Notice::OutOfTerms);
+        }
+        out.rule("Q4");
+        self.drop_candidacy(out);
+        self.end_promise(out);
+        self.leader = None;
+        // Should it win, what it then asks for must be waited out even if it restarts: a lease may be known to others.
+        let promise = self.pace(config).promise;
+        let longest = &mut self.ballot.stored_mut().longest;
+        *longest = promise.max(*longest);
+        self.store(out);
+        self.duty = Duty::Stand(why);
+        self.tell_all(config, &Body::Request { released }, out);
+        let wait = config.timing.reply();
+        out.set_timer(Timer::Candidacy, Delay::between(wait, wait + config.quorum.jitter));
+        if self.ballot.votes().len() >= majority::<R>(config.members.len()) {
+            self.take_office(config, why, out);
+        }
+    }
+
+    /// Q5: `from` stands. Who is bound does not even adopt its term.
+    pub(super) fn on_request(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        released: Option<Epoch>,
+        out: &mut Out<R>,
+    ) {
+        if term < self.ballot.term() {
+            out.rule("Q5");
+            return self.tell(config, from, Body::Nack, out);
+        }
+        if self.bound(released) {
+            return out.rule("Q5a");
+        }
+        out.rule("Q5");
+        let later = term > self.ballot.term();
+        if later {
+            self.leave_office(config, Loss::LaterTerm { term, from }, out);
+            self.drop_candidacy(out);
+            self.ballot.adopt(term);
+        }
+        if matches!(self.duty, Duty::Follow) && self.ballot.grant(from) {
+            self.drop_candidacy(out);
+            self.end_promise(out);
+            self.leader = None;
+            self.store(out);
+            self.tell(config, from, Body::Vote, out);
+            self.give_way(config, out);
+        } else if later {
+            self.store(out);
+        }
+    }
+
+    /// Q6: `from` votes for it.
+    pub(super) fn on_vote(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Out<R>) {
+        let Duty::Stand(why) = self.duty else { return };
+        if self.ballot.count(from, term, majority::<R>(config.members.len())) {
+            self.take_office(config, why, out);
+        }
+    }
+
+    /// Too few have voted for it in time.
+    pub(super) fn on_candidacy_over(&mut self, config: &Config, out: &mut Out<R>) {
+        if matches!(self.duty, Duty::Stand(_)) {
+            self.drop_candidacy(out);
+            self.await_turn_after(config, self.second_thoughts(config), out);
+        }
+    }
+
+    /// It asks for nothing any more and stands no longer.
+    pub(super) fn drop_candidacy(&mut self, out: &mut Out<R>) {
+        if self.asking.take().is_some() {
+            out.cancel_timer(Timer::Collection);
+        }
+        out.cancel_timer(Timer::Election);
+        if matches!(self.duty, Duty::Stand(_)) {
+            out.cancel_timer(Timer::Candidacy);
+            self.ballot.withdraw();
+            self.duty = Duty::Follow;
+        }
+    }
+
+    /// A leader is known: what was remembered while one was sought is not needed any more.
+    pub(super) fn forget_the_search(&mut self) {
+        self.lapsed = None;
+        self.deferrals = 0;
+        self.yielded.clear();
+    }
+}

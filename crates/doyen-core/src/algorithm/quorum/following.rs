@@ -1,0 +1,221 @@
+//! Following: the promise, its end, and the wish to take over.
+//!
+//! Who acknowledges a heartbeat promises to vote for nobody else for `Λ_F`, the length that the *leader* asks for:
+//! that is what its lease rests on. The longest such promise is stored before the acknowledgement leaves, for a
+//! restarted member must wait it out.
+//!
+//! A promise to the leader of a later term takes the place of an earlier one, even a longer one: once a later term has
+//! a leader, no lease of an earlier one is running any more.
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::Notice;
+use crate::story::{Change, Why};
+use crate::time::Span;
+
+use super::message::{Body, Misses, Round};
+use super::rules::{Rule, Rulebook};
+use super::settings::{LONGEST_PROMISE, Preemption};
+use super::standing::{Merit, Preference};
+use super::{Duty, Out, Quorum, Timer};
+
+/// What a member has promised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Promise {
+    /// To the leader of this term.
+    pub(super) term: Epoch,
+    /// For so long, from the last heartbeat.
+    length: Span,
+}
+
+impl Promise {
+    pub(super) fn new(term: Epoch, length: Span) -> Self {
+        Self { term, length }
+    }
+}
+
+/// A heartbeat's fields.
+pub(super) struct Beat<'a> {
+    pub(super) round: Round,
+    pub(super) promise: Span,
+    pub(super) merit: Merit,
+    pub(super) preference: Option<Preference>,
+    pub(super) why: Why,
+    pub(super) misses: &'a Misses,
+}
+
+impl<R: Rulebook> Quorum<R> {
+    /// Q8: `from` leads.
+    pub(super) fn on_heartbeat(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        beat: &Beat<'_>,
+        out: &mut Out<R>,
+    ) {
+        if term < self.ballot.term() && R::keeps(Rule::NoStaleHeartbeat) {
+            out.rule("Q8a");
+            return self.tell(config, from, Body::Nack, out);
+        }
+        // In one term only one can lead; and no configuration that is checked at start asks for such a promise.
+        if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {
+            return;
+        }
+        out.rule("Q8");
+        let news = self.leader != Some(from) || term > self.ballot.term();
+        self.step_down(config, term, from, out);
+        self.drop_candidacy(out);
+        self.forget_the_search();
+        self.leader = Some(from);
+        self.make_promise(config, term, beat.promise, out);
+        let merit = self.merit(config);
+        let misses = self.reach.misses();
+        self.tell(config, from, Body::Ack { round: beat.round, merit, misses }, out);
+        if news {
+            let change = Change::Follows { leader: from, term, why: beat.why };
+            out.inform(Notice::Changed(change));
+        }
+        self.note_misses(from, beat.misses);
+        let learned = self.standings.learn(config, from, beat.merit);
+        if self.standings.heed(beat.preference) || learned || news {
+            self.give_up_takeover(out);
+        }
+        self.consider_takeover(config, out);
+    }
+
+    fn make_promise(&mut self, config: &Config, term: Epoch, asked: Span, out: &mut Out<R>) {
+        let asked = match R::keeps(Rule::PromiseIsTheLeaders) {
+            true => asked,
+            false => self.pace(config).promise,
+        };
+        let standing = self.promise.filter(|promise| promise.term == term);
+        let length = standing.map_or(asked, |promise| promise.length.max(asked));
+        if length > self.ballot.stored().longest {
+            self.ballot.stored_mut().longest = length;
+            self.store(out);
+        }
+        if R::keeps(Rule::Promise) {
+            self.promise = Some(Promise { term, length });
+            out.set_timer(Timer::Promise, length);
+        }
+    }
+
+    /// Nothing is promised any more.
+    pub(super) fn end_promise(&mut self, out: &mut Out<R>) {
+        if self.promise.take().is_some() {
+            out.cancel_timer(Timer::Promise);
+        }
+        self.give_up_takeover(out);
+    }
+
+    /// The leader has fallen silent.
+    pub(super) fn on_promise_over(&mut self, config: &Config, out: &mut Out<R>) {
+        out.rule("Q2");
+        self.promise = None;
+        self.give_up_takeover(out);
+        if let Some(leader) = self.leader.take() {
+            let change = Change::Silent { leader, term: self.ballot.term() };
+            out.inform(Notice::Changed(change));
+            self.lapsed = Some(leader);
+            self.blame(config, leader, out);
+        }
+        self.await_turn(config, out);
+    }
+
+    /// Q14: the leader of `term` has handed over to `heir`, and releases this member from its promise.
+    pub(super) fn on_release(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        heir: Option<NodeId>,
+        out: &mut Out<R>,
+    ) {
+        if self.leader != Some(from) || term != self.ballot.term() {
+            return;
+        }
+        out.rule("Q14");
+        self.end_promise(out);
+        self.leader = None;
+        self.lapsed = Some(from);
+        let heir_first = match heir {
+            Some(_) => config.timing.reply() + self.pace(config).heartbeat * 2,
+            None => Span::ZERO,
+        };
+        self.await_turn_after(config, heir_first.into(), out);
+    }
+
+    /// Q12: whether it would be better than its leader. Then it waits to see whether that lasts.
+    pub(super) fn consider_takeover(&mut self, config: &Config, out: &mut Out<R>) {
+        match self.better_leader(config) {
+            None => self.give_up_takeover(out),
+            Some(_) if self.impatient || self.is_asking_to_take_over() => {}
+            Some(_) => {
+                self.impatient = true;
+                out.set_timer(Timer::Takeover, self.patience(config));
+            }
+        }
+    }
+
+    /// Its leader, if this member would be better and may say so.
+    fn better_leader(&self, config: &Config) -> Option<NodeId> {
+        let leader = self.leader.filter(|&leader| leader != self.id)?;
+        let allowed = config.quorum.preemption != Preemption::Never
+            || self.standings.preferred() == Some(self.id);
+        let fit = allowed && self.may_stand(config) && matches!(self.duty, Duty::Follow);
+        (fit && self.standings.outranks(config, self.id, leader)).then_some(leader)
+    }
+
+    /// How long it bears a lower leader: the best waits least, and whom the operator prefers not at all.
+    fn patience(&self, config: &Config) -> Span {
+        let at_once = config.quorum.preemption == Preemption::Immediate
+            || self.standings.preferred() == Some(self.id);
+        if at_once {
+            return self.pace(config).heartbeat;
+        }
+        let before_it = self.standings.above(config, self.id).count() as u64;
+        config.timing.preempt * (before_it + 1)
+    }
+
+    fn is_asking_to_take_over(&self) -> bool {
+        self.asking.as_ref().is_some_and(|asking| asking.takeover.is_some())
+    }
+
+    /// Its patience is over: it asks everybody whether it may take over.
+    pub(super) fn on_takeover_due(&mut self, config: &Config, out: &mut Out<R>) {
+        self.impatient = false;
+        if let Some(leader) = self.better_leader(config)
+            && self.asking.is_none()
+        {
+            self.ask(config, Some(leader), out);
+        }
+    }
+
+    /// Everybody has been asked. With a majority behind it, it tells the leader; and in any case tries again later,
+    /// should nothing come of it.
+    pub(super) fn claim_office(
+        &mut self,
+        config: &Config,
+        leader: NodeId,
+        backed: bool,
+        out: &mut Out<R>,
+    ) {
+        if backed && self.leader == Some(leader) {
+            out.rule("Q12");
+            let merit = self.merit(config);
+            self.tell(config, leader, Body::Preempt { merit }, out);
+        }
+        self.consider_takeover(config, out);
+    }
+
+    pub(super) fn give_up_takeover(&mut self, out: &mut Out<R>) {
+        if std::mem::take(&mut self.impatient) {
+            out.cancel_timer(Timer::Takeover);
+        }
+        if self.is_asking_to_take_over() {
+            self.asking = None;
+            out.cancel_timer(Timer::Collection);
+        }
+    }
+}

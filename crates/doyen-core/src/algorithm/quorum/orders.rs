@@ -1,0 +1,210 @@
+//! Handing over, and what an operator can ask for.
+//!
+//! A leader that is to go retires in two steps. First it says so: its view becomes *retiring*, no new work may begin
+//! under its lease, and heartbeats go on. Its host stops what runs there, waits for whoever was told "until then", and
+//! says [`Retired`](crate::protocol::Event::Retired). Only then it gives the lease up, tells its heir to stand at once
+//! and releases the others from their promises. So there is no moment without somebody responsible that could be
+//! avoided, and none with two.
+//!
+//! What cannot be done is refused, with a reason, and changes nothing.
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{Notice, Order, Refusal};
+use crate::story::{Cause, Loss, Why};
+use crate::time::Span;
+
+use super::ballot::Drain;
+use super::message::Body;
+use super::office::Retiring;
+use super::rules::{Rule, Rulebook};
+use super::settings::Preemption;
+use super::standing::Merit;
+use super::{Duty, Out, Quorum, Timer};
+
+impl<R: Rulebook> Quorum<R> {
+    /// The operator wants something.
+    pub(super) fn on_order(&mut self, config: &Config, order: Order, out: &mut Out<R>) {
+        let done = match order {
+            Order::Resign => self.retire(config, None, Cause::Resigned, out),
+            Order::Transfer { to } => self.retire(config, Some(to), Cause::Transferred, out),
+            Order::Drain { lasting } => self.drain(config, lasting, out),
+            Order::Undrain => {
+                self.undrain(config, out);
+                Ok(())
+            }
+            Order::Prefer { member, lasting } => self.prefer(config, member, lasting),
+            Order::Attribute(attr) => {
+                let merit = Merit { attr, ..self.merit(config) };
+                self.standings.learn(config, self.id, merit);
+                self.give_up_takeover(out);
+                self.consider_takeover(config, out);
+                Ok(())
+            }
+        };
+        if let Err(refusal) = done {
+            out.inform(Notice::Refused(refusal));
+        }
+    }
+
+    /// Whether `id` could lead, as the leader sees it: it would, and it acknowledges heartbeats.
+    fn is_fit(&self, config: &Config, id: NodeId) -> bool {
+        let Duty::Lead(office) = &self.duty else { return false };
+        config.members.contains(id)
+            && self.standings.merit(config, id).eligible
+            && office.hears_from(id)
+    }
+
+    /// The best member that could lead in its place.
+    fn best_heir(&self, config: &Config) -> Option<NodeId> {
+        let fit = config.members.others(self.id).filter(|&id| self.is_fit(config, id));
+        fit.max_by_key(|&id| self.standings.precedence(config, id))
+    }
+
+    /// Q13, first step: it leads on until its host has stopped what runs there.
+    fn retire(
+        &mut self,
+        config: &Config,
+        heir: Option<NodeId>,
+        cause: Cause,
+        out: &mut Out<R>,
+    ) -> Result<(), Refusal> {
+        if !self.is_leased() {
+            return Err(Refusal::NotLeading);
+        }
+        if let Some(unfit) = heir.filter(|&heir| !self.is_fit(config, heir)) {
+            return Err(Refusal::Unfit(unfit));
+        }
+        let Duty::Lead(office) = &mut self.duty else { return Err(Refusal::NotLeading) };
+        out.rule("Q13");
+        office.retiring = Some(Retiring { heir, cause });
+        if !R::keeps(Rule::RetiredFirst) {
+            self.abdicate(config, out);
+        }
+        Ok(())
+    }
+
+    /// Q13, second step: nothing runs here any more that depends on the lease.
+    pub(super) fn abdicate(&mut self, config: &Config, out: &mut Out<R>) {
+        let Duty::Lead(office) = &self.duty else { return };
+        let Some(Retiring { heir, cause }) = office.retiring else { return };
+        out.rule("Q13");
+        // Whoever was fit when it was named may not be any more.
+        let heir =
+            heir.filter(|&heir| self.is_fit(config, heir)).or_else(|| self.best_heir(config));
+        let term = self.ballot.term();
+        if R::keeps(Rule::LeaseEndsBeforeHandOver) {
+            self.leave_office(config, Loss::HandedOver { to: heir, cause }, out);
+            self.refrains = true;
+            out.set_timer(Timer::Refrain, self.pace(config).heartbeat * 2);
+        }
+        debug_assert_eq!(term, self.ballot.term(), "handing over opens no term");
+        for peer in config.members.others(self.id) {
+            let body = match heir == Some(peer) {
+                true => Body::TimeoutNow { cause },
+                false => Body::Release { heir },
+            };
+            self.tell(config, peer, body, out);
+        }
+    }
+
+    /// Q14: the leader of this term has asked it to stand.
+    pub(super) fn on_timeout_now(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        cause: Cause,
+        out: &mut Out<R>,
+    ) {
+        if term == self.ballot.term() && matches!(self.duty, Duty::Follow) {
+            out.rule("Q14");
+            self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
+        }
+    }
+
+    /// Q12: a better member asks for the office. It gets it if it is the best that could have it, and the leader has led
+    /// for a while.
+    pub(super) fn on_preempt(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        merit: Merit,
+        out: &mut Out<R>,
+    ) {
+        self.standings.learn(config, from, merit);
+        let preferred = self.standings.preferred() == Some(from);
+        let Duty::Lead(office) = &self.duty else { return };
+        let at_once = preferred || config.quorum.preemption == Preemption::Immediate;
+        let due = office.retiring.is_none() && (office.seasoned || at_once);
+        if due
+            && self.standings.outranks(config, from, self.id)
+            && self.best_heir(config) == Some(from)
+        {
+            let cause = if preferred { Cause::Preferred } else { Cause::Outranked };
+            // Refused only if it has no lease, and then there is nothing to hand over.
+            let _ = self.retire(config, Some(from), cause, out);
+        }
+    }
+
+    fn drain(
+        &mut self,
+        config: &Config,
+        lasting: Option<Span>,
+        out: &mut Out<R>,
+    ) -> Result<(), Refusal> {
+        let eligible = |id| self.standings.merit(config, id).eligible;
+        let somebody = match self.leads() {
+            true => self.best_heir(config).is_some(),
+            false => config.members.others(self.id).any(eligible),
+        };
+        if !somebody {
+            return Err(Refusal::NobodyElse);
+        }
+        let drained = lasting.map_or(Drain::UntilUndone, Drain::For);
+        self.ballot.stored_mut().drained = Some(drained);
+        self.store(out);
+        self.stand_back(config, out);
+        if self.is_leased() {
+            self.retire(config, None, Cause::Drained, out)?;
+        }
+        Ok(())
+    }
+
+    /// It is drained: it says that it would not lead, until it is told otherwise or the time is over.
+    pub(super) fn stand_back(&mut self, config: &Config, out: &mut Out<R>) {
+        let merit = Merit { eligible: false, ..self.merit(config) };
+        self.standings.learn(config, self.id, merit);
+        self.give_up_takeover(out);
+        out.cancel_timer(Timer::Election);
+        if let Some(Drain::For(span)) = self.ballot.stored().drained {
+            out.set_timer(Timer::Drain, span);
+        }
+    }
+
+    pub(super) fn undrain(&mut self, config: &Config, out: &mut Out<R>) {
+        if self.ballot.stored_mut().drained.take().is_none() {
+            return;
+        }
+        self.store(out);
+        out.cancel_timer(Timer::Drain);
+        let reluctant = config.quorum.reluctant.contains(self.id);
+        let merit = Merit { eligible: !reluctant, ..self.merit(config) };
+        self.standings.learn(config, self.id, merit);
+        self.consider_takeover(config, out);
+        self.await_turn(config, out);
+    }
+
+    fn prefer(&mut self, config: &Config, member: NodeId, lasting: Span) -> Result<(), Refusal> {
+        if !self.is_leased() {
+            return Err(Refusal::NotLeading);
+        }
+        let eligible =
+            config.members.contains(member) && self.standings.merit(config, member).eligible;
+        if !eligible {
+            return Err(Refusal::Unfit(member));
+        }
+        self.standings.prefer(self.ballot.term(), member, lasting);
+        Ok(())
+    }
+}

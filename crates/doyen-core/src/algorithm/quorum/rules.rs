@@ -1,0 +1,72 @@
+//! The rules on which safety rests, each by name.
+//!
+//! A check that finds nothing proves little unless it finds something where something is wrong. So a [`Quorum`] asks
+//! its [`Rulebook`] whether a rule stands, and tests take rules away one at a time: every check must notice. What is
+//! shipped is [`Sound`], of which the compiler leaves nothing.
+//!
+//! [`Quorum`]: super::Quorum
+
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// A rule that can be taken away.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Rule {
+    /// A majority of the configured members elects and renews, not half of them.
+    Majority,
+    /// A term is stored before anything is said in it.
+    TermIsStored,
+    /// A vote is stored before it is given.
+    VoteIsStored,
+    /// A member votes once a term.
+    OneVoteATerm,
+    /// A vote counts in the term that it was given in.
+    VoteCountsInItsTerm,
+    /// Who steps down in a term has still voted in it.
+    VoteOutlivesOffice,
+    /// Who has acknowledged a heartbeat votes for nobody else for a while.
+    Promise,
+    /// Who restarts keeps still as long as a promise of its former life may last.
+    Quarantine,
+    /// That is as long as the longest promise given, whatever this life's settings are.
+    QuarantineIsLongest,
+    /// A promise is as long as the leader asks for, not as the follower would.
+    PromiseIsTheLeaders,
+    /// A lease counts from the sending of the heartbeat that was acknowledged.
+    LeaseFromSending,
+    /// A lease is shorter than the promises that it rests on, by what clocks may be wrong.
+    DriftMargin,
+    /// A vote is no acknowledgement: it promises nothing.
+    VoteIsNoLease,
+    /// A heartbeat of an earlier term is not acknowledged.
+    NoStaleHeartbeat,
+    /// Who hands over has given up its lease first.
+    LeaseEndsBeforeHandOver,
+    /// A leader that steps down keeps its own lease as a promise until it has run out.
+    LeaseBindsItsHolder,
+    /// Only what has been retired on its machine is handed over.
+    RetiredFirst,
+    /// A witness never leads.
+    WitnessNeverLeads,
+    /// Who lost its disk votes in no term that it may have voted in.
+    RejoinVotesLater,
+    /// Who lost its disk waits until every other member has answered.
+    RejoinAsksAll,
+}
+
+/// Which rules stand.
+pub trait Rulebook: Clone + Eq + Hash + Debug + 'static {
+    /// Whether `rule` stands.
+    fn keeps(rule: Rule) -> bool;
+}
+
+/// All of them stand.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Sound {}
+
+impl Rulebook for Sound {
+    #[inline(always)]
+    fn keeps(_: Rule) -> bool {
+        true
+    }
+}

@@ -1,0 +1,342 @@
+//! How a quorum's members are set: their paces, their profiles, and the arithmetic that makes them safe.
+//!
+//! A leader's lease must end before the promises end that it rests on, by any two clocks that keep within the drift ρ
+//! of real time: `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`, where ε is how coarse timers are. That is computed here, never
+//! configured. The rest is liveness: a lease must outlast three heartbeats and a round trip, or one lost datagram ends
+//! it. [`Settings::check`] refuses what breaks either, and names the inequality.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::config::Timing;
+use crate::members::{Members, NodeId, PeerSet};
+use crate::time::Span;
+
+/// No promise is longer: whoever asks for more is refused, for a member that promises cannot take it back.
+pub const LONGEST_PROMISE: Span = Span::from_millis(60_000);
+
+/// What the members of a quorum agree on besides what all algorithms need.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settings {
+    /// How fast everybody goes.
+    pub pace: Pace,
+    /// Who goes at another pace. Members with different paces are safe together.
+    pub paces: BTreeMap<NodeId, Pace>,
+    /// `J`: how much chance there is in the wait before an election.
+    pub jitter: Span,
+    /// How much longer a member waits for each better one, so that the next in line goes first.
+    pub stagger: Span,
+    /// `K`: how often a member lets a better one go first that then does not.
+    pub deferrals: u8,
+    /// When a better member takes over.
+    pub preemption: Preemption,
+    /// `T_ten`: how long a leader stays before a better one may take over.
+    pub tenure: Span,
+    /// For how long an involuntary loss of office counts against a member, the first time; doubled each time.
+    pub forgiveness: Span,
+    /// How often members that do not lead tell each other whom they hear; never without it.
+    pub probe: Option<Span>,
+    /// Who votes and never leads, by configuration.
+    pub witnesses: PeerSet,
+    /// Who never leads, by choice; the others need not know.
+    pub reluctant: PeerSet,
+    /// Whether members remember in which term they heard each other, and warn one whose disk was restored.
+    pub remembers: bool,
+    /// The cluster's number: with the voters and their kinds it makes the configuration's.
+    pub cluster: u64,
+}
+
+/// How fast a member goes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pace {
+    /// `h`: how often it asks its followers to renew its lease, while it leads.
+    pub heartbeat: Span,
+    /// `Λ_F`: how long they promise to follow nobody else.
+    pub promise: Span,
+    /// `ρ`: by how much any clock may be wrong, in thousandths.
+    pub drift: u32,
+    /// `ε`: how coarse its timers are.
+    pub grain: Span,
+}
+
+/// When a better member takes over from a leader that does its work.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Preemption {
+    /// Never: who leads goes on.
+    Never,
+    /// When it has been there for a while, and the leader has led for a while.
+    #[default]
+    Delayed,
+    /// As soon as the leader has heard of it.
+    Immediate,
+}
+
+impl Pace {
+    /// `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`: how long a lease lasts from the sending of the heartbeat that it rests on.
+    pub fn lease(&self) -> Span {
+        let drift = u128::from(self.drift.min(1000));
+        let shortened = u128::from(self.promise.as_nanos()) * (1000 - drift) / (1000 + drift);
+        Span::from_nanos((shortened as u64).saturating_sub(self.grain.as_nanos()))
+    }
+}
+
+impl FromStr for Preemption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "never" => Ok(Self::Never),
+            "delayed" => Ok(Self::Delayed),
+            "immediate" => Ok(Self::Immediate),
+            _ => Err(format!("unknown policy `{text}`; use never, delayed or immediate")),
+        }
+    }
+}
+
+/// The three sets of values that are known to work together.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Profile {
+    /// One rack, or one machine: a new leader within 30 ms.
+    Fast,
+    /// One site: within 340 ms.
+    #[default]
+    Lan,
+    /// Sites that are far from each other: within 4 s.
+    Wan,
+}
+
+impl Profile {
+    /// Every profile, the fastest first.
+    pub const ALL: [Self; 3] = [Self::Fast, Self::Lan, Self::Wan];
+
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Fast => "fast",
+            Self::Lan => "lan",
+            Self::Wan => "wan",
+        }
+    }
+
+    /// The timing of the network that it is made for, with the heartbeat and the patience with a lower leader.
+    pub fn timing(self) -> Timing {
+        // D, p, h, T_pre
+        let [transmission, processing, heartbeat, preempt] = match self {
+            Self::Fast => [1_500, 1_000, 5_000, 1_000_000],
+            Self::Lan => [10_000, 5_000, 50_000, 10_000_000],
+            Self::Wan => [250_000, 100_000, 500_000, 30_000_000],
+        }
+        .map(Span::from_micros);
+        Timing { transmission, processing, window: Span::ZERO, heartbeat, preempt }
+    }
+
+    /// Its settings.
+    pub fn settings(self) -> Settings {
+        // Λ_F, ε, J, stagger, T_ten
+        let [promise, grain, jitter, stagger, tenure] = match self {
+            Self::Fast => [25_000, 200, 1_000, 2_000, 3_000_000],
+            Self::Lan => [280_000, 1_000, 10_000, 15_000, 30_000_000],
+            Self::Wan => [3_000_000, 5_000, 100_000, 300_000, 60_000_000],
+        }
+        .map(Span::from_micros);
+        Settings {
+            pace: Pace { heartbeat: self.timing().heartbeat, promise, drift: 100, grain },
+            paces: BTreeMap::new(),
+            jitter,
+            stagger,
+            deferrals: 2,
+            preemption: Preemption::Delayed,
+            tenure,
+            forgiveness: tenure * 2,
+            probe: Some(self.timing().heartbeat * 20),
+            witnesses: PeerSet::new(),
+            reluctant: PeerSet::new(),
+            remembers: true,
+            cluster: 0,
+        }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.name() == text)
+            .ok_or_else(|| format!("unknown profile `{text}`; use fast, lan or wan"))
+    }
+}
+
+/// Why settings are refused: an inequality that they break.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unsafe {
+    /// The inequality, in the letters of the specification.
+    pub inequality: &'static str,
+    /// The same with the numbers.
+    pub numbers: String,
+    /// What to change.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Unsafe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { inequality, numbers, remedy } = self;
+        write!(f, "{inequality} does not hold: {numbers}; {remedy}")
+    }
+}
+
+impl std::error::Error for Unsafe {}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Profile::default().settings()
+    }
+}
+
+impl Settings {
+    /// The settings that follow from a network's timing and the heartbeat: the shortest promise that is safe and lets a
+    /// lease outlast three heartbeats and a round trip.
+    pub fn for_timing(timing: &Timing) -> Self {
+        let usual = Self::default();
+        let drift = usual.pace.drift;
+        let lease = timing.heartbeat * 3 + timing.reply();
+        // Rounded up to a multiple of D, so that the lease computed from it is not shorter.
+        let promise = (u128::from(lease.as_nanos()) * u128::from(1000 + drift))
+            .div_ceil(u128::from(1000 - drift))
+            .next_multiple_of(u128::from(timing.transmission.as_nanos().max(1)));
+        let promise = Span::from_nanos(u64::try_from(promise).unwrap_or(u64::MAX));
+        Self {
+            pace: Pace { heartbeat: timing.heartbeat, promise, drift, grain: Span::ZERO },
+            jitter: timing.transmission,
+            stagger: timing.reply(),
+            tenure: timing.preempt * 3,
+            forgiveness: timing.preempt * 6,
+            probe: None,
+            ..usual
+        }
+    }
+
+    /// At which pace `id` goes.
+    pub fn pace_of(&self, id: NodeId) -> Pace {
+        self.paces.get(&id).copied().unwrap_or(self.pace)
+    }
+
+    /// Whether these settings are safe, and a leader can hold on to its lease, on a network with this timing.
+    pub fn check(&self, timing: &Timing, members: &Members) -> Result<(), Unsafe> {
+        for pace in members.iter().map(|id| self.pace_of(id)) {
+            pace.check(timing)?;
+        }
+        let standing = |id: &NodeId| !self.witnesses.contains(*id) && !self.reluctant.contains(*id);
+        if !members.iter().any(|id| standing(&id)) {
+            return Err(Unsafe {
+                inequality: "some member may lead",
+                numbers: format!("none of {} may", members.len()),
+                remedy: "let at least one member be neither a witness nor reluctant",
+            });
+        }
+        Ok(())
+    }
+
+    /// The number of this configuration: equal where the cluster, its voters and their kinds are. Members whose numbers
+    /// differ ignore each other.
+    pub fn config_id(&self, members: &Members) -> u32 {
+        let kind = |id| u64::from(self.witnesses.contains(id));
+        let voters = members.iter().map(|id| u64::from(id.0) << 1 | kind(id));
+        let words = [PROTOCOL_VERSION, self.cluster].into_iter().chain(voters);
+        // FNV-1a: it must be the same on every machine and for ever, and need not be secret.
+        let bytes = words.flat_map(u64::to_le_bytes);
+        bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+}
+
+/// Raised when members of different versions would misunderstand each other.
+const PROTOCOL_VERSION: u64 = 1;
+
+impl Pace {
+    fn check(&self, timing: &Timing) -> Result<(), Unsafe> {
+        let Self { heartbeat, promise, drift, grain } = *self;
+        if drift >= 1000 {
+            return Err(Unsafe {
+                inequality: "ρ < 1",
+                numbers: format!("ρ = {}", f64::from(drift) / 1000.0),
+                remedy: "a clock that may stand still measures nothing; 0.1 is usual",
+            });
+        }
+        if promise > LONGEST_PROMISE {
+            return Err(Unsafe {
+                inequality: "Λ_F ≤ 60s",
+                numbers: format!("Λ_F = {promise}"),
+                remedy: "shorten the promise: nobody can be elected while one stands",
+            });
+        }
+        let (lease, round_trip) = (self.lease(), timing.reply());
+        if heartbeat == Span::ZERO || heartbeat * 3 + round_trip > lease {
+            return Err(Unsafe {
+                inequality: "0 < h ≤ (Λ_L − (2D + p)) / 3",
+                numbers: format!(
+                    "h = {heartbeat}, 2D + p = {round_trip}, Λ_L = {lease} from Λ_F = {promise}, ρ = {}, ε = {grain}",
+                    f64::from(drift) / 1000.0
+                ),
+                remedy: "send heartbeats more often or lengthen the promise",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_safe() {
+        let members = Members::range(1, 5).unwrap();
+        for profile in Profile::ALL {
+            assert_eq!(profile.settings().check(&profile.timing(), &members), Ok(()));
+            assert_eq!(profile.name().parse(), Ok(profile));
+        }
+        assert_eq!(Profile::Lan.settings().pace.lease(), Span::from_nanos(228_090_909));
+        for micros in [1, 7, 1_000, 123_457] {
+            let timing = Timing::for_transmission(Span::from_micros(micros));
+            assert_eq!(Settings::for_timing(&timing).check(&timing, &members), Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_is_unsafe_is_refused_with_the_inequality() {
+        let members = Members::range(1, 3).unwrap();
+        let refusal = |change: fn(&mut Settings)| {
+            let mut settings = Settings::default();
+            change(&mut settings);
+            settings.check(&Profile::Lan.timing(), &members).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refusal(|s| s.pace.heartbeat = Span::from_millis(80)),
+            "0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 80ms, 2D + p = 25ms, Λ_L = 228.090909ms from Λ_F = 280ms, \
+             ρ = 0.1, ε = 1ms; send heartbeats more often or lengthen the promise"
+        );
+        assert!(refusal(|s| s.pace.drift = 1000).starts_with("ρ < 1 does not hold: ρ = 1;"));
+        assert!(refusal(|s| s.pace.promise = LONGEST_PROMISE * 2).starts_with("Λ_F ≤ 60s"));
+        let slow = Pace { heartbeat: Span::ZERO, ..Settings::default().pace };
+        let mut mixed = Settings::default();
+        mixed.paces.insert(NodeId(2), slow);
+        assert!(mixed.check(&Profile::Lan.timing(), &members).is_err());
+        assert!(refusal(|s| s.witnesses = (1..=3).map(NodeId).collect()).contains("may lead"));
+    }
+
+    #[test]
+    fn the_configuration_is_its_voters_and_their_kinds() {
+        let settings = Settings::default();
+        let (three, four) = (Members::range(1, 3).unwrap(), Members::range(1, 4).unwrap());
+        assert_ne!(settings.config_id(&three), settings.config_id(&four));
+        let witness = Settings { witnesses: [NodeId(2)].into_iter().collect(), ..settings.clone() };
+        assert_ne!(settings.config_id(&three), witness.config_id(&three));
+        let better = three.clone().with_attrs([(NodeId(1), 9)]).unwrap();
+        let slower = Settings { jitter: Span::from_millis(9), ..settings.clone() };
+        assert_eq!(settings.config_id(&three), slower.config_id(&better));
+        let other = Settings { cluster: 1, ..settings.clone() };
+        assert_ne!(settings.config_id(&three), other.config_id(&three));
+    }
+}

@@ -1,0 +1,206 @@
+//! Who would lead best, as a member sees it.
+//!
+//! Every member says of itself how good it is ([`Merit`]), in what it sends anyway: attributes change while members
+//! run, and a drained member stands back. What others know of it is added to that: whom the operator prefers, and who
+//! has lost its office lately without wanting to. **No rule of safety reads any of this**: it decides who stands first
+//! and whom a leader lets take over, never whose vote counts.
+//!
+//! - **Preference**: `prefer n3 for 2h` puts a member before all others. The leader holds it and tells the others with
+//!   every heartbeat how much of it is left: it takes off a heartbeat's length at every heartbeat, so that it needs no
+//!   clock, and lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so
+//!   that a later one wins wherever it was given. Without a leader it stands still.
+//! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
+//!   member behind those that it has nothing against, for a while that doubles each time. It is remembered by those
+//!   who saw it, not by the culprit: one that crashes again and again forgets. It lowers the rank and forbids nothing.
+//! - **Drain**: durable at its member, which says that it is not eligible, until it is undone or its time is over.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::varint_len;
+use crate::time::Span;
+
+use super::message::span_len;
+
+/// How good a member is, as it says itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Merit {
+    /// Whether it would lead at all.
+    pub eligible: bool,
+    /// Its attribute now.
+    pub attr: i64,
+}
+
+impl Merit {
+    pub(super) fn encoded_len(self) -> usize {
+        let zigzag = ((self.attr << 1) ^ (self.attr >> 63)) as u64;
+        1 + varint_len(zigzag)
+    }
+}
+
+impl fmt::Display for Merit {
+    /// Only what is unusual: the attribute is written where members are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.eligible { write!(f, " attr={}", self.attr) } else { f.write_str(" ineligible") }
+    }
+}
+
+/// Whom the operator prefers, as the leader says.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub struct Preference {
+    /// In which term it was given, and as the how manyth: later ones win.
+    pub given: (Epoch, u32),
+    /// Who is preferred.
+    pub member: NodeId,
+    /// How much longer.
+    pub left: Span,
+}
+
+impl Preference {
+    pub(super) fn encoded_len(self) -> usize {
+        let (term, number) = self.given;
+        let given = varint_len(term.0) + varint_len(u64::from(number));
+        given + varint_len(u64::from(self.member.0)) + span_len(self.left)
+    }
+}
+
+/// How good a member is in the eyes of another: the greater, the better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Precedence {
+    preferred: bool,
+    losses: Reverse<u8>,
+    attr: i64,
+    id: NodeId,
+}
+
+/// What a member knows of everybody's standing, its own included. Only what differs from the configuration is kept.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Standings {
+    merits: BTreeMap<NodeId, Merit>,
+    losses: BTreeMap<NodeId, u8>,
+    preference: Option<Preference>,
+}
+
+impl Standings {
+    /// How good `id` is, as far as it has said.
+    pub(super) fn merit(&self, config: &Config, id: NodeId) -> Merit {
+        self.merits.get(&id).copied().unwrap_or_else(|| configured(config, id))
+    }
+
+    /// `id` says how good it is. Says whether that is news.
+    pub(super) fn learn(&mut self, config: &Config, id: NodeId, merit: Merit) -> bool {
+        // Whatever it says: a witness is one by configuration.
+        let merit = Merit { eligible: merit.eligible && may_lead(config, id), ..merit };
+        let news = self.merit(config, id) != merit;
+        if merit == configured(config, id) {
+            self.merits.remove(&id);
+        } else {
+            self.merits.insert(id, merit);
+        }
+        news
+    }
+
+    /// How good `id` is in the eyes of this member; nothing if it would not lead.
+    pub(super) fn precedence(&self, config: &Config, id: NodeId) -> Option<Precedence> {
+        let merit = self.merit(config, id);
+        merit.eligible.then(|| Precedence {
+            preferred: self.preferred() == Some(id),
+            losses: Reverse(self.losses.get(&id).copied().unwrap_or(0)),
+            attr: merit.attr,
+            id,
+        })
+    }
+
+    /// Whether `one` is better than `other`.
+    pub(super) fn outranks(&self, config: &Config, one: NodeId, other: NodeId) -> bool {
+        self.precedence(config, one) > self.precedence(config, other)
+    }
+
+    /// Those that are better than `id`.
+    pub(super) fn above<'a>(
+        &'a self,
+        config: &'a Config,
+        id: NodeId,
+    ) -> impl Iterator<Item = NodeId> + 'a {
+        config.members.others(id).filter(move |&other| self.outranks(config, other, id))
+    }
+
+    /// Whom the operator prefers.
+    pub(super) fn preferred(&self) -> Option<NodeId> {
+        self.preference.map(|preference| preference.member)
+    }
+
+    /// The operator prefers `member` for so long. At the leader of `term`.
+    pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
+        let number = self.preference.map_or(0, |preference| preference.given.1);
+        self.preference = Some(Preference { given: (term, number.wrapping_add(1)), member, left });
+    }
+
+    /// What the leader says of whom the operator prefers. Says whether that is somebody else than before.
+    pub(super) fn heed(&mut self, preference: Option<Preference>) -> bool {
+        let before = self.preferred();
+        // The leader's word counts, unless what is known here was given later.
+        let known = self.preference.map(|known| known.given);
+        if preference.is_none() || preference.map(|preference| preference.given) >= known {
+            self.preference = preference;
+        }
+        self.preferred() != before
+    }
+
+    /// A heartbeat's length has gone by at the leader. Says whether the preference is over.
+    pub(super) fn spend(&mut self, heartbeat: Span) -> bool {
+        let Some(preference) = &mut self.preference else { return false };
+        let left = preference.left.as_nanos().saturating_sub(heartbeat.as_nanos());
+        preference.left = Span::from_nanos(left);
+        if left == 0 {
+            self.preference = None;
+        }
+        left == 0
+    }
+
+    pub(super) fn preference(&self) -> Option<Preference> {
+        self.preference
+    }
+
+    /// `id` lost its office and did not want to. Says for how often that has been.
+    pub(super) fn blame(&mut self, id: NodeId) -> u8 {
+        let losses = self.losses.entry(id).or_default();
+        *losses = losses.saturating_add(1).min(MOST_LOSSES);
+        *losses
+    }
+
+    /// A while has gone by. Says how often is left.
+    pub(super) fn forgive(&mut self, id: NodeId) -> u8 {
+        let Some(losses) = self.losses.get_mut(&id) else { return 0 };
+        *losses -= 1;
+        let left = *losses;
+        if left == 0 {
+            self.losses.remove(&id);
+        }
+        left
+    }
+}
+
+/// More losses than this count no more than this many: sixty-four times the first penalty.
+const MOST_LOSSES: u8 = 7;
+
+/// How long the `losses`-th loss counts.
+pub(super) fn penalty(config: &Config, losses: u8) -> Span {
+    config.quorum.forgiveness * (1 << (losses.clamp(1, MOST_LOSSES) - 1))
+}
+
+fn may_lead(config: &Config, id: NodeId) -> bool {
+    !config.quorum.witnesses.contains(id)
+}
+
+fn configured(config: &Config, id: NodeId) -> Merit {
+    Merit {
+        eligible: may_lead(config, id) && !config.quorum.reluctant.contains(id),
+        attr: config.members.key(id).attr,
+    }
+}

@@ -1,0 +1,187 @@
+//! The voting rules as a protocol of their own, for the explorer: nothing but [`ballot`](super::ballot), told to stand
+//! by [`Event::Campaign`].
+//!
+//! Leases, promises and priorities decide *when* a member stands and *whether* it answers; they take away runs, and
+//! never add one. So what holds for every run of voters holds for every run of a quorum: at most one leader a term, at
+//! most one vote a term. Voters have no timers, so their state space is finite once elections are counted, and is
+//! explored completely.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Pledge, Protocol, Role, View, varint_len};
+
+use super::ballot::{Ballot, Stored, majority};
+use super::rules::{Rulebook, Sound};
+
+/// A member that votes, and stands when told to.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Voter<R: Rulebook = Sound> {
+    ballot: Ballot<R>,
+    role: Role,
+}
+
+/// What voters say to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+pub enum Message {
+    /// "I stand in this term."
+    Request {
+        /// Which.
+        term: Epoch,
+    },
+    /// "You have my vote of this term."
+    Vote {
+        /// Which.
+        term: Epoch,
+    },
+    /// "There has been a later term."
+    Nack {
+        /// Which.
+        term: Epoch,
+    },
+}
+
+/// Voters wait for nothing.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {}
+
+impl<R: Rulebook> Protocol for Voter<R> {
+    type Config = Config;
+    type Message = Message;
+    type Timer = Timer;
+    type Durable = Stored;
+
+    fn start(id: NodeId, _: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
+        let stored = boot.durable.unwrap_or_default();
+        Self { ballot: Ballot::new(id, stored), role: Role::Follower }
+    }
+
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
+        let before = self.view();
+        match event {
+            Event::Campaign => self.stand(config, out),
+            Event::Message { from, message } => self.on_message(config, from, message, out),
+            _ => {}
+        }
+        let after = self.view();
+        if after != before {
+            out.announce(after);
+        }
+    }
+
+    fn view(&self) -> View {
+        let leader = (self.role == Role::Leader).then(|| self.ballot.id());
+        View { leader, epoch: self.ballot.term(), role: self.role }
+    }
+
+    fn is_upkeep(timer: Timer) -> bool {
+        match timer {}
+    }
+}
+
+impl<R: Rulebook> Voter<R> {
+    /// V1.
+    fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
+        self.step_down();
+        if !self.ballot.stand() {
+            return;
+        }
+        out.rule("V1");
+        self.ballot.store(out);
+        self.role = Role::Candidate;
+        let term = self.ballot.term();
+        for peer in config.members.others(self.ballot.id()) {
+            out.send(peer, Message::Request { term });
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Message,
+        out: &mut Effects<Self>,
+    ) {
+        let known = self.ballot.term();
+        match message {
+            Message::Request { term } if term < known => {
+                out.rule("V2");
+                out.send(from, Message::Nack { term: known });
+            }
+            Message::Request { term } => self.on_request(from, term, out),
+            Message::Vote { term } if term <= known => {
+                out.rule("V5");
+                let majority = majority::<R>(config.members.len());
+                if self.role == Role::Candidate && self.ballot.count(from, term, majority) {
+                    self.role = Role::Leader;
+                }
+            }
+            Message::Vote { term } | Message::Nack { term } => {
+                if term > known {
+                    out.rule("V3");
+                    self.step_down();
+                    self.ballot.adopt(term);
+                    self.ballot.store(out);
+                }
+            }
+        }
+    }
+
+    /// V3, V4.
+    fn on_request(&mut self, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
+        let later = term > self.ballot.term();
+        if later {
+            self.step_down();
+            self.ballot.adopt(term);
+        }
+        let granted = self.role == Role::Follower && self.ballot.grant(from);
+        if granted || later {
+            out.rule("V4");
+            self.ballot.store(out);
+        }
+        if granted {
+            out.send(from, Message::Vote { term });
+        }
+    }
+
+    fn step_down(&mut self) {
+        self.role = Role::Follower;
+        self.ballot.withdraw();
+    }
+}
+
+impl protocol::Message for Message {
+    const KINDS: &'static [Kind] =
+        &[Kind::election("REQUEST"), Kind::election("VOTE"), Kind::election("NACK")];
+
+    fn kind(&self) -> usize {
+        match self {
+            Self::Request { .. } => 0,
+            Self::Vote { .. } => 1,
+            Self::Nack { .. } => 2,
+        }
+    }
+
+    fn pledge(&self) -> Option<Pledge> {
+        match *self {
+            Self::Request { term } => Some(Pledge::Candidacy { term }),
+            Self::Vote { term } => Some(Pledge::Vote { term }),
+            Self::Nack { .. } => None,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let (Self::Request { term } | Self::Vote { term } | Self::Nack { term }) = self;
+        1 + varint_len(term.0)
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Request { term } | Self::Vote { term } | Self::Nack { term }) = self;
+        write!(f, "{} term={term}", protocol::name_of(self))
+    }
+}

@@ -1,0 +1,172 @@
+//! Why somebody leads, and why somebody ceased to: a reason goes with every change of leadership.
+//!
+//! The leader says with every heartbeat why it leads, so every follower knows. What a member took part in itself it
+//! tells its host as a [`Change`], which keeps a short history of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::{Epoch, NodeId};
+use crate::protocol::varint_len;
+
+/// Why somebody leads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Why {
+    /// It led from the beginning.
+    Founded,
+    /// It was elected when `after` had fallen silent, or when nobody was known to lead.
+    Elected {
+        /// Who led before.
+        after: Option<NodeId>,
+    },
+    /// `by` handed over to it.
+    HandedOver {
+        /// Who led before.
+        by: NodeId,
+        /// What for.
+        cause: Cause,
+    },
+}
+
+/// Why a leader handed over.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A better member asked for it.
+    Outranked,
+    /// The operator prefers another.
+    Preferred,
+    /// The operator told it to resign, or its process stops.
+    Resigned,
+    /// The operator named the successor.
+    Transferred,
+    /// The operator drained it.
+    Drained,
+}
+
+/// How a leader ceased to be one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// No majority has renewed its lease in time.
+    NoMajority,
+    /// It was elected, and no majority ever confirmed it.
+    NeverConfirmed,
+    /// It heard of a later term.
+    LaterTerm {
+        /// Which.
+        term: Epoch,
+        /// From whom.
+        from: NodeId,
+    },
+    /// Its disk turned out to be an old copy.
+    Halted,
+    /// It handed over.
+    HandedOver {
+        /// To whom; nobody fit was there if it is empty.
+        to: Option<NodeId>,
+        /// What for.
+        cause: Cause,
+    },
+}
+
+/// A change of leadership that a member took part in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It leads now.
+    Took {
+        /// In which term.
+        term: Epoch,
+        /// Why it.
+        why: Why,
+    },
+    /// It leads no longer.
+    Lost {
+        /// In which term it had led.
+        term: Epoch,
+        /// Why not.
+        loss: Loss,
+    },
+    /// It follows another leader now.
+    Follows {
+        /// Whom.
+        leader: NodeId,
+        /// In which term.
+        term: Epoch,
+        /// Why that one.
+        why: Why,
+    },
+    /// Its leader has fallen silent.
+    Silent {
+        /// Who.
+        leader: NodeId,
+        /// In which term.
+        term: Epoch,
+    },
+}
+
+impl Why {
+    /// Its size on the wire.
+    pub(crate) fn encoded_len(self) -> usize {
+        let id_len = |id: NodeId| varint_len(u64::from(id.0));
+        1 + match self {
+            Self::Founded => 0,
+            Self::Elected { after } => 1 + after.map_or(0, id_len),
+            Self::HandedOver { by, .. } => id_len(by) + 1,
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Founded => f.write_str("it led from the beginning"),
+            Self::Elected { after: None } => f.write_str("elected, for nobody led"),
+            Self::Elected { after: Some(id) } => write!(f, "elected, for {id} had fallen silent"),
+            Self::HandedOver { by, cause } => write!(f, "{by} handed over: {cause}"),
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Outranked => "outranked",
+            Self::Preferred => "preferred",
+            Self::Resigned => "resigned",
+            Self::Transferred => "transferred",
+            Self::Drained => "drained",
+        })
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMajority => f.write_str("no majority renewed its lease in time"),
+            Self::NeverConfirmed => f.write_str("no majority ever confirmed it"),
+            Self::LaterTerm { term, from } => write!(f, "{from} knew of the later term {term}"),
+            Self::Halted => f.write_str("its disk is an old copy"),
+            Self::HandedOver { to: Some(to), cause } => write!(f, "handed over to {to}: {cause}"),
+            Self::HandedOver { to: None, cause } => {
+                write!(f, "stepped down, and nobody fit was there: {cause}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Took { term, why } => write!(f, "leads in term {term}: {why}"),
+            Self::Lost { term, loss } => write!(f, "no longer leads in term {term}: {loss}"),
+            Self::Follows { leader, term, why } => {
+                write!(f, "follows {leader} in term {term}: {why}")
+            }
+            Self::Silent { leader, term } => write!(f, "hears no more of {leader}, term {term}"),
+        }
+    }
+}

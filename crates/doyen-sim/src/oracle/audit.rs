@@ -1,0 +1,222 @@
+//! Keeps the books on votes, promises and leases: the invariants of the specification's section 5.5, after every event.
+//!
+//! | invariant | as a property |
+//! |---|---|
+//! | I1 at most one leader a term | one-leader-per-term, by the oracle itself |
+//! | I2 at most one vote a term of a voter, ever | one-vote-a-term |
+//! | I3 stored terms never fall | terms-never-fall, by the oracle itself |
+//! | I4 at most one runs a lease at any instant | A4 |
+//! | I5, I6, I8, I9 who has a lease was elected in its stored term; the terms of leases rise | leases-rise |
+//! | I7 who has promised votes for nobody else until the time is over | promises-kept |
+//! | I10 what a message depends on has been stored | stored-first |
+//!
+//! I4 is taken in its strictest form. A deadline that has been published stands, whatever becomes of the leader, for
+//! somebody may act on it, even if its process has died: nobody else may have a lease before it has passed, unless the
+//! leader's host has said that everything is stopped.
+
+use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::protocol::Pledge;
+use doyen_core::time::Span;
+
+use crate::check::property::Property;
+use crate::hash::FastMap;
+use crate::time::Time;
+
+/// A breach: the property, and the facts that contradict each other.
+pub(super) type Found = (Property, Vec<String>);
+
+/// The books.
+#[derive(Clone, Debug)]
+pub(super) struct Audit {
+    members: Members,
+    settings: Settings,
+    /// For whom each member voted in each term.
+    votes: FastMap<(u32, Epoch), NodeId>,
+    /// What each member has promised last.
+    promises: Vec<Option<Promised>>,
+    /// The terms whose leaders have released their followers.
+    released: Vec<Epoch>,
+    /// Until when each member may act, as it was published last.
+    published: Vec<Option<Published>>,
+    /// Whose lease was the last to begin, and in which term.
+    last: Option<(NodeId, Epoch)>,
+    /// Who led from the beginning: nobody voted for it.
+    founder: Option<NodeId>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Promised {
+    term: Epoch,
+    /// No clock that keeps within the drift has counted the promised time before this.
+    until: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    until: Time,
+    term: Epoch,
+    /// It runs still.
+    held: bool,
+}
+
+impl Audit {
+    pub(super) fn new(members: &Members, settings: &Settings, founder: Option<NodeId>) -> Self {
+        Self {
+            members: members.clone(),
+            settings: settings.clone(),
+            votes: FastMap::default(),
+            promises: vec![None; members.len()],
+            released: Vec::new(),
+            published: vec![None; members.len()],
+            last: None,
+            founder,
+        }
+    }
+
+    fn id(&self, position: u32) -> NodeId {
+        self.members.at(position as usize)
+    }
+
+    /// `from` has sent `to` a message that binds it; `stored` is what its disk holds.
+    pub(super) fn pledge(
+        &mut self,
+        at: Time,
+        from: u32,
+        to: u32,
+        pledge: Pledge,
+        (term_stored, vote_stored): (Epoch, Option<NodeId>),
+    ) -> Option<Found> {
+        let (me, receiver) = (self.id(from), self.id(to));
+        let (term, vote) = match pledge {
+            Pledge::Candidacy { term } => (term, Some(me)),
+            Pledge::Vote { term } => (term, Some(receiver)),
+            Pledge::Promise { term } => {
+                self.promise(at, from, to, term);
+                (term, None)
+            }
+            Pledge::Release { term } => {
+                self.released.push(term);
+                (term, None)
+            }
+        };
+        if let Some(found) = vote.and_then(|vote| self.vote(at, from, term, vote)) {
+            return Some(found);
+        }
+        let stored = term_stored == term && (vote.is_none() || vote == vote_stored);
+        (!stored).then(|| {
+            let said = match vote {
+                Some(vote) => format!("{me} says that it has voted for {vote} in term {term}"),
+                None => format!("{me} speaks in term {term}"),
+            };
+            let vote = vote_stored.map_or("nobody".to_owned(), |id| id.to_string());
+            let stored = format!("{me} has stored term {term_stored}, voted for {vote}");
+            (Property::StoredFirst, vec![stored, said])
+        })
+    }
+
+    fn promise(&mut self, at: Time, from: u32, to: u32, term: Epoch) {
+        let pace = self.settings.pace_of(self.id(to));
+        // By the fastest clock that is allowed.
+        let drift = u128::from(self.settings.pace_of(self.id(from)).drift);
+        let real = u128::from(pace.promise.as_nanos()) * 1000 / (1000 + drift);
+        let until = at + Span::from_nanos(real as u64);
+        self.promises[from as usize] = Some(Promised { term, until });
+    }
+
+    fn vote(&mut self, at: Time, from: u32, term: Epoch, vote: NodeId) -> Option<Found> {
+        let me = self.id(from);
+        let first = *self.votes.entry((from, term)).or_insert(vote);
+        if first != vote {
+            let facts = vec![
+                format!("{me} has voted for {first} in term {term}"),
+                format!("{me} votes for {vote} in term {term}"),
+            ];
+            return Some((Property::OneVoteATerm, facts));
+        }
+        let promised = self.promises[from as usize]?;
+        let bound =
+            promised.term < term && at < promised.until && !self.released.contains(&promised.term);
+        bound.then(|| {
+            let Promised { term: followed, until } = promised;
+            let facts = vec![
+                format!(
+                    "{me} has promised the leader of term {followed} its loyalty until {until}"
+                ),
+                format!("{me} votes for {vote} in term {term}"),
+            ];
+            (Property::PromisesKept, facts)
+        })
+    }
+
+    /// The lease of a member, which leads in `term`, runs until another time than before.
+    pub(super) fn lease(
+        &mut self,
+        at: Time,
+        position: u32,
+        until: Option<Time>,
+        term: Epoch,
+        stored: Epoch,
+    ) -> Option<Found> {
+        let place = position as usize;
+        let Some(until) = until else {
+            if let Some(published) = &mut self.published[place] {
+                published.held = false;
+            }
+            return None;
+        };
+        let begins = !self.published[place].is_some_and(|published| published.held);
+        let found = self.overlap(at, position, term);
+        self.published[place] = Some(Published { until, term, held: true });
+        let elected = if begins { self.begin(position, term, stored) } else { None };
+        found.or(elected)
+    }
+
+    /// I4.
+    fn overlap(&self, at: Time, position: u32, term: Epoch) -> Option<Found> {
+        let id = self.id(position);
+        let others = self.published.iter().enumerate();
+        let mut running = others.filter_map(|(place, published)| {
+            let published = (*published)?;
+            (place != position as usize && at < published.until).then_some((place, published))
+        });
+        let (other, published) = running.next()?;
+        let Published { until, term: theirs, held } = published;
+        let other = self.id(other as u32);
+        let verb = if held { "leads" } else { "led" };
+        let facts = vec![
+            format!("{other} {verb} in term {theirs}, and was told that it may act until {until}"),
+            format!("{id} acts under a lease in term {term}"),
+        ];
+        Some((Property::OneLeader, facts))
+    }
+
+    /// I5, I6, I8: a lease begins.
+    fn begin(&mut self, position: u32, term: Epoch, stored: Epoch) -> Option<Found> {
+        let id = self.id(position);
+        let lease = format!("{id} has a lease in term {term}");
+        let before = self.last.replace((id, term));
+        let wrong = |fact: String| Some((Property::LeasesRise, vec![fact, lease.clone()]));
+        if stored != term {
+            return wrong(format!("{id} has stored term {stored}"));
+        }
+        if let Some((other, earlier)) = before
+            && (term, id) != (earlier, other)
+            && term <= earlier
+        {
+            return wrong(format!("{other} had a lease in term {earlier} before"));
+        }
+        let voters =
+            self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);
+        let (votes, majority) = (voters.count(), self.members.len() / 2 + 1);
+        if votes < majority && !(self.founder == Some(id) && term == Epoch(1)) {
+            return wrong(format!("{votes} of {} voted for {id}", self.members.len()));
+        }
+        None
+    }
+
+    /// Everything has been stopped that ran under the lease of a member.
+    pub(super) fn retired(&mut self, position: u32) {
+        self.published[position as usize] = None;
+    }
+}
