@@ -33,6 +33,27 @@ fn what_the_base_says_stays() {
     assert_eq!(scenario.seed, Some(5));
 }
 
+#[test]
+fn what_is_drawn_never_contradicts_what_the_base_says_of_the_beginning() {
+    let bases = [
+        "members = 4\nconvention = \"configured\"",
+        "members = 4\ninitiators = [1, 2, 3]",
+        "members = 4\ninitiators = \"none\"",
+        "members = 4\ndead = [4]\ninitiators = [{ member = 2, at = \"1ms\" }]",
+    ];
+    for (base, mode) in bases.into_iter().flat_map(|base| [(base, "hardened"), (base, "textbook")])
+    {
+        let text = format!("algorithm = \"bully\"\nmode = \"{mode}\"\n{base}");
+        let campaign = Campaign::new(Scenario::parse("base", &text).unwrap(), 300, 1);
+        for run in 1..=campaign.runs {
+            let scenario = campaign.scenario(run).unwrap();
+            let case =
+                scenario.resolve().unwrap_or_else(|error| panic!("{base}, run {run}: {error}"));
+            assert!(premise::holds(&scenario, &case), "{base}, run {run}: {scenario:?}");
+        }
+    }
+}
+
 /// So that `--algorithm A --run I` repeats run I of a campaign over all of them.
 #[test]
 fn naming_the_algorithm_whose_turn_it_is_changes_nothing() {

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::{self, Campaign, Failure, Report};
 use doyen_sim::check::counterexample::Counterexample;
@@ -34,8 +34,10 @@ pub(super) struct Options {
     pub(super) shard: Shard,
     /// This run alone.
     pub(super) only_run: Option<u64>,
-    /// What must hold, if not what is promised.
-    pub(super) properties: Option<Vec<Property>>,
+    /// What must hold.
+    pub(super) properties: Vec<Property>,
+    /// How many threads make them.
+    pub(super) threads: usize,
     /// For programs.
     pub(super) json: bool,
     /// Where the first failure is written; a name that says which it is, if none is given.
@@ -44,11 +46,11 @@ pub(super) struct Options {
 
 /// Makes the campaign in which everything that `base` leaves open is drawn.
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
-    let mut campaign = Campaign::new(base.clone(), options.runs, options.seed);
-    campaign.shard = options.shard;
-    if let Some(properties) = &options.properties {
-        campaign.properties.clone_from(properties);
-    }
+    let campaign = Campaign {
+        shard: options.shard,
+        properties: options.properties.clone(),
+        ..Campaign::new(base.clone(), options.runs, options.seed)
+    };
     let began = Instant::now();
     let report = make(&campaign, options)?;
     let took = began.elapsed();
@@ -70,9 +72,11 @@ fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
     if let Some(number) = options.only_run {
         return campaign::run_one(campaign, number).map_err(|error| anyhow!(error));
     }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
+    let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
     let total = options.shard.numbers(options.runs).count() as u64;
     let bar = progress::bar(total, "runs");
-    let report = campaign::run(campaign, |report| bar.set_position(report.runs));
+    let report = pool.install(|| campaign::run(campaign, |report| bar.set_position(report.runs)));
     bar.finish_and_clear();
     report.map_err(|error| anyhow!(error))
 }
@@ -240,12 +244,13 @@ fn command(failure: &Failure, seed: u64) -> String {
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
-const DROPPED: [(&str, bool); 6] = [
+const DROPPED: [(&str, bool); 7] = [
     ("--runs", true),
     ("--shard", true),
     ("--run", true),
     ("--seed", true),
     ("--out", true),
+    ("--threads", true),
     ("--json", false),
 ];
 
