@@ -69,6 +69,8 @@ pub struct Report {
     pub elections: u64,
     /// How often somebody became leader who was not the leader before.
     pub leader_changes: u64,
+    /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
+    pub undecided: u64,
     /// The longest that views went on changing after the last fault, and in which run.
     pub slowest_recovery: Option<(Span, u64)>,
     /// The runs that failed, in the order of their numbers.
@@ -97,23 +99,19 @@ struct Verdict {
     scenario: Scenario,
     outcome: Outcome,
     breach: Option<Breach>,
+    undecided: bool,
     recovery: Span,
 }
 
 impl Campaign {
-    /// Runs drawn from `seed`, with three to seven members, for what the seeds' algorithms promise: A1, A2 and A3 once
-    /// all is calm, and that stored terms never fall. That there is at most one leader at any instant, or in any term,
-    /// is promised by none of them.
+    /// Runs drawn from `seed`, with three to seven members, for [what the seeds' algorithms promise](Property::USUAL):
+    /// A1, A2 and A3 once all is calm, and always that stored terms never fall and messages do not grow. That there is
+    /// at most one leader at any instant, or in any term, is promised by none of them.
     pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
         Self {
             base,
             members: 3..=7,
-            properties: vec![
-                Property::TermsNeverFall,
-                Property::Agreement,
-                Property::Validity,
-                Property::Termination,
-            ],
+            properties: Property::USUAL.to_vec(),
             runs,
             seed,
             shard: Shard::ALL,
@@ -131,12 +129,13 @@ impl Campaign {
         let scenario = self.scenario(run).map_err(wrong)?;
         let case = scenario.resolve().map_err(wrong)?;
         let mut oracle = Oracle::new(case.members(), &self.properties);
-        let outcome = run::judge(&case, &mut oracle);
+        let outcome = run::judge(&case, None, &mut oracle);
         Ok(Verdict {
             algorithm: case.algorithm,
             scenario,
             outcome,
             breach: oracle.breach().cloned(),
+            undecided: oracle.is_undecided(),
             recovery: oracle.recovery(calm_begins(&case)),
         })
     }
@@ -149,7 +148,7 @@ pub fn judge(
 ) -> Result<Option<Breach>, ScenarioError> {
     let case = scenario.resolve()?;
     let mut oracle = Oracle::new(case.members(), properties);
-    run::judge(&case, &mut oracle);
+    run::judge(&case, None, &mut oracle);
     Ok(oracle.breach().cloned())
 }
 
@@ -197,7 +196,7 @@ fn each<T>(numbers: &[u64], make: impl Fn(u64) -> Result<T, String>) -> Result<V
 
 impl Report {
     fn add(&mut self, run: u64, verdict: Verdict) {
-        let Verdict { algorithm, scenario, outcome, breach, recovery } = verdict;
+        let Verdict { algorithm, scenario, outcome, breach, undecided, recovery } = verdict;
         self.runs += 1;
         *self.by_algorithm.entry(algorithm).or_default() += 1;
         self.events += outcome.events;
@@ -210,6 +209,7 @@ impl Report {
         }
         match breach {
             Some(breach) => self.failures.push(Failure { run, breach, scenario }),
+            None if undecided => self.undecided += 1,
             // Only a run that recovered says how long that takes.
             None => self.recovered(recovery, run),
         }
@@ -235,6 +235,7 @@ impl Report {
         self.messages += other.messages;
         self.elections += other.elections;
         self.leader_changes += other.leader_changes;
+        self.undecided += other.undecided;
         self.digest = self.digest.wrapping_add(other.digest);
         for (kind, count) in other.faults {
             *self.faults.entry(kind).or_default() += count;

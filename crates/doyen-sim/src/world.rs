@@ -31,7 +31,7 @@ use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
 use crate::hash::{FastHasher, FastMap};
 use crate::network::{Fate, Network, NetworkModel};
-use crate::oracle::Oracle;
+use crate::oracle::{Oracle, Sending};
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::record::{Observer, Record, What};
@@ -101,7 +101,7 @@ pub struct World<'a, 'o, P: Protocol> {
     watches: Vec<(usize, u32)>,
     /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer or the script wants to know of every message.
+    /// Whether an observer, an oracle or the script wants to know of every message.
     watched: bool,
     books: Books,
     messages_sent: u64,
@@ -199,7 +199,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
             pauses: FastMap::default(),
-            watched: observer.is_some(),
+            watched: observer.is_some() || oracle.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
             books: Books::new(P::Message::KINDS),
@@ -461,6 +461,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 && self.members[position].status == Status::Up {
             self.books.election(self.now, out.elections());
+            if let Some(oracle) = &mut self.oracle {
+                oracle.saw_elections(self.now, position, out.elections());
+            }
         }
         for effect in out.drain() {
             if self.members[position].status != Status::Up {
@@ -530,6 +533,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let fate = self.network.send(leaves, from, delivery.to, kind, link, &mut self.random);
         if self.observer.is_some() {
             self.record_sending(&delivery, fate);
+        }
+        if self.oracle.is_some() {
+            self.judge_sending(&delivery);
         }
         match fate {
             Fate::Lost => self.books.lost += u64::from(class == Class::Election),
@@ -672,6 +678,21 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             arrives,
             again,
         });
+    }
+
+    fn judge_sending(&mut self, delivery: &Delivery<P::Message>) {
+        let &Delivery { from, to, ref message, .. } = delivery;
+        let kind = P::Message::KINDS[message.kind()];
+        let sending = Sending {
+            from,
+            to: self.id(to),
+            kind: kind.name,
+            of_election: kind.class == Class::Election,
+            bytes: message.encoded_len(),
+        };
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_message(self.now, sending);
+        }
     }
 
     fn record(&mut self, what: What) {

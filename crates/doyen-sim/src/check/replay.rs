@@ -26,12 +26,12 @@ use std::collections::BTreeSet;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
-use doyen_core::protocol::{Protocol, Role, View};
+use doyen_core::protocol::{Protocol, View};
 use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
 use super::machine::Explorable;
-use super::property::{Fact, Property};
+use super::property::{Fact, Property, belief};
 use super::schedule::{Happening, Move};
 use super::space::{Claim, Space};
 use super::{Rules, Scene, Timers};
@@ -90,7 +90,7 @@ pub enum Ending {
     Cycle(usize),
     /// The property is broken there and then, whatever follows.
     There,
-    /// The simulation was cut short.
+    /// The simulation was stopped by its limit of time or of messages, and was still busy.
     Limit,
 }
 
@@ -102,6 +102,16 @@ impl Ending {
             Self::Cycle(_) => "cycle",
             Self::There => "there",
             Self::Limit => "limit",
+        }
+    }
+
+    /// What it adds to the facts that contradict a property, if anything.
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Rest => Some("and nothing is left to do that could change it"),
+            Self::Cycle(_) => Some("and this goes on for ever"),
+            Self::There => None,
+            Self::Limit => Some("and the run was still busy when its limit was reached"),
         }
     }
 }
@@ -129,12 +139,10 @@ impl Replay {
         for fact in &self.facts {
             text.push_str(&format!("  {fact}\n"));
         }
-        text + match self.ending {
-            Ending::Rest => "and nothing is left to do that could change it.\n",
-            Ending::Cycle(_) => "and this goes on for ever.\n",
-            Ending::There => "",
-            Ending::Limit => "and the run was still busy when its time was up.\n",
+        if let Some(words) = self.ending.words() {
+            text.push_str(&format!("{words}.\n"));
         }
+        text
     }
 }
 
@@ -297,15 +305,6 @@ fn changing(members: &Members, views: &[Vec<Option<View>>]) -> Vec<Fact> {
         }
     }
     facts
-}
-
-fn belief(view: View) -> String {
-    match (view.role, view.leader) {
-        (Role::Candidate, _) => "takes part in an election".to_owned(),
-        (Role::Leader, _) => "leads".to_owned(),
-        (Role::Follower, Some(leader)) => format!("follows {leader}"),
-        (Role::Follower, None) => "knows no leader".to_owned(),
-    }
 }
 
 /// Which records led to `facts`.

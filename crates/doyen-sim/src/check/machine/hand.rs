@@ -10,7 +10,7 @@ use crate::check::Timers;
 use crate::check::fingerprint::fingerprint;
 use crate::check::intern::Interner;
 use crate::check::local::{self, Handled, Local, Stimulus};
-use crate::check::property::Property;
+use crate::check::property::{Property, longest_message};
 use crate::hash::FastMap;
 
 /// What happens to one member, as the key under which its consequences are remembered.
@@ -221,8 +221,7 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Which claim about steps and messages this breaks.
     fn breaks(&self, handled: &Handled<P>, flights: &[Flight<P::Message>]) -> Option<usize> {
-        // Two circuits of everybody's key, as a varint each of the longest kind, and the rest.
-        let most = 64 + 2 * self.terms.members.len() * 15;
+        let most = longest_message(self.terms.members);
         let claimed = |wanted| self.properties.iter().position(|&property| property == wanted);
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
         let fell = claimed(Property::TermsNeverFall).filter(|_| handled.term_fell);

@@ -1,3 +1,5 @@
+use doyen_core::protocol::Role;
+
 use super::*;
 use crate::check::budget::Budget;
 use crate::check::search::{Limits, Plan};

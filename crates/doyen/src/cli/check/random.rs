@@ -13,6 +13,7 @@ use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::{self, Campaign, Failure, Report};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
+use doyen_sim::oracle::Breach;
 use doyen_sim::scenario::Scenario;
 use doyen_sim::sweep::Shard;
 use serde_json::{Value, json};
@@ -65,7 +66,11 @@ pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
         in_words(&campaign, &report, shown.as_ref(), took)?
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(if report.failures.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(match (&report.failures[..], report.undecided) {
+        ([], 0) => Answer::Yes,
+        ([], _) => Answer::Limit,
+        _ => Answer::No,
+    })
 }
 
 fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
@@ -134,7 +139,14 @@ fn in_words(
     writeln!(text, "  fingerprint {digest:016x}")?;
     writeln!(text)?;
     if report.failures.is_empty() {
-        writeln!(text, "Held in every run:")?;
+        match report.undecided {
+            0 => writeln!(text, "Held in every run:")?,
+            runs => writeln!(
+                text,
+                "Not violated, but {runs} runs had not come to rest, and what must hold at rest was not judged in them; \
+                 A3 is about that:"
+            )?,
+        }
         for property in &campaign.properties {
             writeln!(text, "  {:20} {}", property.name(), property.words())?;
         }
@@ -157,9 +169,7 @@ fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> 
         breach.at
     )?;
     writeln!(text, "  {}", property.words())?;
-    for fact in &breach.evidence {
-        writeln!(text, "  but {fact}")?;
-    }
+    write_evidence(text, breach, "but ")?;
     writeln!(text, "  again: {}", command(failure, seed))?;
     writeln!(text)?;
     Ok(())
@@ -167,12 +177,24 @@ fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> 
 
 fn write_shown(text: &mut String, shown: &Shown) -> Result<()> {
     let Shrunk { scenario, breach, runs } = &shown.shrunk;
-    let (faults, at, file) = (scenario.fault.len(), breach.at, shown.file.display());
-    writeln!(text, "The first of them, shrunk by {runs} runs to {faults} faults, broken at {at}:")?;
-    for fact in &breach.evidence {
-        writeln!(text, "  {fact}")?;
-    }
+    let (at, file) = (breach.at, shown.file.display());
+    let faults = match scenario.fault.len() {
+        1 => "1 fault".to_owned(),
+        faults => format!("{faults} faults"),
+    };
+    writeln!(text, "The first of them, shrunk by {runs} runs to {faults}, broken at {at}:")?;
+    write_evidence(text, breach, "")?;
     writeln!(text, "Written to {file}; `doyen replay {file}` shows it and says why.")?;
+    Ok(())
+}
+
+fn write_evidence(text: &mut String, breach: &Breach, each: &str) -> Result<()> {
+    for fact in &breach.evidence {
+        writeln!(text, "  {each}{fact}")?;
+    }
+    if let Some(words) = breach.ending.words() {
+        writeln!(text, "  {words}")?;
+    }
     Ok(())
 }
 
@@ -196,7 +218,11 @@ fn as_json(
         report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
     let slowest = report.slowest_recovery;
     json!({
-        "verdict": if report.failures.is_empty() { "holds" } else { "violated" },
+        "verdict": match (&report.failures[..], report.undecided) {
+            ([], 0) => "holds",
+            ([], _) => "limit",
+            _ => "violated",
+        },
         "property": report.failures.first().map(|failure| failure.breach.property.name()),
         "properties": properties,
         "seed": campaign.seed,
@@ -208,6 +234,7 @@ fn as_json(
         "faults": report.faults,
         "elections": report.elections,
         "leader_changes": report.leader_changes,
+        "undecided": report.undecided,
         "slowest_recovery": slowest.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
         "seconds": took.as_secs_f64(),
         "digest": format!("{:016x}", report.digest),
@@ -222,7 +249,7 @@ fn failure_json(failure: &Failure, seed: u64) -> Value {
         "algorithm": failure.scenario.algorithm,
         "property": failure.breach.property.name(),
         "at": failure.breach.at.0,
-        "evidence": failure.breach.evidence,
+        "evidence": evidence(&failure.breach),
         "command": command(failure, seed),
     })
 }
@@ -233,8 +260,12 @@ fn counterexample_json(shrunk: &Shrunk, file: &Path) -> Value {
         "members": shrunk.scenario.members,
         "faults": shrunk.scenario.fault.len(),
         "at": shrunk.breach.at.0,
-        "evidence": shrunk.breach.evidence,
+        "evidence": evidence(&shrunk.breach),
     })
+}
+
+fn evidence(breach: &Breach) -> Vec<String> {
+    breach.evidence.iter().map(ToString::to_string).collect()
 }
 
 /// The command that repeats one run: what was typed, with this run alone instead of all of them.
