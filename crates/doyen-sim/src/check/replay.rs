@@ -125,12 +125,21 @@ impl Replay {
         }
     }
 
+    /// Whether the property is about rest, to which the run did not come.
+    pub fn is_undecided(&self) -> bool {
+        !self.broken && self.ending == Ending::Limit && self.property.is_about_the_end()
+    }
+
     /// Why the property does not hold, or that it does, a few lines of text.
     pub fn why(&self) -> String {
         let property = self.property;
         if !self.broken {
+            let judged = match self.is_undecided() {
+                true => "was not judged: the run was still busy when its limit was reached, and",
+                false => "HOLDS in this run:",
+            };
             return format!(
-                "{property} HOLDS in this run: what the file was written for does not happen any more.\n  {}\n",
+                "{property} {judged} what the file was written for does not happen any more.\n  {}\n",
                 property.words()
             );
         }
