@@ -162,7 +162,8 @@ impl Counterexample {
         match &self.course {
             Course::Timed => Ok(timed::replay(case, self.property)),
             Course::Schedule { rules, path, cycle } => {
-                let schedule = Schedule { file: self, rules, path, cycle };
+                let most_ways = walk::MOST_WAYS;
+                let schedule = Schedule { file: self, rules, path, cycle, most_ways };
                 dispatch!(case.algorithm, replay_as(&case, &schedule))
             }
         }
@@ -175,6 +176,8 @@ struct Schedule<'f> {
     rules: &'f Rules,
     path: &'f [Move],
     cycle: &'f [Move],
+    /// How many of the ways that its words may mean are followed.
+    most_ways: usize,
 }
 
 fn replay_as<P>(case: &Case, schedule: &Schedule<'_>) -> Result<Replay, String>
@@ -193,15 +196,18 @@ fn play<P: Explorable>(
     case: &Case,
     schedule: &Schedule<'_>,
 ) -> Result<Replay, String> {
-    let &Schedule { file, rules, path, cycle } = schedule;
+    let &Schedule { file, rules, path, cycle, most_ways } = schedule;
     let machine = super::machine::<P>(case, config, rules);
     let mut hand = machine.hand();
     let moves = [path, cycle].concat();
-    let walks = walk::walks(&machine, &mut hand, &moves)
+    let walk::Ways { walks, cut_at } = walk::walks(&machine, &mut hand, &moves, most_ways)
         .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
     let mut breaks =
         |walk: &&walk::Walk| walk::breaks(&machine, &mut hand, walk, path.len(), file.property);
     let broken = walks.iter().find(&mut breaks);
+    if let (None, Some(cut_at)) = (broken, cut_at) {
+        return Err(file.at_step(cut_at, &walk::too_many(most_ways)));
+    }
     let walk = broken.unwrap_or(&walks[0]);
 
     let transmission = case.config.timing.transmission;

@@ -1,3 +1,4 @@
+use doyen_core::algorithm::bully::Bully;
 use doyen_core::protocol::Role;
 
 use super::*;
@@ -126,6 +127,33 @@ fn a_step_that_cannot_happen_is_named_with_its_line() {
         "{problem}"
     );
     assert!(!problem.contains('\n'));
+}
+
+/// Two messages under way read the same, but one is older: nothing holds that was not seen in both ways.
+#[test]
+fn ways_that_were_not_followed_are_not_taken_for_sound() {
+    let scenario = "algorithm = \"bully\"\nmembers = 2\nfifo = false";
+    let scenario = Scenario::parse("test", scenario).unwrap();
+    let case = scenario.resolve().unwrap();
+    let rules = Rules {
+        budget: Budget { crashes: 1, restarts: 1, ..Budget::default() },
+        timers: BOUNDED,
+        fifo: false,
+        properties: vec![Property::Termination],
+        from: None,
+    };
+    let steps = ["wait 1 tick", "crash 1", "restart 1", "deliver ELECTION from 1 to 2"];
+    let path: Vec<Move> = steps.iter().map(|step| step.parse().unwrap()).collect();
+    let violation =
+        Violation { property: Property::Termination, path: path.clone(), cycle: Vec::new() };
+    let file = Counterexample::new(scenario, &rules, violation);
+    let follow = |most_ways| {
+        let schedule = Schedule { file: &file, rules: &rules, path: &path, cycle: &[], most_ways };
+        play::<Bully>(&case.config, &case, &schedule)
+    };
+    assert!(!follow(2).unwrap().broken);
+    let problem = follow(1).unwrap_err();
+    assert!(problem.starts_with("step 4: what the file says up to here fits more"), "{problem}");
 }
 
 #[test]
