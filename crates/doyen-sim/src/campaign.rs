@@ -17,8 +17,10 @@ mod draw;
 pub mod premise;
 pub mod shrink;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::panic::{self, AssertUnwindSafe};
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
@@ -93,6 +95,18 @@ pub struct Failure {
 // A scenario holds fractions, none of which is ever not a number.
 impl Eq for Failure {}
 
+/// A run that could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("run {run}{}: {problem}", if *.panicked { " panicked" } else { "" })]
+pub struct Unmade {
+    /// Its number.
+    pub run: u64,
+    /// Why not.
+    pub problem: String,
+    /// Whether that is the fault of the code, which panicked, not of what was asked for.
+    pub panicked: bool,
+}
+
 /// What one run came to.
 struct Verdict {
     algorithm: Algorithm,
@@ -124,10 +138,9 @@ impl Campaign {
         draw::scenario(self, run)
     }
 
-    fn judge(&self, run: u64) -> Result<Verdict, String> {
-        let wrong = |error: ScenarioError| format!("run {run}: {error}");
-        let scenario = self.scenario(run).map_err(wrong)?;
-        let case = scenario.resolve().map_err(wrong)?;
+    fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
+        let scenario = self.scenario(run)?;
+        let case = scenario.resolve()?;
         let mut oracle = Oracle::new(case.members(), &self.properties);
         let outcome = run::judge(&case, None, &mut oracle);
         Ok(Verdict {
@@ -157,12 +170,13 @@ const BLOCK: usize = 256;
 
 /// Makes the runs of `campaign`. `watch` is shown the report as it grows. With the feature `parallel` runs are made on
 /// all cores; the report is the same.
-pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, String> {
+pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, Unmade> {
     let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
-        for (&number, verdict) in block.iter().zip(each(block, |number| campaign.judge(number))?) {
-            report.add(number, verdict);
+        let verdicts = each(block, |number| make(number, || campaign.judge(number)));
+        for (&number, verdict) in block.iter().zip(verdicts) {
+            report.add(number, verdict?);
             if report.failures.len() >= campaign.patience.max(1) {
                 return Ok(report);
             }
@@ -173,24 +187,44 @@ pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report
 }
 
 /// Makes run number `number` alone.
-pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, String> {
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, Unmade> {
     let mut report = Report::default();
-    report.add(number, campaign.judge(number)?);
+    report.add(number, make(number, || campaign.judge(number))?);
     Ok(report)
 }
 
+/// Makes one run, or says which could not be made and why.
+fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, Unmade> {
+    match catch(work) {
+        Ok(made) => {
+            made.map_err(|error| Unmade { run, problem: error.to_string(), panicked: false })
+        }
+        Err(problem) => Err(Unmade { run, problem, panicked: true }),
+    }
+}
+
+/// Does `work`. If it panics, that is printed as ever, and the message comes back, so that whoever knows what was going
+/// on can say so.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Whatever `work` has left half done goes with it: nothing here looks at it again.
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it does not say why".to_owned())
+}
+
 #[cfg(feature = "parallel")]
-fn each<T: Send>(
-    numbers: &[u64],
-    make: impl Fn(u64) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
+fn each<T: Send>(numbers: &[u64], make: impl Fn(u64) -> T + Sync) -> Vec<T> {
     use rayon::prelude::*;
 
     numbers.par_iter().with_max_len(4).map(|&number| make(number)).collect()
 }
 
 #[cfg(not(feature = "parallel"))]
-fn each<T>(numbers: &[u64], make: impl Fn(u64) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn each<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
     numbers.iter().map(|&number| make(number)).collect()
 }
 

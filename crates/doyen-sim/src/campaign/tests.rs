@@ -105,5 +105,23 @@ fn failures_stop_a_campaign_at_the_same_run_every_time() {
 fn a_base_that_makes_no_sense_is_refused() {
     let base = Scenario { algorithm: "duke".to_owned(), ..Scenario::default() };
     let error = run(&Campaign::new(base, 10, 1), |_| {}).unwrap_err();
-    assert!(error.starts_with("run 1: algorithm: "), "{error}");
+    assert!(error.to_string().starts_with("run 1: algorithm: "), "{error}");
+    assert!(!error.panicked);
+}
+
+#[test]
+fn a_run_that_panics_is_named_and_takes_no_other_with_it() {
+    let sound = |run: u64| {
+        assert_ne!(run, 6, "six is too many");
+        Ok(run)
+    };
+    let made = each(&[5, 6, 7], |run| make(run, || sound(run)));
+    assert_eq!((&made[0], &made[2]), (&Ok(5), &Ok(7)));
+    let unmade = made[1].clone().unwrap_err();
+    assert!(unmade.panicked && unmade.run == 6, "{unmade:?}");
+    let message = unmade.to_string();
+    assert!(
+        message.starts_with("run 6 panicked: ") && message.contains("six is too many"),
+        "{message}"
+    );
 }

@@ -38,7 +38,8 @@ Examples:
 
 Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
 timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says.
-Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen.")]
+Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen,
+101 doyen itself failed.")]
 pub(crate) struct Check {
     /// A scenario that says who takes part and how; what goes wrong in it is not repeated, unless --from
     #[arg(value_name = "FILE.toml")]

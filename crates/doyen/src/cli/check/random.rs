@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use doyen_sim::campaign::shrink::{self, Shrunk};
-use doyen_sim::campaign::{self, Campaign, Failure, Report};
+use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Breach;
@@ -53,11 +53,17 @@ pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
         ..Campaign::new(base.clone(), options.runs, options.seed)
     };
     let began = Instant::now();
-    let report = make(&campaign, options)?;
+    let report = match make(&campaign, options)? {
+        Ok(report) => report,
+        Err(unmade) if unmade.panicked => return Ok(own_up(&unmade, options.seed)),
+        Err(unmade) => return Err(anyhow!(unmade)),
+    };
     let took = began.elapsed();
-    let shown = match report.failures.first() {
+    let shrunk = report.failures.first().map(|failure| (failure, shrink(failure)));
+    let shown = match shrunk {
         None => None,
-        Some(failure) => Some(Shown::new(failure, options)?),
+        Some((failure, Ok(shrunk))) => Some(Shown::new(failure, shrunk, options)?),
+        Some((_, Err(unmade))) => return Ok(own_up(&unmade, options.seed)),
     };
     let text = if options.json {
         let object = as_json(&campaign, options, &report, shown.as_ref(), took);
@@ -73,9 +79,9 @@ pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
     })
 }
 
-fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
+fn make(campaign: &Campaign, options: &Options) -> Result<Result<Report, Unmade>> {
     if let Some(number) = options.only_run {
-        return campaign::run_one(campaign, number).map_err(|error| anyhow!(error));
+        return Ok(campaign::run_one(campaign, number));
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
     let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
@@ -83,7 +89,30 @@ fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
     let bar = progress::bar(total, "runs");
     let report = pool.install(|| campaign::run(campaign, |report| bar.set_position(report.runs)));
     bar.finish_and_clear();
-    report.map_err(|error| anyhow!(error))
+    Ok(report)
+}
+
+/// Says in which run doyen itself failed, and how to see that again.
+fn own_up(unmade: &Unmade, seed: u64) -> Answer {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let again = repeating(&typed, None, seed, unmade.run);
+    eprintln!("doyen: {unmade}; that is a mistake in doyen; again: {again}");
+    Answer::Panicked
+}
+
+/// Makes a failure as small as it can be. What panics on the way panics because of it.
+fn shrink(failure: &Failure) -> Result<Shrunk, Unmade> {
+    let Failure { run, breach, scenario } = failure;
+    let _spinner = progress::Spinner::start("shrinking");
+    let shrunk = campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINKING));
+    match shrunk {
+        Ok(Some(shrunk)) => Ok(shrunk),
+        Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
+        Err(problem) => {
+            let problem = format!("{problem}, while it was shrunk");
+            Err(Unmade { run: *run, problem, panicked: true })
+        }
+    }
 }
 
 /// The first failure, shrunk, and where it was written.
@@ -93,16 +122,8 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(failure: &Failure, options: &Options) -> Result<Self> {
+    fn new(failure: &Failure, shrunk: Shrunk, options: &Options) -> Result<Self> {
         let property = failure.breach.property;
-        let spinner = progress::Spinner::start("shrinking");
-        let shrunk = shrink::shrink(&failure.scenario, property, SHRINKING);
-        drop(spinner);
-        let shrunk = shrunk.unwrap_or_else(|| Shrunk {
-            scenario: failure.scenario.clone(),
-            breach: failure.breach.clone(),
-            runs: 0,
-        });
         let file = options.out.clone().unwrap_or_else(|| {
             let (algorithm, seed, run) = (&failure.scenario.algorithm, options.seed, failure.run);
             PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
@@ -271,7 +292,7 @@ fn evidence(breach: &Breach) -> Vec<String> {
 /// The command that repeats one run: what was typed, with this run alone instead of all of them.
 fn command(failure: &Failure, seed: u64) -> String {
     let typed: Vec<String> = std::env::args().skip(1).collect();
-    repeating(&typed, &failure.scenario.algorithm, seed, failure.run)
+    repeating(&typed, Some(&failure.scenario.algorithm), seed, failure.run)
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
@@ -285,7 +306,7 @@ const DROPPED: [(&str, bool); 7] = [
     ("--json", false),
 ];
 
-fn repeating(typed: &[String], algorithm: &str, seed: u64, run: u64) -> String {
+fn repeating(typed: &[String], algorithm: Option<&str>, seed: u64, run: u64) -> String {
     let mut words = vec!["doyen".to_owned()];
     let mut rest = typed.iter();
     while let Some(word) = rest.next() {
@@ -298,7 +319,10 @@ fn repeating(typed: &[String], algorithm: &str, seed: u64, run: u64) -> String {
         }
     }
     let is_algorithm = |word: &String| word.starts_with("--algorithm") || word.starts_with("-a");
-    if !words.iter().any(is_algorithm) {
+    // Without one it is the turn of the same as before.
+    if let Some(algorithm) = algorithm
+        && !words.iter().any(is_algorithm)
+    {
         words.push(format!("--algorithm {algorithm}"));
     }
     words.push(format!("--seed {seed} --run {run}"));
@@ -323,12 +347,13 @@ mod tests {
         let typed = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let plain = typed("check --random --runs 100000 --seed 4");
         assert_eq!(
-            repeating(&plain, "ring-list", 4, 17),
+            repeating(&plain, Some("ring-list"), 4, 17),
             "doyen check --random --algorithm ring-list --seed 4 --run 17"
         );
+        assert_eq!(repeating(&plain, None, 4, 17), "doyen check --random --seed 4 --run 17");
         let full = typed("check --random --json --shard=1/2 -a bully --mode textbook --out x.toml");
         assert_eq!(
-            repeating(&full, "bully", 1, 3),
+            repeating(&full, Some("bully"), 1, 3),
             "doyen check --random -a bully --mode textbook --seed 1 --run 3"
         );
         assert_eq!(quoted("it's"), r"'it'\''s'");
