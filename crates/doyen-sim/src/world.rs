@@ -16,25 +16,26 @@ mod pause;
 mod roster;
 mod script;
 mod snapshot;
+mod timers;
+mod watch;
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
-    name_of,
+    Boot, Class, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View, name_of,
 };
-use doyen_core::time::{Delay, Span};
+use doyen_core::time::Span;
 
 use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
 use crate::hash::{FastHasher, FastMap};
 use crate::network::{Fate, Network, NetworkModel};
-use crate::oracle::{Oracle, Sending};
+use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::record::{Observer, Record, What};
+use crate::record::{Observer, What};
 use crate::starters::Starters;
 use crate::time::Time;
 use pause::{Pause, Waiting};
@@ -558,66 +559,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
 
-    fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
-        self.disarm(member, timer);
-        let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
-        let due = self.now + lag + Span::from_nanos(self.by_clock(member, wait));
-        self.arm_at(member, timer, due);
-        if self.observer.is_some() {
-            let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
-            self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
-        }
-    }
-
-    fn arm_at(&mut self, member: u32, timer: P::Timer, due: Time) {
-        self.armings = self.armings.wrapping_add(1);
-        let arming = self.armings;
-        self.armed.insert((member, timer), Armed { arming, due });
-        *self.ledger(timer) += 1;
-        self.queue.push(due.0, TIMER_RANK, Item::Timer { member, arming, timer });
-    }
-
-    /// How long it really takes until a member's clock has counted `wait`.
-    fn by_clock(&self, member: u32, wait: u64) -> u64 {
-        match self.clocks.get(&member) {
-            None => wait,
-            Some(&rate_ppm) => {
-                let real = u128::from(wait) * 1_000_000 / u128::from(rate_ppm.max(1));
-                u64::try_from(real).unwrap_or(u64::MAX)
-            }
-        }
-    }
-
-    fn disarm(&mut self, member: u32, timer: P::Timer) {
-        if self.armed.remove(&(member, timer)).is_some() {
-            *self.ledger(timer) -= 1;
-        }
-    }
-
-    fn ledger(&mut self, timer: P::Timer) -> &mut u64 {
-        if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
-    }
-
-    fn fire(&mut self, at: Time, member: u32, arming: u32, timer: P::Timer, out: &mut Effects<P>) {
-        let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
-        if !current {
-            return; // cancelled, armed anew or its member died
-        }
-        self.now = at;
-        if self.members[member].status == Status::Paused {
-            return self.wait(member, Waiting::Timer { arming, timer });
-        }
-        self.disarm(member, timer);
-        self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
-        let state = &mut self.members[member].protocol;
-        state.handle(self.setup.config, Event::Timer(timer), out);
-        if self.observer.is_some() {
-            let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
-            self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
-        }
-        self.act(member, AT_ONCE, out);
-    }
-
     fn announce(&mut self, position: u32, view: View) {
         let leads = view.role == Role::Leader;
         let member = &mut self.members[position];
@@ -639,67 +580,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.record(What::View { member: self.id(position), leader, epoch, role });
         }
     }
-
-    fn inform(&mut self, position: u32, notice: Notice) {
-        if self.observer.is_some() {
-            let member = self.id(position);
-            self.record(match notice {
-                Notice::Down(peer) => What::Suspected { member, peer },
-                Notice::Up(peer) => What::Trusted { member, peer },
-            });
-        }
-    }
-
-    /// Tells those who watch that a live member has handled a message.
-    #[cold]
-    fn watch_receipt(&mut self, id: u32, from: NodeId, to: u32, kind: usize, out: &Effects<P>) {
-        if self.observer.is_some() {
-            let name = P::Message::KINDS[kind].name.to_owned();
-            let (to, rules) = (self.id(to), rules(out));
-            self.record(What::Received { id, from, to, kind: name, rules });
-        }
-        self.count(to, false, kind);
-    }
-
-    fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
-        let &Delivery { from, to, id, ref message, .. } = delivery;
-        let kind = P::Message::KINDS[message.kind()];
-        let (arrives, again) = match fate {
-            Fate::Lost => (None, None),
-            Fate::Arrives { at, again } => (Some(at), again),
-        };
-        self.record(What::Sent {
-            id,
-            from,
-            to: self.id(to),
-            kind: kind.name.to_owned(),
-            text: message.to_string(),
-            class: kind.class,
-            arrives,
-            again,
-        });
-    }
-
-    fn judge_sending(&mut self, delivery: &Delivery<P::Message>) {
-        let &Delivery { from, to, ref message, .. } = delivery;
-        let kind = P::Message::KINDS[message.kind()];
-        let sending = Sending {
-            from,
-            to: self.id(to),
-            kind: kind.name,
-            of_election: kind.class == Class::Election,
-            bytes: message.encoded_len(),
-        };
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_message(self.now, sending);
-        }
-    }
-
-    fn record(&mut self, what: What) {
-        if let Some(observer) = &mut self.observer {
-            observer.observe(&Record { at: self.now, what });
-        }
-    }
 }
 
 /// Something small as one word, for the fingerprint.
@@ -718,11 +598,6 @@ fn found<P: Protocol>(setup: &Setup<'_, P::Config>, id: NodeId) -> (P, Option<Ef
     let protocol = P::start(id, setup.config, boot, &mut out);
     let wishes = !out.list().is_empty() || out.elections() > 0;
     (protocol, wishes.then_some(out))
-}
-
-/// The rules that fired.
-fn rules<P: Protocol>(out: &Effects<P>) -> Vec<String> {
-    out.rules().iter().map(|&rule| rule.to_owned()).collect()
 }
 
 impl<P: Protocol> std::fmt::Debug for World<'_, '_, P> {

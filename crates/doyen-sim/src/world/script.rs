@@ -2,7 +2,8 @@
 
 use super::pause::Waiting;
 use super::roster::Status;
-use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World, rules};
+use super::watch::rules;
+use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
 use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
