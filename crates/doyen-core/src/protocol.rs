@@ -43,6 +43,9 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// What this member believes now.
     fn view(&self) -> View;
 
+    /// Whether its leaders have leases. Where they have none, nothing is asked about them.
+    const LEASES: bool = false;
+
     /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
     /// be, and tells those who act for the leader.
     fn lease(&self) -> Option<Self::Timer> {

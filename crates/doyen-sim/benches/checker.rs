@@ -10,6 +10,8 @@
 //!
 //! `DOYEN_BENCH_ROUNDS` sets the rounds. The figures are for reading: a target that is missed is no error.
 
+mod sample;
+
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +23,9 @@ use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Rules, Timers};
 use doyen_sim::scenario::{Initiators, MemberList, RingOrder, Scenario};
+use sample::{MEASURE, Sample, rounds_asked_for, take_turns, verdict};
 use stateright::{Checker, Model};
 
-/// The argument that makes this program measure one engine and print the sample.
-const MEASURE: &str = "--measure";
-const ROUNDS: &str = "DOYEN_BENCH_ROUNDS";
 const DEFAULT_ROUNDS: u32 = 5;
 const MEMBERS: usize = 12;
 /// Found by three engines.
@@ -83,15 +83,6 @@ impl Engine {
     }
 }
 
-/// One measurement.
-#[derive(Clone, Copy)]
-struct Sample {
-    states: u64,
-    time: Duration,
-    /// In bytes, where the system tells.
-    peak: Option<u64>,
-}
-
 fn main() {
     let arguments: Vec<String> = env::args().skip(1).collect();
     if let [MEASURE, engine] = arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -113,7 +104,7 @@ fn measure(engine: &str) {
         }
         _ => on_stateright(engine),
     };
-    println!("{states} {} {}", time.as_nanos(), peak().unwrap_or(0));
+    Sample::print(states, time);
 }
 
 fn on_doyen(engine: Engine) -> (u64, Duration) {
@@ -223,60 +214,29 @@ fn on_stateright(engine: Engine) -> (u64, Duration) {
     (states as u64, start.elapsed())
 }
 
-/// The most memory that this process ever had, in bytes, where the system tells.
-fn peak() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
 /// The comparing process: measures everything and prints what came out.
 fn compare() {
-    let rounds = env::var(ROUNDS).ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_ROUNDS);
+    let rounds = rounds_asked_for().unwrap_or(DEFAULT_ROUNDS);
     let spin = prepare_spin();
     let engines: Vec<Engine> =
         Engine::ALL.into_iter().filter(|&it| it != Engine::Spin || spin.is_some()).collect();
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); engines.len()];
-    for round in 0..rounds.max(1) {
-        eprintln!("round {} of {rounds}", round + 1);
-        for turn in 0..engines.len() {
-            let turn = if round % 2 == 0 { turn } else { engines.len() - 1 - turn };
-            samples[turn].push(match (engines[turn], &spin) {
-                (Engine::Spin, Some(program)) => run_spin(program),
-                (engine, _) => sample(engine),
-            });
-        }
-    }
+    let samples = take_turns(engines.len(), rounds, |turn| match (engines[turn], &spin) {
+        (Engine::Spin, Some(program)) => run_spin(program),
+        (engine, _) => sample(engine),
+    });
     let figures: Vec<(Engine, Sample)> =
-        engines.into_iter().zip(samples.into_iter().map(middle)).collect();
+        engines.into_iter().zip(samples.iter().map(|samples| Sample::middle(samples))).collect();
     print_table(&figures);
     println!("\nrounds: {rounds}; medians\n");
     print_targets(&figures);
 }
 
-/// The median time and the highest peak.
-fn middle(mut samples: Vec<Sample>) -> Sample {
-    samples.sort_by_key(|sample| sample.time);
-    let peak = samples.iter().filter_map(|sample| sample.peak).max();
-    Sample { peak, ..samples[samples.len() / 2] }
-}
-
-/// Starts a measuring process.
+/// Measures doyen or stateright.
 fn sample(engine: Engine) -> Sample {
-    let program = env::current_exe().expect("this program has a path");
-    let output = Command::new(program).args([MEASURE, engine.name()]).output();
-    let output = output.expect("this program starts again");
-    let failure = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {failure}", engine.name());
-    let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<u64> = text.split_whitespace().filter_map(|it| it.parse().ok()).collect();
-    let [states, nanos, peak] = numbers[..] else {
-        panic!("{} printed `{text}`", engine.name());
-    };
+    let sample = Sample::take(&[engine.name()]);
+    let states = sample.count;
     assert!(engine == Engine::Reduced || states == STATES, "{}: {states}", engine.name());
-    let peak = (peak > 0).then_some(peak);
-    Sample { states, time: Duration::from_nanos(nanos), peak }
+    sample
 }
 
 /// Translates and compiles the model for Spin, where it is installed.
@@ -311,15 +271,7 @@ fn run_spin(program: &Path) -> Sample {
     let states = number("states, stored").unwrap_or(0.0) as u64;
     assert_eq!(states, STATES + 1, "spin: {text}");
     let peak = number("total actual memory usage").map(|megabytes| (megabytes * 1e6) as u64);
-    Sample { states, time, peak }
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
-fn rate(sample: &Sample) -> f64 {
-    sample.states as f64 / sample.time.as_secs_f64()
+    Sample { count: states, time, peak }
 }
 
 fn print_table(figures: &[(Engine, Sample)]) {
@@ -328,13 +280,13 @@ fn print_table(figures: &[(Engine, Sample)]) {
         "engine", "states", "seconds", "states/s", "peak MB"
     );
     for (engine, sample) in figures {
-        let peak = sample.peak.map_or("?".to_owned(), |peak| format!("{:.1}", megabytes(peak)));
         println!(
-            "{:24} {:>9} {:>9.3} {:>10.0} {peak:>8}",
+            "{:24} {:>9} {:>9.3} {:>10.0} {:>8}",
             engine.name(),
-            sample.states,
-            sample.time.as_secs_f64(),
-            rate(sample)
+            sample.count,
+            sample.seconds(),
+            sample.rate(),
+            sample.peak_column()
         );
     }
 }
@@ -344,26 +296,22 @@ fn print_targets(figures: &[(Engine, Sample)]) {
         let found = figures.iter().find(|(it, _)| *it == engine);
         &found.expect("every engine but Spin is measured").1
     };
-    let one = rate(of(Engine::Breadth)).max(rate(of(Engine::Depth)));
-    let theirs = Engine::STATERIGHT_ON_ONE.map(|engine| rate(of(engine)));
+    let one = of(Engine::Breadth).rate().max(of(Engine::Depth).rate());
+    let theirs = Engine::STATERIGHT_ON_ONE.map(|engine| of(engine).rate());
     let speed = one / theirs[0].max(theirs[1]);
     println!("one thread: {speed:.2} times as fast as stateright's best");
     println!("   at least 2 times: {}", verdict(speed >= 2.0));
-    let gain = rate(of(Engine::BreadthOnTwo)) / rate(of(Engine::Breadth));
+    let gain = of(Engine::BreadthOnTwo).rate() / of(Engine::Breadth).rate();
     println!("two threads: {gain:.2} times as fast as one");
     println!("   at least 1.5 times: {}", verdict(gain >= 1.5));
     println!("   goal, 1.7 times: {}", verdict(gain >= 1.7));
     for engine in [Engine::Breadth, Engine::Depth, Engine::BreadthOnTwo] {
-        if let Some(peak) = of(engine).peak.map(megabytes) {
+        if let Some(peak) = of(engine).megabytes() {
             println!("{}: {peak:.1} MB", engine.name());
             println!("   at most 32 MB: {}", verdict(peak <= 32.0));
         }
     }
-    let reduced = of(Engine::Reduced).states;
+    let reduced = of(Engine::Reduced).count;
     println!("with reduction: {reduced} states");
     println!("   at most n²: {}", verdict(reduced <= (MEMBERS * MEMBERS) as u64));
-}
-
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "not reached" }
 }

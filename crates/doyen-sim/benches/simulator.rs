@@ -11,11 +11,10 @@
 //! The works are at [`WORKS`]. `DOYEN_BENCH_ROUNDS` sets how often A and B are measured. The figures are for reading:
 //! a target that is missed is no error. A count of messages that is wrong is one.
 
+mod sample;
 mod simcore_ring;
 
 use std::env;
-use std::fs;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use doyen_core::members::NodeId;
@@ -23,10 +22,8 @@ use doyen_sim::account::Ended;
 use doyen_sim::random::splitmix;
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
+use sample::{MEASURE, Sample, rounds_asked_for, take_turns, verdict};
 
-/// The argument that makes this program measure one work on one engine and print the sample.
-const MEASURE: &str = "--measure";
-const ROUNDS: &str = "DOYEN_BENCH_ROUNDS";
 /// Rounds of the works that are measured on doyen alone.
 const ROUNDS_ALONE: u32 = 5;
 
@@ -118,15 +115,6 @@ impl Engine {
     }
 }
 
-/// One measurement.
-#[derive(Clone, Copy)]
-struct Sample {
-    messages: u64,
-    time: Duration,
-    /// In bytes, where the system tells.
-    peak: Option<u64>,
-}
-
 /// What the measurements of a work on an engine come to: the median time, the highest peak.
 struct Figure {
     work: &'static Work,
@@ -154,7 +142,7 @@ fn measure(work: &str, engine: &str) {
         Engine::SimcoreByMember => on_simcore(work, simcore_ring::by_member),
         Engine::SimcoreWholeRing => on_simcore(work, simcore_ring::whole_ring),
     };
-    println!("{messages} {} {}", time.as_nanos(), peak().unwrap_or(0));
+    Sample::print(messages, time);
 }
 
 fn on_doyen(work: &Work) -> (u64, Duration) {
@@ -223,23 +211,15 @@ fn ids(work: &Work) -> Vec<u32> {
     ids
 }
 
-/// The most memory that this process ever had, in bytes, where the system tells.
-fn peak() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
-}
-
 /// The comparing process: measures everything and prints what came out.
 fn compare() {
     let rounds = rounds_asked_for();
     let mut figures = Vec::new();
     for work in [&A, &B] {
-        figures.extend(take_turns(work, &Engine::ALL, rounds.unwrap_or(work.rounds)));
+        figures.extend(measure_all(work, &Engine::ALL, rounds.unwrap_or(work.rounds)));
     }
     for work in WORKS.into_iter().skip(2) {
-        figures.extend(take_turns(work, &[Engine::Doyen], work.rounds));
+        figures.extend(measure_all(work, &[Engine::Doyen], work.rounds));
     }
     print_table(&figures);
     println!();
@@ -249,77 +229,25 @@ fn compare() {
     print_targets(&figures);
 }
 
-fn rounds_asked_for() -> Option<u32> {
-    let text = env::var(ROUNDS).ok()?;
-    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
-    if rounds.is_none() {
-        eprintln!("{ROUNDS} is `{text}`, which is no number of rounds such as 3: ignored");
-    }
-    rounds
-}
-
-/// Measures a work on these engines in turn, and in the other order every second round.
-fn take_turns(work: &'static Work, engines: &[Engine], rounds: u32) -> Vec<Figure> {
-    let mut samples: Vec<Vec<Sample>> = vec![Vec::new(); engines.len()];
-    for round in 0..rounds {
-        eprintln!("{} ({}), round {} of {rounds}", work.name, work.about, round + 1);
-        for turn in 0..engines.len() {
-            let turn = if round % 2 == 0 { turn } else { engines.len() - 1 - turn };
-            samples[turn].push(sample(work, engines[turn]));
-        }
-    }
-    let messages = samples[0][0].messages;
+/// Measures a work on these engines in turn.
+fn measure_all(work: &'static Work, engines: &[Engine], rounds: u32) -> Vec<Figure> {
+    eprintln!("{} ({})", work.name, work.about);
+    let take = |engine: usize| Sample::take(&[work.name, engines[engine].name()]);
+    let samples = take_turns(engines.len(), rounds, take);
+    let messages = work.messages.unwrap_or(samples[0][0].count);
     for sample in samples.iter().flatten() {
-        assert_eq!(sample.messages, work.messages.unwrap_or(messages), "work {}", work.name);
+        assert_eq!(sample.count, messages, "work {}", work.name);
     }
-    let figure = |(&engine, samples): (&Engine, &Vec<Sample>)| {
-        let time = median(samples.iter().map(|sample| sample.time).collect());
-        let peak = samples.iter().filter_map(|sample| sample.peak).max();
-        Figure { work, engine, sample: Sample { messages, time, peak } }
+    let figure = |(&engine, samples): (&Engine, &Vec<Sample>)| Figure {
+        work,
+        engine,
+        sample: Sample::middle(samples),
     };
     engines.iter().zip(&samples).map(figure).collect()
 }
 
-/// Starts a measuring process.
-fn sample(work: &Work, engine: Engine) -> Sample {
-    let program = env::current_exe().expect("this program has a path");
-    let output = Command::new(program)
-        .args([MEASURE, work.name, engine.name()])
-        .output()
-        .expect("this program starts again");
-    let failure = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "work {} on {}: {failure}", work.name, engine.name());
-    let text = String::from_utf8_lossy(&output.stdout);
-    let numbers: Vec<u64> = text.split_whitespace().filter_map(|it| it.parse().ok()).collect();
-    let [messages, nanos, peak] = numbers[..] else {
-        panic!("work {} on {} printed `{text}`", work.name, engine.name());
-    };
-    let peak = (peak > 0).then_some(peak);
-    Sample { messages, time: Duration::from_nanos(nanos), peak }
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    let middle = times.len() / 2;
-    if times.len() % 2 == 1 { times[middle] } else { (times[middle - 1] + times[middle]) / 2 }
-}
-
-fn millis(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e3
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
-impl Figure {
-    fn nanos_per_message(&self) -> f64 {
-        self.sample.time.as_nanos() as f64 / self.sample.messages as f64
-    }
-
-    fn seconds(&self) -> f64 {
-        self.sample.time.as_secs_f64()
-    }
+fn nanos_per_message(sample: &Sample) -> f64 {
+    sample.time.as_nanos() as f64 / sample.count as f64
 }
 
 fn print_table(figures: &[Figure]) {
@@ -337,25 +265,26 @@ fn print_table(figures: &[Figure]) {
     );
     for figure in figures {
         let Figure { work, engine, sample } = figure;
-        let peak = sample.peak.map_or("?".to_owned(), |peak| format!("{:.1}", megabytes(peak)));
         println!(
-            "{:4} {:19} {:>9} {:16} {:>12} {:>10.2} {:>12.0} {:>11.1} {peak:>8}",
+            "{:4} {:19} {:>9} {:16} {:>12} {:>10.2} {:>12.0} {:>11.1} {:>8}",
             work.name,
             work.about,
             work.members,
             engine.name(),
-            sample.messages,
-            millis(sample.time),
-            sample.messages as f64 / figure.seconds(),
-            figure.nanos_per_message(),
+            sample.count,
+            sample.seconds() * 1e3,
+            sample.rate(),
+            nanos_per_message(sample),
+            sample.peak_column(),
         );
     }
 }
 
 fn print_targets(figures: &[Figure]) {
-    let on = |work: &Work, engine: Engine| -> &Figure {
+    let on = |work: &Work, engine: Engine| -> &Sample {
         let is_it = |figure: &&Figure| figure.work.name == work.name && figure.engine == engine;
-        figures.iter().find(is_it).expect("every work is measured on the engines compared")
+        let figure = figures.iter().find(is_it);
+        &figure.expect("every work is measured on the engines compared").sample
     };
     let doyen = |work: &Work| on(work, Engine::Doyen);
     let faster_than = |work: &Work, engine| on(work, engine).seconds() / doyen(work).seconds();
@@ -375,7 +304,7 @@ fn print_targets(figures: &[Figure]) {
     println!("   goal, 3 times: {}", verdict(speed >= 3.0));
 
     let speed = compared(&B);
-    match doyen(&B).sample.peak.map(megabytes) {
+    match doyen(&B).megabytes() {
         Some(peak) => {
             println!(
                 "B: {speed:.2} times as fast as simcore in its faster form, within {peak:.1} MB"
@@ -402,10 +331,6 @@ fn print_targets(figures: &[Figure]) {
         "A message in a ring with shuffled ids (C3 to C5 warm, the mean of many runs; then B)"
     );
     for work in [&RING_1E3, &RING_1E4, &RING_1E5, &B] {
-        println!("   {:>7} members: {:6.1} ns", work.members, doyen(work).nanos_per_message());
+        println!("   {:>7} members: {:6.1} ns", work.members, nanos_per_message(doyen(work)));
     }
-}
-
-fn verdict(reached: bool) -> &'static str {
-    if reached { "reached" } else { "not reached" }
 }

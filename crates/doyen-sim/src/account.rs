@@ -206,9 +206,14 @@ impl Books {
         self.last_settled = at;
     }
 
-    /// A member began to lead. `founding`: it led from the beginning, which is no change.
-    pub(crate) fn reign_begins(&mut self, at: Time, member: u32, founding: bool) {
-        if self.last_leader != Some(member) && !founding {
+    /// This member leads from the beginning: that it does is no change.
+    pub(crate) fn founded_by(&mut self, member: u32) {
+        self.last_leader = Some(member);
+    }
+
+    /// A member began to lead.
+    pub(crate) fn reign_begins(&mut self, at: Time, member: u32) {
+        if self.last_leader != Some(member) {
             self.leader_changes += 1;
         }
         self.last_leader = Some(member);

@@ -17,8 +17,10 @@ mod draw;
 pub mod premise;
 pub mod shrink;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::panic::{self, AssertUnwindSafe};
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
@@ -69,6 +71,8 @@ pub struct Report {
     pub elections: u64,
     /// How often somebody became leader who was not the leader before.
     pub leader_changes: u64,
+    /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
+    pub undecided: u64,
     /// The longest that views went on changing after the last fault, and in which run.
     pub slowest_recovery: Option<(Span, u64)>,
     /// The runs that failed, in the order of their numbers.
@@ -91,29 +95,37 @@ pub struct Failure {
 // A scenario holds fractions, none of which is ever not a number.
 impl Eq for Failure {}
 
+/// A run that could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("run {run}{}: {problem}", if *.panicked { " panicked" } else { "" })]
+pub struct Unmade {
+    /// Its number.
+    pub run: u64,
+    /// Why not.
+    pub problem: String,
+    /// Whether that is the fault of the code, which panicked, not of what was asked for.
+    pub panicked: bool,
+}
+
 /// What one run came to.
 struct Verdict {
     algorithm: Algorithm,
     scenario: Scenario,
     outcome: Outcome,
     breach: Option<Breach>,
+    undecided: bool,
     recovery: Span,
 }
 
 impl Campaign {
-    /// Runs drawn from `seed`, with three to seven members, for what the seeds' algorithms promise: A1, A2 and A3 once
-    /// all is calm, and that stored terms never fall. That there is at most one leader at any instant, or in any term,
-    /// is promised by none of them.
+    /// Runs drawn from `seed`, with three to seven members, for [what the seeds' algorithms promise](Property::USUAL):
+    /// A1, A2 and A3 once all is calm, and always that stored terms never fall and messages do not grow. That there is
+    /// at most one leader at any instant, or in any term, is promised by none of them.
     pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
         Self {
             base,
             members: 3..=7,
-            properties: vec![
-                Property::TermsNeverFall,
-                Property::Agreement,
-                Property::Validity,
-                Property::Termination,
-            ],
+            properties: Property::USUAL.to_vec(),
             runs,
             seed,
             shard: Shard::ALL,
@@ -126,17 +138,17 @@ impl Campaign {
         draw::scenario(self, run)
     }
 
-    fn judge(&self, run: u64) -> Result<Verdict, String> {
-        let wrong = |error: ScenarioError| format!("run {run}: {error}");
-        let scenario = self.scenario(run).map_err(wrong)?;
-        let case = scenario.resolve().map_err(wrong)?;
+    fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
+        let scenario = self.scenario(run)?;
+        let case = scenario.resolve()?;
         let mut oracle = Oracle::new(case.members(), &self.properties);
-        let outcome = run::judge(&case, &mut oracle);
+        let outcome = run::judge(&case, None, &mut oracle);
         Ok(Verdict {
             algorithm: case.algorithm,
             scenario,
             outcome,
             breach: oracle.breach().cloned(),
+            undecided: oracle.is_undecided(),
             recovery: oracle.recovery(calm_begins(&case)),
         })
     }
@@ -149,7 +161,7 @@ pub fn judge(
 ) -> Result<Option<Breach>, ScenarioError> {
     let case = scenario.resolve()?;
     let mut oracle = Oracle::new(case.members(), properties);
-    run::judge(&case, &mut oracle);
+    run::judge(&case, None, &mut oracle);
     Ok(oracle.breach().cloned())
 }
 
@@ -158,12 +170,13 @@ const BLOCK: usize = 256;
 
 /// Makes the runs of `campaign`. `watch` is shown the report as it grows. With the feature `parallel` runs are made on
 /// all cores; the report is the same.
-pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, String> {
+pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, Unmade> {
     let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
-        for (&number, verdict) in block.iter().zip(each(block, |number| campaign.judge(number))?) {
-            report.add(number, verdict);
+        let verdicts = each(block, |number| make(number, || campaign.judge(number)));
+        for (&number, verdict) in block.iter().zip(verdicts) {
+            report.add(number, verdict?);
             if report.failures.len() >= campaign.patience.max(1) {
                 return Ok(report);
             }
@@ -174,30 +187,50 @@ pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report
 }
 
 /// Makes run number `number` alone.
-pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, String> {
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, Unmade> {
     let mut report = Report::default();
-    report.add(number, campaign.judge(number)?);
+    report.add(number, make(number, || campaign.judge(number))?);
     Ok(report)
 }
 
+/// Makes one run, or says which could not be made and why.
+fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, Unmade> {
+    match catch(work) {
+        Ok(made) => {
+            made.map_err(|error| Unmade { run, problem: error.to_string(), panicked: false })
+        }
+        Err(problem) => Err(Unmade { run, problem, panicked: true }),
+    }
+}
+
+/// Does `work`. If it panics, that is printed as ever, and the message comes back, so that whoever knows what was going
+/// on can say so.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Whatever `work` has left half done goes with it: nothing here looks at it again.
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it does not say why".to_owned())
+}
+
 #[cfg(feature = "parallel")]
-fn each<T: Send>(
-    numbers: &[u64],
-    make: impl Fn(u64) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
+fn each<T: Send>(numbers: &[u64], make: impl Fn(u64) -> T + Sync) -> Vec<T> {
     use rayon::prelude::*;
 
     numbers.par_iter().with_max_len(4).map(|&number| make(number)).collect()
 }
 
 #[cfg(not(feature = "parallel"))]
-fn each<T>(numbers: &[u64], make: impl Fn(u64) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn each<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
     numbers.iter().map(|&number| make(number)).collect()
 }
 
 impl Report {
     fn add(&mut self, run: u64, verdict: Verdict) {
-        let Verdict { algorithm, scenario, outcome, breach, recovery } = verdict;
+        let Verdict { algorithm, scenario, outcome, breach, undecided, recovery } = verdict;
         self.runs += 1;
         *self.by_algorithm.entry(algorithm).or_default() += 1;
         self.events += outcome.events;
@@ -210,6 +243,7 @@ impl Report {
         }
         match breach {
             Some(breach) => self.failures.push(Failure { run, breach, scenario }),
+            None if undecided => self.undecided += 1,
             // Only a run that recovered says how long that takes.
             None => self.recovered(recovery, run),
         }
@@ -235,6 +269,7 @@ impl Report {
         self.messages += other.messages;
         self.elections += other.elections;
         self.leader_changes += other.leader_changes;
+        self.undecided += other.undecided;
         self.digest = self.digest.wrapping_add(other.digest);
         for (kind, count) in other.faults {
             *self.faults.entry(kind).or_default() += count;

@@ -5,8 +5,8 @@
 //! in every run; if one does not, it shows a run in which it does not.
 //!
 //! - `space`: what a search explores; `machine` makes a space of any protocol, `local` is one member in it;
-//! - `search`: breadth first on all cores, or depth first; `seen` is what it remembers, `graph` finds runs that
-//!   never end, `reduce` leaves out orders that make no difference;
+//! - `search`: breadth first on all cores, or depth first; `level` is what it
+//!   has yet to visit, `seen` what it remembers; `graph` finds runs that never end, `reduce` leaves out orders that make no difference;
 //! - `property`: what is checked, in words; `budget`: what may go wrong;
 //! - [`counterexample`]: a run that breaks a property, as a file; [`replay`]: that run again, and why.
 
@@ -17,6 +17,7 @@ mod depth;
 pub mod fingerprint;
 mod graph;
 mod intern;
+mod level;
 mod local;
 mod machine;
 pub mod property;

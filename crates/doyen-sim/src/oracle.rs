@@ -1,32 +1,38 @@
 //! Judges a run while it goes on: is what must never happen not happening, and did it end as it must?
 //!
-//! A world tells its oracle of every view that changes, every crash, every restart and everything that is stored, at the
-//! moment when it happens: no record is made and nothing is copied, so that millions of runs can be judged. A world
-//! without one does not notice the difference. What must hold is named by the checker's own
-//! [properties](crate::check::property); of them an oracle knows three that hold at every instant (A4, one leader a
-//! term, terms never fall) and those that are about the end of a run (A1, A2, A3 and 004's two). The first breach
-//! counts: whatever follows may be its consequence.
+//! A world tells its oracle of every message that is sent, every election that is called, every view that changes, every
+//! crash, every restart and everything that is stored, at the moment when it happens: no record is made and nothing is
+//! copied, so that millions of runs can be judged. A world without one does not notice the difference. What must hold is
+//! named by the checker's own [properties](crate::check::property): four hold at every instant (A4, one leader a term,
+//! terms never fall, bounded messages), the others are about the end of a run (A1, A2, A3 and 004's two). The first
+//! breach counts: whatever follows may be its consequence.
 
 mod audit;
 
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Order, Pledge, View};
+use doyen_core::protocol::{Order, Pledge, Role, View};
 use doyen_core::time::Span;
 
 use crate::account::{Ended, Outcome};
-use crate::check::property::Property;
+use crate::check::property::{Fact, Property, belief, longest_message};
+use crate::check::replay::Ending;
 use crate::hash::FastMap;
 use crate::scenario::Case;
 use crate::time::Time;
 use audit::Audit;
+
+/// Of a run that does not come to rest, at most so many members are named that know no leader.
+const MOST_NAMED: usize = 4;
 
 /// Watches over the properties of one run.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     properties: Vec<Property>,
     members: Vec<Watched>,
-    /// Who led in which term first.
-    reigns: FastMap<Epoch, NodeId>,
+    /// Who led in which term first, and from when on.
+    reigns: FastMap<Epoch, (NodeId, Time)>,
+    /// How long a message may be.
+    longest: usize,
     /// When somebody's view changed last.
     last_change: Time,
     /// When somebody crashed or came up last.
@@ -35,16 +41,24 @@ pub struct Oracle {
     audit: Option<Box<Audit>>,
     /// How good members are that are not as good as they were set up to be: attributes change, and some never lead.
     ratings: FastMap<NodeId, i64>,
+    /// How many elections were called, and who called the last when.
+    elections: u64,
+    last_election: Option<(NodeId, Time)>,
+    last_message: Option<(Sending, Time)>,
     breach: Option<Breach>,
+    undecided: bool,
 }
 
 /// What an oracle knows about a member.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     id: NodeId,
-    leads: bool,
     /// Its term, as it believes.
     term: Epoch,
+    /// Since when it believes what it does.
+    since: Time,
+    /// Since when it leads, if it does.
+    leads: Option<Time>,
     /// The term on its disk.
     stored: Epoch,
     /// The vote in that term on its disk.
@@ -54,6 +68,17 @@ struct Watched {
 /// The rating of a member that never leads: nobody else's is so low.
 const NEVER: i64 = i64::MIN;
 
+/// A message, as it is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) from: NodeId,
+    pub(crate) to: NodeId,
+    pub(crate) kind: &'static str,
+    /// Whether the election sends it, not what lies beneath.
+    pub(crate) of_election: bool,
+    pub(crate) bytes: usize,
+}
+
 /// A property that was broken, when, and the facts that contradict each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Breach {
@@ -61,24 +86,31 @@ pub struct Breach {
     pub property: Property,
     /// When; the end of the run for what is about its end.
     pub at: Time,
-    /// The facts that no run with this property shows, in words.
-    pub evidence: Vec<String>,
+    /// The facts that no run with this property shows.
+    pub evidence: Vec<Fact>,
+    /// How the run ends that shows them.
+    pub ending: Ending,
 }
 
 impl Oracle {
     /// One that watches over `properties`.
     pub fn new(members: &Members, properties: &[Property]) -> Self {
         let (term, stored) = (Epoch::default(), Epoch::default());
-        let watched = |id| Watched { id, leads: false, term, stored, vote: None };
+        let watched = |id| Watched { id, term, since: Time::ZERO, leads: None, stored, vote: None };
         Self {
             properties: properties.to_vec(),
             members: members.iter().map(watched).collect(),
             reigns: FastMap::default(),
+            longest: longest_message(members),
             last_change: Time::ZERO,
             last_fault: Time::ZERO,
             audit: None,
             ratings: FastMap::default(),
+            elections: 0,
+            last_election: None,
+            last_message: None,
             breach: None,
+            undecided: false,
         }
     }
 
@@ -97,30 +129,34 @@ impl Oracle {
     /// The member at `position` believes something else now.
     pub(crate) fn saw_view(&mut self, at: Time, position: u32, view: View) {
         self.last_change = at;
-        let leads = view.role.leads();
-        let began = leads && !self.members[position as usize].leads;
-        self.members[position as usize].leads = leads;
-        self.members[position as usize].term = view.epoch;
-        if !leads {
+        let member = &mut self.members[position as usize];
+        member.since = at;
+        member.term = view.epoch;
+        if !view.role.leads() {
+            member.leads = None;
             return;
         }
-        let id = self.members[position as usize].id;
+        let (id, began) = (member.id, member.leads.is_none());
+        member.leads.get_or_insert(at);
         // With leases it is the lease that counts: who is paused may believe anything.
         if began && self.audit.is_none() && self.watches(Property::OneLeader) {
-            let other = self.members.iter().find(|member| member.leads && member.id != id);
-            if let Some(other) = other {
-                let evidence = vec![format!("{} leads", other.id), format!("{id} leads")];
+            let other = self.members.iter().find(|other| other.leads.is_some() && other.id != id);
+            if let Some(&Watched { id: other, leads: Some(since), .. }) = other {
+                let evidence = vec![
+                    Fact::new(other, format!("leads since {since}")),
+                    Fact::new(id, format!("leads since {at}")),
+                ];
                 self.found(Property::OneLeader, at, evidence);
             }
         }
         // Epoch zero means that the algorithm knows no terms.
         if view.epoch > Epoch::default() && self.watches(Property::OneLeaderPerTerm) {
-            let first = *self.reigns.entry(view.epoch).or_insert(id);
+            let term = view.epoch;
+            let (first, since) = *self.reigns.entry(term).or_insert((id, at));
             if first != id {
-                let term = view.epoch;
                 let evidence = vec![
-                    format!("{first} led in term {term}"),
-                    format!("{id} leads in term {term}"),
+                    Fact::new(first, format!("led in term {term}, from {since} on")),
+                    Fact::new(id, format!("leads in term {term}, from {at} on")),
                 ];
                 self.found(Property::OneLeaderPerTerm, at, evidence);
             }
@@ -140,8 +176,8 @@ impl Oracle {
         let (id, before) = (member.id, std::mem::replace(&mut member.stored, term));
         if term < before && self.watches(Property::TermsNeverFall) {
             let evidence = vec![
-                format!("{id} had stored term {before}"),
-                format!("{id} has stored term {term} over it"),
+                Fact::new(id, format!("had stored term {before}")),
+                Fact::new(id, format!("stored term {term} over it at {at}")),
             ];
             self.found(Property::TermsNeverFall, at, evidence);
         }
@@ -172,22 +208,13 @@ impl Oracle {
         }
     }
 
-    /// The operator wants something of the member at `position`.
+    /// The operator wants something of the member at `position`: perhaps it is another's turn to lead then.
     pub(crate) fn saw_order(&mut self, position: u32, order: Order) {
         let id = self.members[position as usize].id;
-        match order {
-            Order::Attribute(attr) => {
-                self.ratings
-                    .entry(id)
-                    .and_modify(|rating| {
-                        if *rating != NEVER {
-                            *rating = attr;
-                        }
-                    })
-                    .or_insert(attr);
-            }
-            Order::Resign | Order::Transfer { .. } | Order::Prefer { .. } => {}
-            Order::Drain { .. } | Order::Undrain => {}
+        if let Order::Attribute(attr) = order
+            && self.ratings.get(&id) != Some(&NEVER)
+        {
+            self.ratings.insert(id, attr);
         }
     }
 
@@ -199,50 +226,106 @@ impl Oracle {
         }
     }
 
+    /// A message has been sent.
+    pub(crate) fn saw_message(&mut self, at: Time, sending: Sending) {
+        if sending.of_election {
+            self.last_message = Some((sending, at));
+        }
+        if sending.bytes > self.longest && self.watches(Property::BoundedMessages) {
+            let Sending { from, to, kind, bytes, .. } = sending;
+            let sent = format!("sent {kind} to {to} at {at}, {bytes} bytes long");
+            let enough = format!("knows of no more than fits into {}", self.longest);
+            let evidence = vec![Fact::new(from, sent), Fact::new(from, enough)];
+            self.found(Property::BoundedMessages, at, evidence);
+        }
+    }
+
+    /// The member at `position` has called so many elections at once.
+    pub(crate) fn saw_elections(&mut self, at: Time, position: u32, count: u32) {
+        self.elections += u64::from(count);
+        self.last_election = Some((self.members[position as usize].id, at));
+    }
+
     /// The member at `position` has crashed.
     pub(crate) fn saw_crash(&mut self, at: Time, position: u32) {
         self.last_fault = at;
-        self.members[position as usize].leads = false;
+        self.members[position as usize].leads = None;
     }
 
     /// The member at `position` is up again; without its disk it has no term that could fall.
     pub(crate) fn saw_restart(&mut self, at: Time, position: u32, disk: bool) {
         self.last_fault = at;
+        let member = &mut self.members[position as usize];
+        member.since = at;
         if !disk {
-            let member = &mut self.members[position as usize];
             (member.stored, member.vote) = (Epoch::default(), None);
         }
     }
 
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     pub fn close(&mut self, members: &Members, outcome: &Outcome) {
-        let at = outcome.end;
-        if outcome.ended != Ended::Quiet {
-            let evidence = vec![
-                "all trouble was over".to_owned(),
-                format!("the run had not come to rest by {at}"),
-            ];
-            for property in [Property::Termination, Property::Liveness004] {
-                if self.watches(property) {
-                    self.found(property, at, evidence.clone());
-                }
-            }
-            return;
-        }
         let rated = self.rated(members);
         let members = rated.as_ref().unwrap_or(members);
-        let at_the_end = |property: &&Property| property.is_about_the_end();
-        let broken = |property: &&Property| !property.holds(members, &outcome.views);
-        let broken = self.properties.iter().filter(at_the_end).find(broken).copied();
-        if let Some(property) = broken {
-            let facts = property.evidence(members, &outcome.views);
-            self.found(property, at, facts.iter().map(ToString::to_string).collect());
+        let about_the_end: Vec<Property> = self
+            .properties
+            .iter()
+            .copied()
+            .filter(|property| property.is_about_the_end())
+            .collect();
+        let (broken, ending) = match outcome.ended {
+            Ended::Quiet => {
+                let breaks = |property: &&Property| !property.holds(members, &outcome.views);
+                (about_the_end.iter().find(breaks), Ending::Rest)
+            }
+            Ended::TimeLimit | Ended::MessageLimit => {
+                let asks_for_rest = |property: &&Property| property.asks_for_rest();
+                (about_the_end.iter().find(asks_for_rest), Ending::Limit)
+            }
+        };
+        if let Some(&property) = broken {
+            let evidence = match ending {
+                Ending::Limit => self.unrest(&outcome.views),
+                _ => property.evidence(members, &outcome.views),
+            };
+            let breach = Breach { property, at: outcome.end, evidence, ending };
+            self.breach.get_or_insert(breach);
         }
+        let at_rest = outcome.ended == Ended::Quiet;
+        self.undecided = !at_rest && self.breach.is_none() && !about_the_end.is_empty();
+    }
+
+    /// Who is not at rest, and what went on last.
+    fn unrest(&self, views: &[Option<View>]) -> Vec<Fact> {
+        let seen = || self.members.iter().zip(views).filter_map(|(&who, &view)| Some((who, view?)));
+        let believes = |(who, view): (Watched, View)| {
+            Fact::new(who.id, format!("{} since {}", belief(view), who.since))
+        };
+        let is_waiting =
+            |(_, view): &(Watched, View)| view.leader.is_none() || view.role == Role::Candidate;
+        let mut facts: Vec<Fact> =
+            seen().filter(is_waiting).take(MOST_NAMED).map(believes).collect();
+        if facts.is_empty() {
+            facts.extend(seen().max_by_key(|&(who, _)| who.since).map(believes));
+        }
+        if let Some((caller, at)) = self.last_election {
+            let last = format!("called the last of {} elections at {at}", self.elections);
+            facts.push(Fact::new(caller, last));
+        }
+        if let Some((Sending { from, to, kind, .. }, at)) = self.last_message {
+            let last = format!("sent the last election message, {kind} to {to}, at {at}");
+            facts.push(Fact::new(from, last));
+        }
+        facts
     }
 
     /// The first breach, if there was one.
     pub fn breach(&self) -> Option<&Breach> {
         self.breach.as_ref()
+    }
+
+    /// Whether nothing was broken, but something could not be judged: it is about rest, to which the run did not come.
+    pub fn is_undecided(&self) -> bool {
+        self.undecided
     }
 
     /// How long views went on changing after `calm`, the end of all trouble that was known beforehand, or after the
@@ -264,8 +347,10 @@ impl Oracle {
         self.properties.contains(&property)
     }
 
-    fn found(&mut self, property: Property, at: Time, evidence: Vec<String>) {
-        self.breach.get_or_insert(Breach { property, at, evidence });
+    /// Something happened that must never happen.
+    fn found(&mut self, property: Property, at: Time, evidence: Vec<Fact>) {
+        let ending = Ending::There;
+        self.breach.get_or_insert(Breach { property, at, evidence, ending });
     }
 }
 
@@ -274,6 +359,8 @@ mod tests {
     use doyen_core::protocol::Role;
 
     use super::*;
+    use crate::run;
+    use crate::scenario::Scenario;
 
     const ALWAYS: [Property; 3] =
         [Property::OneLeader, Property::OneLeaderPerTerm, Property::TermsNeverFall];
@@ -286,6 +373,10 @@ mod tests {
         View { leader: Some(NodeId(id)), epoch: Epoch(epoch), role: Role::Leader }
     }
 
+    fn facts(oracle: &Oracle) -> Vec<String> {
+        oracle.breach().unwrap().evidence.iter().map(ToString::to_string).collect()
+    }
+
     fn broken(oracle: &Oracle) -> Option<(Property, Time)> {
         oracle.breach().map(|breach| (breach.property, breach.at))
     }
@@ -296,7 +387,7 @@ mod tests {
         oracle.saw_view(Time(1), 2, leading(3, 1));
         oracle.saw_view(Time(5), 0, leading(1, 2));
         assert_eq!(broken(&oracle), Some((Property::OneLeader, Time(5))));
-        assert_eq!(oracle.breach().unwrap().evidence, ["3 leads", "1 leads"]);
+        assert_eq!(facts(&oracle), ["3 leads since 1ns", "1 leads since 5ns"]);
     }
 
     #[test]
@@ -330,5 +421,51 @@ mod tests {
         oracle.saw_view(Time(1), 2, leading(3, 1));
         oracle.saw_view(Time(5), 0, leading(1, 1));
         assert_eq!(broken(&oracle), None);
+    }
+
+    #[test]
+    fn a_message_that_no_group_can_fill_is_found() {
+        let mut oracle = oracle(&[Property::BoundedMessages]);
+        let (from, to, kind, of_election) = (NodeId(1), NodeId(2), "ELECTION", true);
+        let sending = Sending { from, to, kind, of_election, bytes: oracle.longest };
+        oracle.saw_message(Time(4), sending);
+        assert_eq!(broken(&oracle), None);
+        oracle.saw_message(Time(7), Sending { bytes: oracle.longest + 1, ..sending });
+        assert_eq!(broken(&oracle), Some((Property::BoundedMessages, Time(7))));
+    }
+
+    /// Whoever asks a leader that never says that it leads asks for ever.
+    const RESTLESS: &str =
+        "algorithm = \"bully\"\nmembers = 3\nleader = 3\ninitiators = [1]\nuntil = \"50ms\"";
+
+    fn judged(scenario: &str, properties: &[Property]) -> Oracle {
+        let case = Scenario::parse("test", scenario).unwrap().resolve().unwrap();
+        let mut oracle = Oracle::new(case.members(), properties);
+        run::judge(&case, None, &mut oracle);
+        oracle
+    }
+
+    #[test]
+    fn a_run_without_rest_says_who_waits_since_when_and_what_went_on_last() {
+        let oracle = judged(RESTLESS, &[Property::Termination]);
+        assert_eq!(broken(&oracle), Some((Property::Termination, Time(50_000_000))));
+        assert_eq!(oracle.breach().unwrap().ending, Ending::Limit);
+        assert_eq!(
+            facts(&oracle),
+            [
+                "1 takes part in an election since 6ms",
+                "2 takes part in an election since 7ms",
+                "2 called the last of 18 elections at 49ms",
+                "3 sent the last election message, OK to 2, at 50ms",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_about_rest_is_undecided_without_it() {
+        let oracle = judged(RESTLESS, &[Property::Agreement]);
+        assert_eq!((broken(&oracle), oracle.is_undecided()), (None, true));
+        let oracle = judged(RESTLESS, &[Property::OneLeader]);
+        assert_eq!((broken(&oracle), oracle.is_undecided()), (None, false));
     }
 }

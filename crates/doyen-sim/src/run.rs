@@ -45,9 +45,12 @@ pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
     dispatch!(case.algorithm, run_as(case, observer, None))
 }
 
-/// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be.
-pub fn judge(case: &Case, oracle: &mut Oracle) -> Outcome {
-    let outcome = dispatch!(case.algorithm, run_as(case, None, Some(&mut *oracle)));
+/// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be. `observer` is
+/// shown everything that happens.
+pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
+    // The oracle is wanted back before the observer's time is over.
+    let observer = observer.map(|observer| observer as &mut dyn Observer);
+    let outcome = dispatch!(case.algorithm, run_as(case, observer, Some(&mut *oracle)));
     oracle.close(case.members(), &outcome);
     outcome
 }

@@ -12,20 +12,23 @@
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
+mod lease;
 mod pause;
 mod roster;
 mod script;
 mod snapshot;
+mod timers;
+mod watch;
 
 use std::collections::VecDeque;
 use std::hash::{Hash, Hasher};
 
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Durable, Effect, EffectOf, Effects, Event, Message, Notice, Origin, Protocol,
-    Role, View, name_of,
+    Boot, Class, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View,
+    name_of,
 };
-use doyen_core::time::{Delay, Span};
+use doyen_core::time::Span;
 
 use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
@@ -34,9 +37,10 @@ use crate::network::{Fate, Network, NetworkModel};
 use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::record::{self, Observer, Record, What};
+use crate::record::{Observer, What};
 use crate::starters::Starters;
 use crate::time::Time;
+use lease::Lease;
 use pause::{Pause, Waiting};
 use roster::{Member, Roster, Seat, Status};
 
@@ -102,12 +106,12 @@ pub struct World<'a, 'o, P: Protocol> {
     clocks: FastMap<u32, u32>,
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
     /// Until when each leader may act, where leaders have leases.
-    leases: FastMap<u32, Time>,
+    leases: FastMap<u32, Lease>,
     /// Script entries that wait for a count, with what they have counted so far.
     watches: Vec<(usize, u32)>,
     /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer or the script wants to know of every message.
+    /// Whether an observer, an oracle or the script wants to know of every message.
     watched: bool,
     books: Books,
     messages_sent: u64,
@@ -206,7 +210,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             clocks: FastMap::default(),
             pauses: FastMap::default(),
             leases: FastMap::default(),
-            watched: observer.is_some(),
+            watched: observer.is_some() || oracle.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
             books: Books::new(P::Message::KINDS),
@@ -255,7 +259,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.close(ended)
     }
 
-    fn close(self, ended: Ended) -> Outcome {
+    fn close(mut self, ended: Ended) -> Outcome {
+        self.count_overdue_leases();
         // What was pending may be large, and so are the views of all members.
         drop(self.queue);
         let count =
@@ -286,11 +291,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.act(position, AT_ONCE, &mut wished);
             }
         }
+        if let Some(leader) = leader {
+            self.books.founded_by(leader);
+        }
         if let Some(leader) = leader
             && self.members[leader].protocol.view().role.leads()
         {
             self.members[leader].leads = true;
-            self.books.reign_begins(self.now, leader, true);
+            self.books.reign_begins(self.now, leader);
             if let Some(oracle) = &mut self.oracle {
                 oracle.saw_view(self.now, leader, self.members[leader].protocol.view());
             }
@@ -469,6 +477,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 && self.members[position].status == Status::Up {
             self.books.election(self.now, out.elections());
+            if let Some(oracle) = &mut self.oracle {
+                oracle.saw_elections(self.now, position, out.elections());
+            }
         }
         for effect in out.drain() {
             if self.members[position].status != Status::Up {
@@ -513,11 +524,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         };
         let to = to as u32;
         let kind = message.kind();
-        if let Some(oracle) = &mut self.oracle
-            && let Some(pledge) = message.pledge()
-        {
-            oracle.saw_pledge(self.now, from, to, pledge);
-        }
         self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
@@ -551,6 +557,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.observer.is_some() {
             self.record_sending(&delivery, fate);
         }
+        if self.oracle.is_some() {
+            self.judge_sending(&delivery);
+        }
         match fate {
             Fate::Lost => self.books.lost += u64::from(class == Class::Election),
             Fate::Arrives { at, again } => {
@@ -572,73 +581,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }
 
-    fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
-        self.disarm(member, timer);
-        let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
-        let due = self.now + lag + Span::from_nanos(self.by_clock(member, wait));
-        self.arm_at(member, timer, due);
-        if self.observer.is_some() {
-            let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
-            self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
-        }
-    }
-
-    fn arm_at(&mut self, member: u32, timer: P::Timer, due: Time) {
-        self.armings = self.armings.wrapping_add(1);
-        let arming = self.armings;
-        self.armed.insert((member, timer), Armed { arming, due });
-        *self.ledger(timer) += 1;
-        let rank = if P::is_lease(timer) { LEASE_RANK } else { TIMER_RANK };
-        self.queue.push(due.0, rank, Item::Timer { member, arming, timer });
-    }
-
-    /// How long it really takes until a member's clock has counted `wait`.
-    fn by_clock(&self, member: u32, wait: u64) -> u64 {
-        match self.clocks.get(&member) {
-            None => wait,
-            Some(&rate_ppm) => {
-                let real = u128::from(wait) * 1_000_000 / u128::from(rate_ppm.max(1));
-                u64::try_from(real).unwrap_or(u64::MAX)
-            }
-        }
-    }
-
-    fn disarm(&mut self, member: u32, timer: P::Timer) {
-        if self.armed.remove(&(member, timer)).is_some() {
-            *self.ledger(timer) -= 1;
-        }
-    }
-
-    fn ledger(&mut self, timer: P::Timer) -> &mut u64 {
-        if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
-    }
-
-    fn fire(&mut self, at: Time, member: u32, arming: u32, timer: P::Timer, out: &mut Effects<P>) {
-        let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
-        if !current {
-            return; // cancelled, armed anew or its member died
-        }
-        self.now = at;
-        if self.members[member].status == Status::Paused {
-            return self.wait(member, Waiting::Timer { arming, timer });
-        }
-        self.disarm(member, timer);
-        self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
-        let state = &mut self.members[member].protocol;
-        state.handle(self.setup.config, Event::Timer(timer), out);
-        if self.observer.is_some() {
-            let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
-            self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
-        }
-        self.act(member, AT_ONCE, out);
-    }
-
     fn announce(&mut self, position: u32, view: View) {
         let leads = view.role.leads();
         let member = &mut self.members[position];
         let led = std::mem::replace(&mut member.leads, leads);
         match (led, leads) {
-            (false, true) => self.books.reign_begins(self.now, position, false),
+            // It is the lease that counts, where there is one.
+            _ if P::LEASES => {}
+            (false, true) => self.books.reign_begins(self.now, position),
             (true, false) => self.books.reign_ends(self.now),
             _ => {}
         }
@@ -652,83 +602,6 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.observer.is_some() {
             let View { leader, epoch, role } = view;
             self.record(What::View { member: self.id(position), leader, epoch, role });
-        }
-    }
-
-    /// Tells everybody who acts for a leader until when they may; where there are no leases, nothing at all.
-    #[inline]
-    fn publish_lease(&mut self, position: u32) {
-        let state = &self.members[position];
-        let timer = if state.status == Status::Up { state.protocol.lease() } else { None };
-        if timer.is_some() || self.leases.contains_key(&position) {
-            self.note_lease(position, timer);
-        }
-    }
-
-    fn note_lease(&mut self, position: u32, timer: Option<P::Timer>) {
-        let armed = timer.and_then(|timer| self.armed.get(&(position, timer)));
-        debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
-        let until = armed.map(|armed| armed.due);
-        let before = match until {
-            Some(until) => self.leases.insert(position, until),
-            None => self.leases.remove(&position),
-        };
-        if before == until {
-            return;
-        }
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_lease(self.now, position, until);
-        }
-        self.record(What::Leased { member: self.id(position), until });
-    }
-
-    fn inform(&mut self, position: u32, notice: Notice) {
-        if self.observer.is_some() {
-            let member = self.id(position);
-            let what = match notice {
-                Notice::Down(peer) => Some(What::Suspected { member, peer }),
-                Notice::Up(peer) => Some(What::Trusted { member, peer }),
-                _ => record::note(&notice).map(|note| What::Noted { member, note }),
-            };
-            if let Some(what) = what {
-                self.record(what);
-            }
-        }
-    }
-
-    /// Tells those who watch that a live member has handled a message.
-    #[cold]
-    fn watch_receipt(&mut self, id: u32, from: NodeId, to: u32, kind: usize, out: &Effects<P>) {
-        if self.observer.is_some() {
-            let name = P::Message::KINDS[kind].name.to_owned();
-            let (to, rules) = (self.id(to), rules(out));
-            self.record(What::Received { id, from, to, kind: name, rules });
-        }
-        self.count(to, false, kind);
-    }
-
-    fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
-        let &Delivery { from, to, id, ref message, .. } = delivery;
-        let kind = P::Message::KINDS[message.kind()];
-        let (arrives, again) = match fate {
-            Fate::Lost => (None, None),
-            Fate::Arrives { at, again } => (Some(at), again),
-        };
-        self.record(What::Sent {
-            id,
-            from,
-            to: self.id(to),
-            kind: kind.name.to_owned(),
-            text: message.to_string(),
-            class: kind.class,
-            arrives,
-            again,
-        });
-    }
-
-    fn record(&mut self, what: What) {
-        if let Some(observer) = &mut self.observer {
-            observer.observe(&Record { at: self.now, what });
         }
     }
 }
@@ -749,11 +622,6 @@ fn found<P: Protocol>(setup: &Setup<'_, P::Config>, id: NodeId) -> (P, Option<Ef
     let protocol = P::start(id, setup.config, boot, &mut out);
     let wishes = !out.list().is_empty() || out.elections() > 0;
     (protocol, wishes.then_some(out))
-}
-
-/// The rules that fired.
-fn rules<P: Protocol>(out: &Effects<P>) -> Vec<String> {
-    out.rules().iter().map(|&rule| rule.to_owned()).collect()
 }
 
 impl<P: Protocol> std::fmt::Debug for World<'_, '_, P> {

@@ -45,8 +45,14 @@ fn two_leaders_at_once_are_found_where_they_are_asked_for() {
         let failure = &report.failures[0];
         assert_eq!((failure.breach.property, failure.breach.evidence.len()), (property, 2));
         let shrunk = shrink::shrink(&failure.scenario, property, 2_000).unwrap();
-        assert!(shrunk.scenario.fault.len() <= failure.scenario.fault.len());
+        let (members, faults) = size(&shrunk.scenario);
+        assert!(members <= 3 && faults <= 2, "{property}: {members} members, {faults} faults");
     }
+}
+
+/// How many members and faults there are.
+fn size(scenario: &Scenario) -> (usize, usize) {
+    (scenario.resolve().unwrap().members().len(), scenario.fault.len())
 }
 
 #[test]
@@ -62,8 +68,11 @@ fn textbook_algorithms_fail_and_their_failures_become_small() {
         let failure = report.failures.first().unwrap_or_else(|| panic!("{algorithm} never fails"));
         let shrunk = shrink::shrink(&failure.scenario, failure.breach.property, 2_000).unwrap();
         assert_eq!(shrunk.breach.property, failure.breach.property);
-        let members = |scenario: &Scenario| scenario.resolve().unwrap().members().len();
-        assert!(members(&shrunk.scenario) <= members(&failure.scenario));
-        assert!(shrunk.scenario.fault.len() <= failure.scenario.fault.len());
+        // The modified bully fails once in a thousand storms: much must come together for that.
+        let (most_members, most_faults) =
+            if algorithm == Algorithm::ModifiedBully { (5, 7) } else { (3, 4) };
+        let (members, faults) = size(&shrunk.scenario);
+        let is_small = members <= most_members && faults <= most_faults;
+        assert!(is_small, "{algorithm}: {members} members, {faults} faults left");
     }
 }

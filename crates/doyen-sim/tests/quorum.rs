@@ -38,6 +38,8 @@ fn smoke() {
         let mut oracle = Oracle::of(&case, &properties);
         let outcome = run::judge(&case, &mut oracle);
         assert_eq!(oracle.breach(), None, "{seed} {outcome:?}");
-        if seed == 1 { println!("{outcome:?}"); }
+        if seed == 1 {
+            println!("{outcome:?}");
+        }
     }
 }

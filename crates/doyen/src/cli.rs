@@ -1,7 +1,7 @@
 //! The command line: data to stdout, everything else to stderr.
 //!
 //! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should, a
-//! property violated); 2 wrong usage or configuration; 4 a limit reached before the answer was.
+//! property violated); 2 wrong usage or configuration; 4 a limit reached before the answer was; 101 doyen itself failed.
 
 mod algorithms;
 mod check;
@@ -27,6 +27,8 @@ enum Answer {
     No,
     /// A limit was reached before the answer was.
     Limit,
+    /// There is a mistake in doyen, and what it did when that showed has been said.
+    Panicked,
 }
 
 const INTRODUCTION: &str = "\
@@ -72,6 +74,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Limit) => ExitCode::from(4),
+        Ok(Answer::Panicked) => ExitCode::from(101),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("doyen: {error:#}");

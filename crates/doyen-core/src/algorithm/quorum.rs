@@ -230,6 +230,8 @@ impl<R: Rulebook> Protocol for Quorum<R> {
         View { leader, epoch: self.ballot.term(), role }
     }
 
+    const LEASES: bool = true;
+
     fn lease(&self) -> Option<Timer> {
         match &self.duty {
             Duty::Lead(office) => office.lease.map(Timer::Lease),

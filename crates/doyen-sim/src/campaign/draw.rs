@@ -13,7 +13,8 @@ use super::Campaign;
 use crate::random::{Random, splitmix};
 use crate::run;
 use crate::scenario::{
-    After, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError, Share,
+    After, Case, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError,
+    Share,
 };
 
 /// Times are drawn in these steps.
@@ -46,7 +47,10 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
     // Whether everything said so far makes sense, and who takes part.
     let case = scenario.resolve()?;
-    let mut storm = Storm::new(&scenario, case.members(), case.config.hardened(), random);
+    // Where somebody is named who notices, somebody of them is left to do so.
+    let noticing = case.initiators.iter().map(|(id, _)| id);
+    let noticing = if scenario.initiators.is_some() { noticing.collect() } else { Vec::new() };
+    let mut storm = Storm::new(&case, &noticing, random);
     storm.draw_beginning(&mut scenario);
     storm.rage(run::kinds(case.algorithm));
     storm.abate();
@@ -119,11 +123,12 @@ struct Storm<'m> {
 }
 
 impl<'m> Storm<'m> {
-    fn new(scenario: &Scenario, members: &'m Members, full: bool, mut random: Random) -> Self {
+    fn new(case: &'m Case, noticing: &[NodeId], mut random: Random) -> Self {
+        let (members, full) = (case.members(), case.config.hardened());
         let lasts = pick(&STORMS, &mut random);
-        let all: Vec<NodeId> = members.iter().filter(|id| !scenario.dead.contains(&id.0)).collect();
-        let survivor = pick(&all, &mut random);
-        let down = scenario.dead.iter().map(|&id| (NodeId(id), u64::MAX)).collect();
+        let alive: Vec<NodeId> = members.iter().filter(|id| !case.dead.contains(id)).collect();
+        let survivor = pick(if noticing.is_empty() { &alive } else { noticing }, &mut random);
+        let down = case.dead.iter().map(|&id| (id, u64::MAX)).collect();
         let (wrong_clocks, faults) = (Vec::new(), Vec::new());
         Self { members, random, full, lasts, survivor, down, wrong_clocks, faults }
     }
@@ -132,7 +137,8 @@ impl<'m> Storm<'m> {
     fn draw_beginning(&mut self, scenario: &mut Scenario) {
         if scenario.dead.is_empty() && self.random.happens(0.15) {
             let dead = self.anybody();
-            if dead != self.survivor && scenario.leader != Some(dead.0) {
+            let must_live = dead == self.survivor || scenario.leader == Some(dead.0);
+            if !must_live && !names(scenario, dead) {
                 scenario.dead = vec![dead.0];
                 scenario.contact_dead = self.random.happens(0.5);
                 self.down.push((dead, u64::MAX));
@@ -142,7 +148,14 @@ impl<'m> Storm<'m> {
                 }
             }
         }
-        if scenario.leader.is_none() && scenario.initiators.is_none() && self.random.happens(0.6) {
+        // Where nobody is to notice that there is no leader, there must be one.
+        let nobody = Some(Initiators::Named("none".to_owned()));
+        let needs_leader = scenario.initiators == nobody;
+        let may_have_leader = needs_leader || scenario.initiators.is_none();
+        if scenario.leader.is_none()
+            && may_have_leader
+            && (needs_leader || self.random.happens(0.6))
+        {
             let leader =
                 if self.random.happens(0.7) { self.best_up(0) } else { self.anybody_up(0) };
             scenario.leader = Some(leader.0);
@@ -327,6 +340,14 @@ impl<'m> Storm<'m> {
     fn best_up(&self, at: u64) -> NodeId {
         self.up(at).max_by_key(|&id| self.members.key(id)).unwrap_or(self.survivor)
     }
+}
+
+/// Whether `scenario` says of `id` that it notices something.
+fn names(scenario: &Scenario, id: NodeId) -> bool {
+    let Some(Initiators::Listed(listed)) = &scenario.initiators else { return false };
+    listed.iter().any(|initiator| match *initiator {
+        Initiator::AtOnce(who) | Initiator::At { member: who, .. } => who == id.0,
+    })
 }
 
 /// So many steps, as they are written in a scenario.

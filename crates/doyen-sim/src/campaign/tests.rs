@@ -33,6 +33,27 @@ fn what_the_base_says_stays() {
     assert_eq!(scenario.seed, Some(5));
 }
 
+#[test]
+fn what_is_drawn_never_contradicts_what_the_base_says_of_the_beginning() {
+    let bases = [
+        "members = 4\nconvention = \"configured\"",
+        "members = 4\ninitiators = [1, 2, 3]",
+        "members = 4\ninitiators = \"none\"",
+        "members = 4\ndead = [4]\ninitiators = [{ member = 2, at = \"1ms\" }]",
+    ];
+    for (base, mode) in bases.into_iter().flat_map(|base| [(base, "hardened"), (base, "textbook")])
+    {
+        let text = format!("algorithm = \"bully\"\nmode = \"{mode}\"\n{base}");
+        let campaign = Campaign::new(Scenario::parse("base", &text).unwrap(), 300, 1);
+        for run in 1..=campaign.runs {
+            let scenario = campaign.scenario(run).unwrap();
+            let case =
+                scenario.resolve().unwrap_or_else(|error| panic!("{base}, run {run}: {error}"));
+            assert!(premise::holds(&scenario, &case), "{base}, run {run}: {scenario:?}");
+        }
+    }
+}
+
 /// So that `--algorithm A --run I` repeats run I of a campaign over all of them.
 #[test]
 fn naming_the_algorithm_whose_turn_it_is_changes_nothing() {
@@ -84,5 +105,23 @@ fn failures_stop_a_campaign_at_the_same_run_every_time() {
 fn a_base_that_makes_no_sense_is_refused() {
     let base = Scenario { algorithm: "duke".to_owned(), ..Scenario::default() };
     let error = run(&Campaign::new(base, 10, 1), |_| {}).unwrap_err();
-    assert!(error.starts_with("run 1: algorithm: "), "{error}");
+    assert!(error.to_string().starts_with("run 1: algorithm: "), "{error}");
+    assert!(!error.panicked);
+}
+
+#[test]
+fn a_run_that_panics_is_named_and_takes_no_other_with_it() {
+    let sound = |run: u64| {
+        assert_ne!(run, 6, "six is too many");
+        Ok(run)
+    };
+    let made = each(&[5, 6, 7], |run| make(run, || sound(run)));
+    assert_eq!((&made[0], &made[2]), (&Ok(5), &Ok(7)));
+    let unmade = made[1].clone().unwrap_err();
+    assert!(unmade.panicked && unmade.run == 6, "{unmade:?}");
+    let message = unmade.to_string();
+    assert!(
+        message.starts_with("run 6 panicked: ") && message.contains("six is too many"),
+        "{message}"
+    );
 }

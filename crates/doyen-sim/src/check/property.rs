@@ -52,7 +52,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    pub(super) fn new(member: NodeId, what: impl Into<String>) -> Self {
+    pub(crate) fn new(member: NodeId, what: impl Into<String>) -> Self {
         Self { member, what: what.into() }
     }
 }
@@ -179,6 +179,11 @@ impl Property {
         matches!(self.claim(), Claim::AtRest | Claim::Rests)
     }
 
+    /// Whether a run that never comes to rest breaks it.
+    pub(crate) fn asks_for_rest(self) -> bool {
+        self.claim() == Claim::Rests
+    }
+
     /// Whether it holds where the members believe this; what is not about views always does.
     pub(crate) fn holds(self, members: &Members, views: &[Option<View>]) -> bool {
         match self {
@@ -235,6 +240,23 @@ impl Property {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+/// How many bytes a message of this group may have: two circuits of everybody's key, as a varint each of the longest
+/// kind, and the rest.
+pub(crate) fn longest_message(members: &Members) -> usize {
+    64 + 2 * members.len() * 15
+}
+
+/// What a member believes, in words.
+pub(crate) fn belief(view: View) -> String {
+    match (view.role, view.leader) {
+        (Role::Candidate, _) => "takes part in an election".to_owned(),
+        (Role::Leader, _) => "leads".to_owned(),
+        (Role::Retiring, _) => "leads, and is about to hand over".to_owned(),
+        (Role::Follower, Some(leader)) => format!("follows {leader}"),
+        (Role::Follower, None) => "knows no leader".to_owned(),
     }
 }
 

@@ -26,12 +26,12 @@ use std::collections::BTreeSet;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
-use doyen_core::protocol::{Protocol, Role, View};
+use doyen_core::protocol::{Protocol, View};
 use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
 use super::machine::Explorable;
-use super::property::{Fact, Property};
+use super::property::{Fact, Property, belief};
 use super::schedule::{Happening, Move};
 use super::space::{Claim, Space};
 use super::{Rules, Scene, Timers};
@@ -90,7 +90,7 @@ pub enum Ending {
     Cycle(usize),
     /// The property is broken there and then, whatever follows.
     There,
-    /// The simulation was cut short.
+    /// The simulation was stopped by its limit of time or of messages, and was still busy.
     Limit,
 }
 
@@ -104,6 +104,16 @@ impl Ending {
             Self::Limit => "limit",
         }
     }
+
+    /// What it adds to the facts that contradict a property, if anything.
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Rest => Some("and nothing is left to do that could change it"),
+            Self::Cycle(_) => Some("and this goes on for ever"),
+            Self::There => None,
+            Self::Limit => Some("and the run was still busy when its limit was reached"),
+        }
+    }
 }
 
 impl Replay {
@@ -115,12 +125,21 @@ impl Replay {
         }
     }
 
+    /// Whether the property is about rest, to which the run did not come.
+    pub fn is_undecided(&self) -> bool {
+        !self.broken && self.ending == Ending::Limit && self.property.is_about_the_end()
+    }
+
     /// Why the property does not hold, or that it does, a few lines of text.
     pub fn why(&self) -> String {
         let property = self.property;
         if !self.broken {
+            let judged = match self.is_undecided() {
+                true => "was not judged: the run was still busy when its limit was reached, and",
+                false => "HOLDS in this run:",
+            };
             return format!(
-                "{property} HOLDS in this run: what the file was written for does not happen any more.\n  {}\n",
+                "{property} {judged} what the file was written for does not happen any more.\n  {}\n",
                 property.words()
             );
         }
@@ -129,12 +148,10 @@ impl Replay {
         for fact in &self.facts {
             text.push_str(&format!("  {fact}\n"));
         }
-        text + match self.ending {
-            Ending::Rest => "and nothing is left to do that could change it.\n",
-            Ending::Cycle(_) => "and this goes on for ever.\n",
-            Ending::There => "",
-            Ending::Limit => "and the run was still busy when its time was up.\n",
+        if let Some(words) = self.ending.words() {
+            text.push_str(&format!("{words}.\n"));
         }
+        text
     }
 }
 
@@ -145,7 +162,8 @@ impl Counterexample {
         match &self.course {
             Course::Timed => Ok(timed::replay(case, self.property)),
             Course::Schedule { rules, path, cycle } => {
-                let schedule = Schedule { file: self, rules, path, cycle };
+                let most_ways = walk::MOST_WAYS;
+                let schedule = Schedule { file: self, rules, path, cycle, most_ways };
                 dispatch!(case.algorithm, replay_as(&case, &schedule))
             }
         }
@@ -158,6 +176,8 @@ struct Schedule<'f> {
     rules: &'f Rules,
     path: &'f [Move],
     cycle: &'f [Move],
+    /// How many of the ways that its words may mean are followed.
+    most_ways: usize,
 }
 
 fn replay_as<P>(case: &Case, schedule: &Schedule<'_>) -> Result<Replay, String>
@@ -176,15 +196,18 @@ fn play<P: Explorable>(
     case: &Case,
     schedule: &Schedule<'_>,
 ) -> Result<Replay, String> {
-    let &Schedule { file, rules, path, cycle } = schedule;
+    let &Schedule { file, rules, path, cycle, most_ways } = schedule;
     let machine = super::machine::<P>(case, config, rules);
     let mut hand = machine.hand();
     let moves = [path, cycle].concat();
-    let walks = walk::walks(&machine, &mut hand, &moves)
+    let walk::Ways { walks, cut_at } = walk::walks(&machine, &mut hand, &moves, most_ways)
         .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
     let mut breaks =
         |walk: &&walk::Walk| walk::breaks(&machine, &mut hand, walk, path.len(), file.property);
     let broken = walks.iter().find(&mut breaks);
+    if let (None, Some(cut_at)) = (broken, cut_at) {
+        return Err(file.at_step(cut_at, &walk::too_many(most_ways)));
+    }
     let walk = broken.unwrap_or(&walks[0]);
 
     let transmission = case.config.timing.transmission;
@@ -297,16 +320,6 @@ fn changing(members: &Members, views: &[Vec<Option<View>>]) -> Vec<Fact> {
         }
     }
     facts
-}
-
-fn belief(view: View) -> String {
-    match (view.role, view.leader) {
-        (Role::Candidate, _) => "takes part in an election".to_owned(),
-        (Role::Leader, _) => "leads".to_owned(),
-        (Role::Retiring, _) => "leads and is about to hand over".to_owned(),
-        (Role::Follower, Some(leader)) => format!("follows {leader}"),
-        (Role::Follower, None) => "knows no leader".to_owned(),
-    }
 }
 
 /// Which records led to `facts`.

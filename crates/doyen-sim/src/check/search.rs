@@ -1,21 +1,21 @@
 //! Searches a [`Space`] for a run that breaks a claim.
 //!
-//! **Breadth first**, level by level, on all cores: what it finds first is as short as can be. **Depth first**, on one core: it remembers half as much a state and only one
-//! path of states, and finds long runs.
+//! **Breadth first**, level by level, on all cores: what it finds first is as short as can be. **Depth first**, on one
+//! core: it remembers half as much a state and only one path of states, and finds long runs.
 //!
 //! Claims about every state, about single steps and about states without a further step are judged on the way. Claims
 //! about runs that never end need the graph of all states, which the breadth-first search writes down if there is one:
 //! see `check/graph.rs`.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::graph::Graph;
-use super::seen::{Keeps, Origin, Seen, Sighting};
+use super::level::{Batch, Level, Pile, Waiting};
+use super::seen::{Keeps, Leave, Origin, Seen, Sighting};
 use super::space::{Claim, Space, Successors};
 
-/// How many states a thread takes at once.
-const CHUNK: usize = 64;
 /// With fewer states in a level than this, one thread is faster than many.
 const WORTH_SHARING: usize = 512;
 /// How often somebody looks at the clock and the limits, in milliseconds.
@@ -128,53 +128,23 @@ struct Breadth<'a, S: Space> {
     generated: AtomicU64,
     /// When somebody last looked at the limits, in milliseconds from the beginning.
     last_glance: AtomicU64,
-    /// A limit was reached in the middle of a level.
-    stop: AtomicBool,
+    /// The limit that was reached in the middle of a level.
+    stopped: OnceLock<Limit>,
 }
 
-/// The states of one level: their words one after the other.
-#[derive(Default)]
-struct Level {
-    words: Vec<u32>,
-    /// Where each ends, its number and its fingerprint.
-    states: Vec<Entry>,
-}
-
-struct Entry {
-    end: usize,
-    number: u32,
-    print: u64,
-}
-
-impl Level {
-    fn add(&mut self, state: &[u32], number: u32, print: u64) {
-        self.words.extend_from_slice(state);
-        self.states.push(Entry { end: self.words.len(), number, print });
-    }
-
-    fn state(&self, index: usize) -> &[u32] {
-        let start = index.checked_sub(1).map_or(0, |before| self.states[before].end);
-        &self.words[start..self.states[index].end]
-    }
-
-    fn append(&mut self, other: &Self) {
-        let offset = self.words.len();
-        self.words.extend_from_slice(&other.words);
-        let moved = other.states.iter().map(|entry| Entry { end: entry.end + offset, ..*entry });
-        self.states.extend(moved);
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.words.capacity() * 4 + self.states.capacity() * size_of::<Entry>()) as u64
-    }
-}
-
-/// What one thread has made of its share of a level.
+/// What one thread has made of its share of a level. No two lie in one line of a cache, or threads would wait for each
+/// other's writes.
+#[repr(align(128))]
 struct Share<S: Space> {
     hand: S::Hand,
     judge: Judge,
     out: Successors<S::Step>,
-    next: Level,
+    /// What it has taken of the level. Something is left at its end only if the table of states had no room.
+    batch: Batch,
+    /// How many states it may add to the table.
+    leave: Leave,
+    /// What it has found of the next level.
+    next: Pile,
     generated: u64,
     stranded: u64,
     broken: Option<Broken<S::Step>>,
@@ -216,34 +186,29 @@ impl<'a, S: Space> Breadth<'a, S> {
             states: AtomicU64::new(1),
             generated: AtomicU64::new(0),
             last_glance: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
+            stopped: OnceLock::new(),
         }
     }
 
     fn run(mut self) -> Found<S::Step> {
         let threads = self.plan.threads.max(1);
         let mut shares: Vec<Share<S>> = (0..threads).map(|_| Share::new(self.space)).collect();
-        let mut level = Level::default();
-        let start = self.space.start();
-        let print = self.space.fingerprint(&mut shares[0].hand, &start);
-        let number = self.numbered.fetch_add(1, Ordering::Relaxed);
-        self.seen.insert(print, Origin { from: print, depth: 0 }, || number);
-        level.add(&start, number, print);
+        let mut level = self.first_level(&mut shares);
         let mut limit = None;
-        while !level.states.is_empty() && limit.is_none() {
-            let expanded = self.expand(&level, &mut shares);
+        while level.len() > 0 && limit.is_none() {
+            let left_over = self.expand(&level, &mut shares);
             let broken = shares.iter().filter_map(|share| share.broken);
             if let Some(broken) = broken.min_by_key(|it| (it.print, it.claim)) {
-                self.progress = self.glance(&level, expanded);
+                self.progress = self.glance(&level, left_over);
                 let violation = Some(self.explain(&mut shares[0].hand, broken));
                 return Found { progress: self.progress, limit: None, violation };
             }
-            let left_over = level.states.len() - expanded;
-            level = self.next_level(level, &mut shares);
-            self.progress.depth += u32::from(!level.states.is_empty());
-            self.progress = self.glance(&level, 0);
-            self.progress.frontier += left_over as u64;
-            limit = self.plan.limits.reached(&self.progress).filter(|_| self.progress.frontier > 0);
+            self.gather(&mut level, &mut shares);
+            self.progress.depth += u32::from(level.len() > 0);
+            self.progress = self.glance(&level, level.len() + left_over);
+            let reached = || self.plan.limits.reached(&self.progress);
+            let is_left = self.progress.frontier > 0;
+            limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
         }
         // What was cut off at a limit has loops that lead nowhere: only a whole graph tells of endless runs.
         let endless = self.graph.take().filter(|_| limit.is_none());
@@ -253,40 +218,68 @@ impl<'a, S: Space> Breadth<'a, S> {
         Found { progress: self.progress, limit, violation }
     }
 
-    /// Tries every step from every state of a level, or of as many as the limits allow; says of how many.
-    fn expand(&self, level: &Level, shares: &mut [Share<S>]) -> usize {
-        let taken = AtomicUsize::new(0);
-        let depth = self.progress.depth.saturating_add(1).min(u32::from(u16::MAX)) as u16;
-        let work = |share: &mut Share<S>| {
-            while !self.stop.load(Ordering::Relaxed) {
-                let first = taken.fetch_add(CHUNK, Ordering::Relaxed);
-                if first >= level.states.len() {
-                    return;
-                }
-                let known = share.next.states.len();
-                for index in first..(first + CHUNK).min(level.states.len()) {
-                    self.visit(level, index, depth, share);
-                }
-                let fresh = (share.next.states.len() - known) as u64;
-                self.states.fetch_add(fresh, Ordering::Relaxed);
-                self.generated.fetch_add(std::mem::take(&mut share.generated), Ordering::Relaxed);
-                self.look_up(level, first + CHUNK);
-            }
-        };
-        if shares.len() == 1 || level.states.len() < WORTH_SHARING {
-            work(&mut shares[0]);
-        } else {
+    /// The level that has the start alone.
+    fn first_level(&mut self, shares: &mut [Share<S>]) -> Level {
+        let first = &mut shares[0];
+        let start = self.space.start();
+        let print = self.space.fingerprint(&mut first.hand, &start);
+        let number = self.numbered.fetch_add(1, Ordering::Relaxed);
+        assert!(self.seen.extend(&mut first.leave, 1), "an empty table has room for a state");
+        let origin = Origin { from: print, depth: 0 };
+        self.seen.insert(print, origin, &mut first.leave, || number);
+        first.next.add(&start, number, print);
+        let mut level = Level::new(shares.len());
+        self.gather(&mut level, shares);
+        level
+    }
+
+    /// Tries every step from every state of a level, or of as many as the limits allow; says how many are left.
+    fn expand(&mut self, level: &Level, shares: &mut [Share<S>]) -> usize {
+        let threads = if level.len() < WORTH_SHARING { 1 } else { shares.len() };
+        loop {
+            let this = &*self;
             std::thread::scope(|scope| {
-                for share in shares {
-                    scope.spawn(|| work(share));
+                let mut crew = shares[..threads].iter_mut().enumerate();
+                let (_, own) = crew.next().expect("there is at least one thread");
+                for (thread, share) in crew {
+                    scope.spawn(move || this.work(level, thread, share));
                 }
+                this.work(level, 0, own);
             });
+            let put_off: usize = shares.iter().map(|share| share.batch.len()).sum();
+            if put_off == 0 || self.stopped.get().is_some() {
+                return level.left() + put_off;
+            }
+            self.seen.grow(shares.iter_mut().map(|share| &mut share.leave));
         }
-        taken.into_inner().min(level.states.len())
+    }
+
+    /// Tries steps from states of a level until none is left, a limit is reached or the table of states has no room.
+    fn work(&self, level: &Level, thread: usize, share: &mut Share<S>) {
+        while self.stopped.get().is_none() {
+            if share.batch.is_empty() {
+                let Some(batch) = level.take(thread) else { return };
+                share.batch = batch;
+            }
+            let known = share.next.len();
+            while let Some(state) = level.next_of(&share.batch) {
+                if !self.visit(state, share) {
+                    break;
+                }
+                share.batch.advance();
+            }
+            let fresh = (share.next.len() - known) as u64;
+            self.states.fetch_add(fresh, Ordering::Relaxed);
+            self.generated.fetch_add(std::mem::take(&mut share.generated), Ordering::Relaxed);
+            self.look_up(level);
+            if !share.batch.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Once in a while, says how far the search is and stops it at a limit.
-    fn look_up(&self, level: &Level, taken: usize) {
+    fn look_up(&self, level: &Level) {
         let now = self.began.elapsed().as_millis() as u64;
         let last = self.last_glance.load(Ordering::Relaxed);
         let is_mine = || {
@@ -294,21 +287,21 @@ impl<'a, S: Space> Breadth<'a, S> {
             self.last_glance.compare_exchange(last, now, order, order).is_ok()
         };
         if now >= last + GLANCE && is_mine() {
-            let progress = self.glance(level, taken);
-            if self.plan.limits.reached(&progress).is_some_and(|limit| limit != Limit::Depth) {
-                self.stop.store(true, Ordering::Relaxed);
+            let progress = self.glance(level, level.left());
+            let reached = self.plan.limits.reached(&progress);
+            if let Some(limit) = reached.filter(|&limit| limit != Limit::Depth) {
+                self.stopped.get_or_init(|| limit);
             }
         }
     }
 
-    /// How far the search is, with so many states of this level expanded.
-    fn glance(&self, level: &Level, expanded: usize) -> Progress {
-        let states = self.states.load(Ordering::Relaxed);
+    /// How far the search is, with the steps of so many states yet to be tried.
+    fn glance(&self, level: &Level, frontier: usize) -> Progress {
         let graph = self.graph.as_ref().map_or(0, Graph::bytes);
         let progress = Progress {
-            states,
+            states: self.states.load(Ordering::Relaxed),
             generated: self.generated.load(Ordering::Relaxed),
-            frontier: level.states.len().saturating_sub(expanded) as u64,
+            frontier: frontier as u64,
             memory: self.seen.bytes() + 2 * level.bytes() + graph,
             elapsed: self.began.elapsed(),
             ..self.progress
@@ -317,21 +310,45 @@ impl<'a, S: Space> Breadth<'a, S> {
         progress
     }
 
-    /// Tries every step from one state.
-    fn visit(&self, level: &Level, index: usize, depth: u16, share: &mut Share<S>) {
-        let state = level.state(index);
-        let Entry { number, print, .. } = level.states[index];
+    /// Tries every step from one state; says whether there was room for what they lead to. If there was not, it must be
+    /// tried again: nothing has been counted, and what has been added will be known.
+    fn visit(&self, state: Waiting<'_>, share: &mut Share<S>) -> bool {
+        let Waiting { words, print, .. } = state;
         let mut out = std::mem::take(&mut share.out);
         let first_edge = share.edges.len();
-        let reduced = self.space.steps(&mut share.hand, state, self.plan.reduce, &mut out);
-        let leads_back = self.follow(&out, print, depth, share);
-        if reduced && leads_back {
+        let reduced = self.space.steps(&mut share.hand, words, self.plan.reduce, &mut out);
+        let mut generated = out.list().len();
+        let mut followed = self.follow(&out, print, share);
+        if reduced && followed == Some(true) {
             // This may close a loop, in which what was left out would be put off for ever.
             share.edges.truncate(first_edge);
-            self.space.steps(&mut share.hand, state, false, &mut out);
-            self.follow(&out, print, depth, share);
+            self.space.steps(&mut share.hand, words, false, &mut out);
+            generated += out.list().len();
+            followed = self.follow(&out, print, share);
         }
-        let mood = self.space.mood(&mut share.hand, state);
+        let has_room = followed.is_some();
+        if has_room {
+            share.generated += generated as u64;
+            let degree = (share.edges.len() - first_edge) as u32;
+            self.judge(state, &out, degree, share);
+        } else {
+            share.edges.truncate(first_edge);
+        }
+        share.out = out;
+        has_room
+    }
+
+    /// Judges a state by itself and by what can happen in it.
+    #[inline]
+    fn judge(
+        &self,
+        state: Waiting<'_>,
+        out: &Successors<S::Step>,
+        degree: u32,
+        share: &mut Share<S>,
+    ) {
+        let Waiting { words, number, print } = state;
+        let mood = self.space.mood(&mut share.hand, words);
         let at_rest = !out.list().iter().any(|next| self.space.duty(next.step).is_some());
         if at_rest && out.is_stranded() {
             share.stranded += 1;
@@ -341,29 +358,24 @@ impl<'a, S: Space> Breadth<'a, S> {
             share.found(Broken { print, claim, step: None });
         }
         if self.graph.is_some() {
-            let degree = (share.edges.len() - first_edge) as u32;
             share.nodes.push(Node { number, mood, at_rest, degree });
         }
-        share.out = out;
     }
 
     /// Notes where the steps from the state with fingerprint `print` lead; says whether one leads to a state that is no
-    /// further from the start than this one.
-    fn follow(
-        &self,
-        out: &Successors<S::Step>,
-        print: u64,
-        depth: u16,
-        share: &mut Share<S>,
-    ) -> bool {
+    /// further from the start than this one. Says nothing if there is no room for so many states.
+    fn follow(&self, out: &Successors<S::Step>, print: u64, share: &mut Share<S>) -> Option<bool> {
+        if !self.seen.extend(&mut share.leave, out.list().len()) {
+            return None;
+        }
+        let depth = self.progress.depth.saturating_add(1).min(u32::from(u16::MAX)) as u16;
+        let origin = Origin { from: print, depth };
         let mut leads_back = false;
-        share.generated += out.list().len() as u64;
         for next in out.list() {
             let state = out.state(next);
             let reached = self.space.fingerprint(&mut share.hand, state);
             let mut number = 0;
-            let origin = Origin { from: print, depth };
-            let sighting = self.seen.insert(reached, origin, || {
+            let sighting = self.seen.insert(reached, origin, &mut share.leave, || {
                 number = self.numbered.fetch_add(1, Ordering::Relaxed);
                 number
             });
@@ -381,21 +393,13 @@ impl<'a, S: Space> Breadth<'a, S> {
                 share.found(Broken { print, claim, step: Some(next.step) });
             }
         }
-        leads_back
+        Some(leads_back)
     }
 
-    /// Gathers what the threads found: the level that comes next.
-    fn next_level(&mut self, mut level: Level, shares: &mut [Share<S>]) -> Level {
-        level.words.clear();
-        level.states.clear();
-        // One thread's share is the level; it takes the old one's place without a copy.
-        std::mem::swap(&mut level, &mut shares[0].next);
-        for (number, share) in shares.iter_mut().enumerate() {
-            if number > 0 {
-                level.append(&share.next);
-                share.next.words.clear();
-                share.next.states.clear();
-            }
+    /// Gathers what the threads found: `level` becomes the one that comes next.
+    fn gather(&mut self, level: &mut Level, shares: &mut [Share<S>]) {
+        for (thread, share) in shares.iter_mut().enumerate() {
+            level.replace(thread, &mut share.next);
             self.progress.stranded += std::mem::take(&mut share.stranded);
             if let Some(graph) = &mut self.graph {
                 graph.add(&share.nodes, &share.edges);
@@ -403,7 +407,6 @@ impl<'a, S: Space> Breadth<'a, S> {
                 share.edges.clear();
             }
         }
-        level
     }
 
     /// The run that ends with what is broken.
@@ -465,7 +468,9 @@ impl<S: Space> Share<S> {
             hand: space.hand(),
             judge: Judge::default(),
             out: Successors::new(),
-            next: Level::default(),
+            batch: Batch::default(),
+            leave: Leave::default(),
+            next: Pile::default(),
             generated: 0,
             stranded: 0,
             broken: None,

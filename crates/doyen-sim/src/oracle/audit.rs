@@ -19,12 +19,12 @@ use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::Pledge;
 use doyen_core::time::Span;
 
-use crate::check::property::Property;
+use crate::check::property::{Fact, Property};
 use crate::hash::FastMap;
 use crate::time::Time;
 
 /// A breach: the property, and the facts that contradict each other.
-pub(super) type Found = (Property, Vec<String>);
+pub(super) type Found = (Property, Vec<Fact>);
 
 /// The books.
 #[derive(Clone, Debug)]
@@ -106,12 +106,12 @@ impl Audit {
         let stored = term_stored == term && (vote.is_none() || vote == vote_stored);
         (!stored).then(|| {
             let said = match vote {
-                Some(vote) => format!("{me} says that it has voted for {vote} in term {term}"),
-                None => format!("{me} speaks in term {term}"),
+                Some(vote) => format!("says that it has voted for {vote} in term {term}"),
+                None => format!("speaks in term {term}"),
             };
             let vote = vote_stored.map_or("nobody".to_owned(), |id| id.to_string());
-            let stored = format!("{me} has stored term {term_stored}, voted for {vote}");
-            (Property::StoredFirst, vec![stored, said])
+            let stored = format!("has stored term {term_stored}, with its vote for {vote}");
+            (Property::StoredFirst, vec![Fact::new(me, stored), Fact::new(me, said)])
         })
     }
 
@@ -129,8 +129,8 @@ impl Audit {
         let first = *self.votes.entry((from, term)).or_insert(vote);
         if first != vote {
             let facts = vec![
-                format!("{me} has voted for {first} in term {term}"),
-                format!("{me} votes for {vote} in term {term}"),
+                Fact::new(me, format!("has voted for {first} in term {term}")),
+                Fact::new(me, format!("votes for {vote} in term {term}")),
             ];
             return Some((Property::OneVoteATerm, facts));
         }
@@ -140,10 +140,11 @@ impl Audit {
         bound.then(|| {
             let Promised { term: followed, until } = promised;
             let facts = vec![
-                format!(
-                    "{me} has promised the leader of term {followed} its loyalty until {until}"
+                Fact::new(
+                    me,
+                    format!("follows the leader of term {followed}, as promised until {until}"),
                 ),
-                format!("{me} votes for {vote} in term {term}"),
+                Fact::new(me, format!("votes for {vote} in term {term}")),
             ];
             (Property::PromisesKept, facts)
         })
@@ -185,8 +186,8 @@ impl Audit {
         let other = self.id(other as u32);
         let verb = if held { "leads" } else { "led" };
         let facts = vec![
-            format!("{other} {verb} in term {theirs}, and was told that it may act until {until}"),
-            format!("{id} acts under a lease in term {term}"),
+            Fact::new(other, format!("{verb} in term {theirs}, under a lease until {until}")),
+            Fact::new(id, format!("acts under a lease in term {term}")),
         ];
         Some((Property::OneLeader, facts))
     }
@@ -194,23 +195,25 @@ impl Audit {
     /// I5, I6, I8: a lease begins.
     fn begin(&mut self, position: u32, term: Epoch, stored: Epoch) -> Option<Found> {
         let id = self.id(position);
-        let lease = format!("{id} has a lease in term {term}");
+        let lease = Fact::new(id, format!("has a lease in term {term}"));
         let before = self.last.replace((id, term));
-        let wrong = |fact: String| Some((Property::LeasesRise, vec![fact, lease.clone()]));
+        let wrong = |member, what: String| {
+            Some((Property::LeasesRise, vec![Fact::new(member, what), lease.clone()]))
+        };
         if stored != term {
-            return wrong(format!("{id} has stored term {stored}"));
+            return wrong(id, format!("has stored term {stored}"));
         }
         if let Some((other, earlier)) = before
             && (term, id) != (earlier, other)
             && term <= earlier
         {
-            return wrong(format!("{other} had a lease in term {earlier} before"));
+            return wrong(other, format!("had a lease in term {earlier} before"));
         }
         let voters =
             self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);
         let (votes, majority) = (voters.count(), self.members.len() / 2 + 1);
         if votes < majority && !(self.founder == Some(id) && term == Epoch(1)) {
-            return wrong(format!("{votes} of {} voted for {id}", self.members.len()));
+            return wrong(id, format!("has {votes} votes of {}", self.members.len()));
         }
         None
     }

@@ -2,7 +2,8 @@
 
 use super::pause::Waiting;
 use super::roster::Status;
-use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World, rules};
+use super::watch::rules;
+use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
 use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Fault, Trigger};
 use crate::hash::FastMap;
@@ -239,7 +240,7 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn crash(&mut self, position: u32, forwards: bool) {
         let member = &mut self.members[position];
         member.status = if forwards { Status::Forwarding } else { Status::Dead };
-        if std::mem::take(&mut member.leads) {
+        if std::mem::take(&mut member.leads) && !P::LEASES {
             self.books.reign_ends(self.now);
         }
         let (mut work, mut upkeep) = (0, 0);

@@ -4,10 +4,10 @@ mod limits;
 mod random;
 mod report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{self, Budget};
 use doyen_sim::check::counterexample::Counterexample;
@@ -38,7 +38,8 @@ Examples:
 
 Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
 timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says.
-Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen.")]
+Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen,
+101 doyen itself failed.")]
 pub(crate) struct Check {
     /// A scenario that says who takes part and how; what goes wrong in it is not repeated, unless --from
     #[arg(value_name = "FILE.toml")]
@@ -50,8 +51,17 @@ pub(crate) struct Check {
     #[command(flatten)]
     faults: Faults,
 
-    /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened]
-    #[arg(long, help_heading = "Random runs")]
+    /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened].
+    /// What goes wrong and when is drawn, so no budget, no timer model and no limit of a search goes with it
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
+            "timers", "expiries", "detection", "from",
+            "max_states", "max_time", "max_memory", "max_depth", "depth_first", "no_reduction",
+        ],
+        help_heading = "Random runs"
+    )]
     random: bool,
 
     /// How many random runs
@@ -59,6 +69,7 @@ pub(crate) struct Check {
         long,
         value_name = "COUNT",
         default_value_t = 100_000,
+        value_parser = value_parser!(u64).range(1..),
         requires = "random",
         help_heading = "Random runs"
     )]
@@ -82,6 +93,7 @@ pub(crate) struct Check {
     #[arg(
         long,
         value_name = "NUMBER",
+        value_parser = value_parser!(u64).range(1..),
         requires = "random",
         conflicts_with = "shard",
         help_heading = "Random runs"
@@ -119,7 +131,7 @@ pub(crate) struct Check {
     #[arg(long, help_heading = "Search")]
     depth_first: bool,
 
-    /// How many threads search [default: as many as there are cores]
+    /// How many threads search, or make random runs [default: as many as there are cores]
     #[arg(long, value_name = "COUNT", help_heading = "Search")]
     threads: Option<usize>,
 
@@ -127,14 +139,10 @@ pub(crate) struct Check {
     #[arg(long, help_heading = "Search")]
     no_reduction: bool,
 
-    /// Where a counterexample is written
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = "counterexample.toml",
-        help_heading = "Output"
-    )]
-    out: PathBuf,
+    /// Where a counterexample is written, of several random runs that fail the first [default: counterexample.toml;
+    /// of a random run counterexample-ALGORITHM-SEED-RUN.toml]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    out: Option<PathBuf>,
 
     /// Print one JSON object
     #[arg(long, help_heading = "Output")]
@@ -180,7 +188,12 @@ impl Check {
         let every_ring = self.election.wants_every_ring();
         let scenario = self.scenario(every_ring)?;
         if self.random {
-            return random::run(&scenario, &self.random_options());
+            if every_ring {
+                bail!(
+                    "--ring: a random run has one ring, drawn if none is named; leave out `every`"
+                );
+            }
+            return random::run(&scenario, &self.random_options()?);
         }
         let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
         let rules = self.rules(&case)?;
@@ -212,21 +225,26 @@ impl Check {
 
     fn write(&self, least: &Least) -> Result<()> {
         let Least { scenario, rules, violation, .. } = least.clone();
-        let mut output = Output::create(&self.out)?;
+        let mut output = Output::create(self.out())?;
         output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
         output.finish()
     }
 
-    fn random_options(&self) -> random::Options {
-        random::Options {
+    fn out(&self) -> &Path {
+        self.out.as_deref().unwrap_or(Path::new("counterexample.toml"))
+    }
+
+    fn random_options(&self) -> Result<random::Options> {
+        Ok(random::Options {
             runs: self.runs,
             seed: self.seed,
             shard: self.shard.unwrap_or(Shard::ALL),
             only_run: self.run,
-            properties: None,
+            properties: self.properties()?,
+            threads: self.threads()?,
             json: self.json,
-            out: None,
-        }
+            out: self.out.clone(),
+        })
     }
 
     fn scenario(&self, every_ring: bool) -> Result<Scenario> {
@@ -270,16 +288,7 @@ impl Check {
             (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries },
             (None, usual @ Timers::Free { .. }) => usual,
         };
-        let properties = match &self.property[..] {
-            [] => Property::USUAL.to_vec(),
-            [all] if all == "all" => Property::ALL.to_vec(),
-            names => names
-                .iter()
-                .map(|name| {
-                    name.parse().map_err(|problem: String| anyhow!("--property: {problem}"))
-                })
-                .collect::<Result<_>>()?,
-        };
+        let properties = self.properties()?;
         let from = self.from.as_ref().map(|text| {
             let span = parse_span(text).map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
@@ -288,15 +297,29 @@ impl Check {
         Ok(Rules { budget, timers, fifo: case.network.fifo, properties, from })
     }
 
-    fn plan(&self) -> Result<Plan> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    /// What must hold.
+    fn properties(&self) -> Result<Vec<Property>> {
+        let wrong = |problem: String| anyhow!("--property: {problem}");
+        match &self.property[..] {
+            [] => Ok(Property::USUAL.to_vec()),
+            [all] if all == "all" => Ok(Property::ALL.to_vec()),
+            names => names.iter().map(|name| name.parse().map_err(wrong)).collect(),
+        }
+    }
+
+    fn threads(&self) -> Result<usize> {
         if self.threads == Some(0) {
             bail!("--threads: nobody would search; use 1 or more");
         }
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(self.threads.unwrap_or_else(cores))
+    }
+
+    fn plan(&self) -> Result<Plan> {
         Ok(Plan {
             depth_first: self.depth_first,
             reduce: !self.no_reduction,
-            threads: self.threads.unwrap_or(cores),
+            threads: self.threads()?,
             limits: self.limits.resolve()?,
         })
     }
@@ -322,9 +345,9 @@ impl Check {
 
     fn show(&self, subject: &Subject, least: Option<&Least>) -> Result<Answer> {
         if self.json {
-            subject.print_json(least, &self.out)?;
+            subject.print_json(least, self.out())?;
         } else {
-            subject.print(least, &self.out)?;
+            subject.print(least, self.out())?;
         }
         Ok(match (least, subject.limit) {
             (Some(_), _) => Answer::No,
@@ -350,4 +373,50 @@ fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
         bail!("--restarts: nobody is dead and nobody crashes; add --crashes 1 or --dead");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::error::ErrorKind;
+    use clap::{Arg, ArgAction, Command};
+
+    use super::*;
+
+    /// What shapes a random run, says which are made or what becomes of the result.
+    const GO_WITH_RANDOM: &str = "file algorithm mode members initiators dead leader attr ring convention contact_dead \
+         announce fifo reliable window heartbeat preempt detector random runs seed shard run unordered property threads \
+         out json";
+
+    fn command() -> Command {
+        Check::augment_args(Command::new("check"))
+    }
+
+    /// `arg` as somebody might type it.
+    fn typed(arg: &Arg) -> Vec<String> {
+        let value = match arg.get_id().as_str() {
+            "shard" => "1/2",
+            "timers" => "free",
+            _ => "1",
+        };
+        let Some(name) = arg.get_long() else { return vec![value.to_owned()] };
+        let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+        let flag = format!("--{name}");
+        if takes_value { vec![flag, value.to_owned()] } else { vec![flag] }
+    }
+
+    #[test]
+    fn every_flag_either_counts_in_random_runs_or_is_refused_with_them() {
+        let goes_with: Vec<&str> = GO_WITH_RANDOM.split_whitespace().collect();
+        let mut refused = 0;
+        for arg in command().get_arguments() {
+            let id = arg.get_id().as_str();
+            let random = if id == "random" { vec![] } else { vec!["--random".to_owned()] };
+            let words = [vec!["check".to_owned()], random, typed(arg)].concat();
+            let found = command().try_get_matches_from(&words).err().map(|error| error.kind());
+            let expected = (!goes_with.contains(&id)).then_some(ErrorKind::ArgumentConflict);
+            assert_eq!(found, expected, "{words:?}");
+            refused += usize::from(expected.is_some());
+        }
+        assert_eq!(refused, 16);
+    }
 }

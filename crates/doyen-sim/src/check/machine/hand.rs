@@ -10,10 +10,10 @@ use crate::check::Timers;
 use crate::check::fingerprint::fingerprint;
 use crate::check::intern::Interner;
 use crate::check::local::{self, Handled, Local, Stimulus};
-use crate::check::property::Property;
+use crate::check::property::{Property, longest_message};
 use crate::hash::FastMap;
 
-/// What happens to one member, as the key under which its consequences are remembered.
+/// What happens to one member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Input {
     Hear(u32),
@@ -26,13 +26,17 @@ pub(super) enum Input {
     Wait(u32),
 }
 
+/// What consequences are remembered under: a local state, what happens to the member, and after how many acts it
+/// crashes, or zero.
+type Cause = (u32, Input, u8);
+
 /// What one thread keeps to itself: copies of what it needs of the store, and the consequences it knows.
 pub(crate) struct Hand<P: Protocol> {
     pub(in crate::check) locals: Vec<LocalFacts<P>>,
     pub(in crate::check) flights: Vec<FlightFacts<P::Message>>,
     /// The fingerprints of histories.
     pub(super) histories: Vec<u64>,
-    pub(super) known: FastMap<(u32, Input, u8), u32>,
+    known: FastMap<Cause, u32>,
     pub(super) consequences: Vec<Consequence>,
     pub(super) moods: FastMap<u64, u32>,
 }
@@ -165,26 +169,20 @@ impl<P: Protocol> Machine<'_, P> {
         input: Input,
         crash_after: u8,
     ) -> usize {
-        let key = (local, input, crash_after);
-        if let Some(&known) = hand.known.get(&key) {
+        let cause = (local, input, crash_after);
+        if let Some(&known) = hand.known.get(&cause) {
             return known as usize;
         }
-        let consequence = self.work_out(hand, member, local, input, crash_after);
+        let consequence = self.work_out(hand, member, cause);
         hand.consequences.push(consequence);
         let number = hand.consequences.len() - 1;
-        hand.known.insert(key, number as u32);
+        hand.known.insert(cause, number as u32);
         number
     }
 
     #[cold]
-    fn work_out(
-        &self,
-        hand: &mut Hand<P>,
-        member: usize,
-        local: u32,
-        input: Input,
-        crash_after: u8,
-    ) -> Consequence {
+    fn work_out(&self, hand: &mut Hand<P>, member: usize, cause: Cause) -> Consequence {
+        let (local, input, crash_after) = cause;
         let before = Arc::clone(&hand.locals[local as usize].local);
         let stimulus = self.stimulus(hand, input);
         let id = self.terms.members.at(member);
@@ -221,8 +219,7 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Which claim about steps and messages this breaks.
     fn breaks(&self, handled: &Handled<P>, flights: &[Flight<P::Message>]) -> Option<usize> {
-        // Two circuits of everybody's key, as a varint each of the longest kind, and the rest.
-        let most = 64 + 2 * self.terms.members.len() * 15;
+        let most = longest_message(self.terms.members);
         let claimed = |wanted| self.properties.iter().position(|&property| property == wanted);
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
         let fell = claimed(Property::TermsNeverFall).filter(|_| handled.term_fell);

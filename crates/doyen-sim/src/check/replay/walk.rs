@@ -2,7 +2,7 @@
 //!
 //! A schedule is in words, and words may fit several steps: two messages under way may read the same and yet differ
 //! in their age, or in what they do not print. So every way that fits is followed, side by side; ways that meet
-//! become one.
+//! become one. If there are more than can be followed, nothing is said that those left out could contradict.
 
 use super::super::machine::{Explorable, Hand, Machine, Step};
 use super::super::property::Property;
@@ -10,7 +10,7 @@ use super::super::schedule::Move;
 use super::super::space::{Claim, Space, Successors};
 
 /// The most ways that are followed at once.
-const MOST_WAYS: usize = 64;
+pub(super) const MOST_WAYS: usize = 256;
 
 /// How many of the possible steps an error names.
 const MOST_NAMED: usize = 4;
@@ -31,6 +31,15 @@ impl Walk {
     }
 }
 
+/// The ways that a schedule tells of.
+#[derive(Debug)]
+pub(super) struct Ways {
+    /// At least one.
+    pub(super) walks: Vec<Walk>,
+    /// The place in the schedule of the first step that led on in more ways than were followed, if there is one.
+    pub(super) cut_at: Option<usize>,
+}
+
 /// A step that is not possible where the schedule has it.
 #[derive(Debug)]
 pub(super) struct Stuck {
@@ -39,14 +48,16 @@ pub(super) struct Stuck {
     pub(super) problem: String,
 }
 
-/// The ways that `moves` tell of: at least one.
+/// The ways that `moves` tell of, of which at most `most` are followed.
 pub(super) fn walks<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &mut Hand<P>,
     moves: &[Move],
-) -> Result<Vec<Walk>, Stuck> {
+    most: usize,
+) -> Result<Ways, Stuck> {
     let start = Walk { steps: Vec::new(), states: vec![machine.start()], misstep: false };
     let mut ways = vec![start];
+    let mut cut_at = None;
     let mut out = Successors::new();
     for (index, wanted) in moves.iter().enumerate() {
         let mut next: Vec<Walk> = Vec::new();
@@ -60,22 +71,37 @@ pub(super) fn walks<P: Explorable>(
                     continue;
                 }
                 let reached = out.state(successor);
-                let is_new = next.iter().all(|other| other.state() != reached);
-                if is_new && next.len() < MOST_WAYS {
-                    let mut way = way.clone();
-                    way.steps.push(successor.step);
-                    way.states.push(reached.to_vec());
-                    way.misstep |= successor.breaks.is_some();
-                    next.push(way);
+                if next.iter().any(|other| other.state() == reached) {
+                    continue;
                 }
+                if next.len() >= most {
+                    cut_at.get_or_insert(index);
+                    continue;
+                }
+                let mut way = way.clone();
+                way.steps.push(successor.step);
+                way.states.push(reached.to_vec());
+                way.misstep |= successor.breaks.is_some();
+                next.push(way);
             }
         }
         if next.is_empty() {
-            return Err(Stuck { index, problem: impossible(wanted, &possible) });
+            return Err(match cut_at {
+                None => Stuck { index, problem: impossible(wanted, &possible) },
+                Some(cut_at) => Stuck { index: cut_at, problem: too_many(most) },
+            });
         }
         ways = next;
     }
-    Ok(ways)
+    Ok(Ways { walks: ways, cut_at })
+}
+
+/// What is wrong with a schedule that could not be followed in every way it may mean.
+pub(super) fn too_many(most: usize) -> String {
+    format!(
+        "what the file says up to here fits more than the {most} ways that can be followed, and none of those followed \
+         leads where it should: nothing can be said; check again with fewer members or faults"
+    )
 }
 
 fn impossible(wanted: &Move, possible: &[Move]) -> String {

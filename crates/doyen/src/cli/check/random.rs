@@ -8,11 +8,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use doyen_sim::campaign::shrink::{self, Shrunk};
-use doyen_sim::campaign::{self, Campaign, Failure, Report};
+use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
+use doyen_sim::oracle::Breach;
 use doyen_sim::scenario::Scenario;
 use doyen_sim::sweep::Shard;
 use serde_json::{Value, json};
@@ -34,8 +35,10 @@ pub(super) struct Options {
     pub(super) shard: Shard,
     /// This run alone.
     pub(super) only_run: Option<u64>,
-    /// What must hold, if not what is promised.
-    pub(super) properties: Option<Vec<Property>>,
+    /// What must hold.
+    pub(super) properties: Vec<Property>,
+    /// How many threads make them.
+    pub(super) threads: usize,
     /// For programs.
     pub(super) json: bool,
     /// Where the first failure is written; a name that says which it is, if none is given.
@@ -44,17 +47,23 @@ pub(super) struct Options {
 
 /// Makes the campaign in which everything that `base` leaves open is drawn.
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
-    let mut campaign = Campaign::new(base.clone(), options.runs, options.seed);
-    campaign.shard = options.shard;
-    if let Some(properties) = &options.properties {
-        campaign.properties.clone_from(properties);
-    }
+    let campaign = Campaign {
+        shard: options.shard,
+        properties: options.properties.clone(),
+        ..Campaign::new(base.clone(), options.runs, options.seed)
+    };
     let began = Instant::now();
-    let report = make(&campaign, options)?;
+    let report = match make(&campaign, options)? {
+        Ok(report) => report,
+        Err(unmade) if unmade.panicked => return Ok(own_up(&unmade, options.seed)),
+        Err(unmade) => return Err(anyhow!(unmade)),
+    };
     let took = began.elapsed();
-    let shown = match report.failures.first() {
+    let shrunk = report.failures.first().map(|failure| (failure, shrink(failure)));
+    let shown = match shrunk {
         None => None,
-        Some(failure) => Some(Shown::new(failure, options)?),
+        Some((failure, Ok(shrunk))) => Some(Shown::new(failure, shrunk, options)?),
+        Some((_, Err(unmade))) => return Ok(own_up(&unmade, options.seed)),
     };
     let text = if options.json {
         let object = as_json(&campaign, options, &report, shown.as_ref(), took);
@@ -63,18 +72,47 @@ pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
         in_words(&campaign, &report, shown.as_ref(), took)?
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(if report.failures.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(match (&report.failures[..], report.undecided) {
+        ([], 0) => Answer::Yes,
+        ([], _) => Answer::Limit,
+        _ => Answer::No,
+    })
 }
 
-fn make(campaign: &Campaign, options: &Options) -> Result<Report> {
+fn make(campaign: &Campaign, options: &Options) -> Result<Result<Report, Unmade>> {
     if let Some(number) = options.only_run {
-        return campaign::run_one(campaign, number).map_err(|error| anyhow!(error));
+        return Ok(campaign::run_one(campaign, number));
     }
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
+    let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
     let total = options.shard.numbers(options.runs).count() as u64;
     let bar = progress::bar(total, "runs");
-    let report = campaign::run(campaign, |report| bar.set_position(report.runs));
+    let report = pool.install(|| campaign::run(campaign, |report| bar.set_position(report.runs)));
     bar.finish_and_clear();
-    report.map_err(|error| anyhow!(error))
+    Ok(report)
+}
+
+/// Says in which run doyen itself failed, and how to see that again.
+fn own_up(unmade: &Unmade, seed: u64) -> Answer {
+    let typed: Vec<String> = std::env::args().skip(1).collect();
+    let again = repeating(&typed, None, seed, unmade.run);
+    eprintln!("doyen: {unmade}; that is a mistake in doyen; again: {again}");
+    Answer::Panicked
+}
+
+/// Makes a failure as small as it can be. What panics on the way panics because of it.
+fn shrink(failure: &Failure) -> Result<Shrunk, Unmade> {
+    let Failure { run, breach, scenario } = failure;
+    let _spinner = progress::Spinner::start("shrinking");
+    let shrunk = campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINKING));
+    match shrunk {
+        Ok(Some(shrunk)) => Ok(shrunk),
+        Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
+        Err(problem) => {
+            let problem = format!("{problem}, while it was shrunk");
+            Err(Unmade { run: *run, problem, panicked: true })
+        }
+    }
 }
 
 /// The first failure, shrunk, and where it was written.
@@ -84,16 +122,8 @@ struct Shown {
 }
 
 impl Shown {
-    fn new(failure: &Failure, options: &Options) -> Result<Self> {
+    fn new(failure: &Failure, shrunk: Shrunk, options: &Options) -> Result<Self> {
         let property = failure.breach.property;
-        let spinner = progress::Spinner::start("shrinking");
-        let shrunk = shrink::shrink(&failure.scenario, property, SHRINKING);
-        drop(spinner);
-        let shrunk = shrunk.unwrap_or_else(|| Shrunk {
-            scenario: failure.scenario.clone(),
-            breach: failure.breach.clone(),
-            runs: 0,
-        });
         let file = options.out.clone().unwrap_or_else(|| {
             let (algorithm, seed, run) = (&failure.scenario.algorithm, options.seed, failure.run);
             PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
@@ -130,7 +160,14 @@ fn in_words(
     writeln!(text, "  fingerprint {digest:016x}")?;
     writeln!(text)?;
     if report.failures.is_empty() {
-        writeln!(text, "Held in every run:")?;
+        match report.undecided {
+            0 => writeln!(text, "Held in every run:")?,
+            runs => writeln!(
+                text,
+                "Not violated, but {runs} runs had not come to rest, and what must hold at rest was not judged in them; \
+                 A3 is about that:"
+            )?,
+        }
         for property in &campaign.properties {
             writeln!(text, "  {:20} {}", property.name(), property.words())?;
         }
@@ -153,9 +190,7 @@ fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> 
         breach.at
     )?;
     writeln!(text, "  {}", property.words())?;
-    for fact in &breach.evidence {
-        writeln!(text, "  but {fact}")?;
-    }
+    write_evidence(text, breach, "but ")?;
     writeln!(text, "  again: {}", command(failure, seed))?;
     writeln!(text)?;
     Ok(())
@@ -163,12 +198,24 @@ fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> 
 
 fn write_shown(text: &mut String, shown: &Shown) -> Result<()> {
     let Shrunk { scenario, breach, runs } = &shown.shrunk;
-    let (faults, at, file) = (scenario.fault.len(), breach.at, shown.file.display());
-    writeln!(text, "The first of them, shrunk by {runs} runs to {faults} faults, broken at {at}:")?;
-    for fact in &breach.evidence {
-        writeln!(text, "  {fact}")?;
-    }
+    let (at, file) = (breach.at, shown.file.display());
+    let faults = match scenario.fault.len() {
+        1 => "1 fault".to_owned(),
+        faults => format!("{faults} faults"),
+    };
+    writeln!(text, "The first of them, shrunk by {runs} runs to {faults}, broken at {at}:")?;
+    write_evidence(text, breach, "")?;
     writeln!(text, "Written to {file}; `doyen replay {file}` shows it and says why.")?;
+    Ok(())
+}
+
+fn write_evidence(text: &mut String, breach: &Breach, each: &str) -> Result<()> {
+    for fact in &breach.evidence {
+        writeln!(text, "  {each}{fact}")?;
+    }
+    if let Some(words) = breach.ending.words() {
+        writeln!(text, "  {words}")?;
+    }
     Ok(())
 }
 
@@ -192,7 +239,11 @@ fn as_json(
         report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
     let slowest = report.slowest_recovery;
     json!({
-        "verdict": if report.failures.is_empty() { "holds" } else { "violated" },
+        "verdict": match (&report.failures[..], report.undecided) {
+            ([], 0) => "holds",
+            ([], _) => "limit",
+            _ => "violated",
+        },
         "property": report.failures.first().map(|failure| failure.breach.property.name()),
         "properties": properties,
         "seed": campaign.seed,
@@ -204,6 +255,7 @@ fn as_json(
         "faults": report.faults,
         "elections": report.elections,
         "leader_changes": report.leader_changes,
+        "undecided": report.undecided,
         "slowest_recovery": slowest.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
         "seconds": took.as_secs_f64(),
         "digest": format!("{:016x}", report.digest),
@@ -218,7 +270,7 @@ fn failure_json(failure: &Failure, seed: u64) -> Value {
         "algorithm": failure.scenario.algorithm,
         "property": failure.breach.property.name(),
         "at": failure.breach.at.0,
-        "evidence": failure.breach.evidence,
+        "evidence": evidence(&failure.breach),
         "command": command(failure, seed),
     })
 }
@@ -229,27 +281,32 @@ fn counterexample_json(shrunk: &Shrunk, file: &Path) -> Value {
         "members": shrunk.scenario.members,
         "faults": shrunk.scenario.fault.len(),
         "at": shrunk.breach.at.0,
-        "evidence": shrunk.breach.evidence,
+        "evidence": evidence(&shrunk.breach),
     })
+}
+
+fn evidence(breach: &Breach) -> Vec<String> {
+    breach.evidence.iter().map(ToString::to_string).collect()
 }
 
 /// The command that repeats one run: what was typed, with this run alone instead of all of them.
 fn command(failure: &Failure, seed: u64) -> String {
     let typed: Vec<String> = std::env::args().skip(1).collect();
-    repeating(&typed, &failure.scenario.algorithm, seed, failure.run)
+    repeating(&typed, Some(&failure.scenario.algorithm), seed, failure.run)
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
-const DROPPED: [(&str, bool); 6] = [
+const DROPPED: [(&str, bool); 7] = [
     ("--runs", true),
     ("--shard", true),
     ("--run", true),
     ("--seed", true),
     ("--out", true),
+    ("--threads", true),
     ("--json", false),
 ];
 
-fn repeating(typed: &[String], algorithm: &str, seed: u64, run: u64) -> String {
+fn repeating(typed: &[String], algorithm: Option<&str>, seed: u64, run: u64) -> String {
     let mut words = vec!["doyen".to_owned()];
     let mut rest = typed.iter();
     while let Some(word) = rest.next() {
@@ -262,7 +319,10 @@ fn repeating(typed: &[String], algorithm: &str, seed: u64, run: u64) -> String {
         }
     }
     let is_algorithm = |word: &String| word.starts_with("--algorithm") || word.starts_with("-a");
-    if !words.iter().any(is_algorithm) {
+    // Without one it is the turn of the same as before.
+    if let Some(algorithm) = algorithm
+        && !words.iter().any(is_algorithm)
+    {
         words.push(format!("--algorithm {algorithm}"));
     }
     words.push(format!("--seed {seed} --run {run}"));
@@ -287,12 +347,13 @@ mod tests {
         let typed = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let plain = typed("check --random --runs 100000 --seed 4");
         assert_eq!(
-            repeating(&plain, "ring-list", 4, 17),
+            repeating(&plain, Some("ring-list"), 4, 17),
             "doyen check --random --algorithm ring-list --seed 4 --run 17"
         );
+        assert_eq!(repeating(&plain, None, 4, 17), "doyen check --random --seed 4 --run 17");
         let full = typed("check --random --json --shard=1/2 -a bully --mode textbook --out x.toml");
         assert_eq!(
-            repeating(&full, "bully", 1, 3),
+            repeating(&full, Some("bully"), 1, 3),
             "doyen check --random -a bully --mode textbook --seed 1 --run 3"
         );
         assert_eq!(quoted("it's"), r"'it'\''s'");

@@ -1,0 +1,74 @@
+//! Leases: until when those who act for a leader may.
+//!
+//! A member names the timer that ends its lease; here its deadline is looked up after every event, told to those who
+//! watch, and counted in the books: with leases a member leads while its lease runs, whatever it believes. A paused
+//! leader believes that it leads when its time has long been over.
+
+use doyen_core::protocol::Protocol;
+
+use super::World;
+use super::roster::Status;
+use crate::record::What;
+use crate::time::Time;
+
+/// One member's lease.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    until: Time,
+    /// The books say that it leads.
+    counted: bool,
+}
+
+impl<P: Protocol> World<'_, '_, P> {
+    /// Looks whether the lease of a member is another than before; where there are no leases, does nothing at all.
+    #[inline]
+    pub(super) fn publish_lease(&mut self, position: u32) {
+        if !P::LEASES {
+            return;
+        }
+        let member = &self.members[position];
+        let alive = matches!(member.status, Status::Up | Status::Paused);
+        let timer = if alive { member.protocol.lease() } else { None };
+        let armed = timer.and_then(|timer| self.armed.get(&(position, timer)));
+        debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
+        let until = armed.map(|armed| armed.due);
+        if self.leases.get(&position).map(|lease| lease.until) != until {
+            self.change_lease(position, until);
+        }
+    }
+
+    fn change_lease(&mut self, position: u32, until: Option<Time>) {
+        self.count_overdue_leases();
+        let counted = self.leases.remove(&position).is_some_and(|lease| lease.counted);
+        match until {
+            Some(until) => {
+                self.leases.insert(position, Lease { until, counted: true });
+                if !counted {
+                    self.books.reign_begins(self.now, position);
+                }
+            }
+            None if counted => self.books.reign_ends(self.now),
+            None => {}
+        }
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_lease(self.now, position, until);
+        }
+        self.record(What::Leased { member: self.id(position), until });
+    }
+
+    /// Leases that have run out by now, though their holders have not noticed.
+    pub(super) fn count_overdue_leases(&mut self) {
+        let now = self.now;
+        let overdue = self.leases.values_mut().filter(|lease| lease.counted && lease.until <= now);
+        let mut ends: Vec<Time> = overdue
+            .map(|lease| {
+                lease.counted = false;
+                lease.until
+            })
+            .collect();
+        ends.sort_unstable();
+        for end in ends {
+            self.books.reign_ends(end);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Timers: armed, disarmed and fired, by the clock of the member that waits.
+
+use doyen_core::protocol::{Effects, Event, Protocol};
+use doyen_core::time::{Delay, Span};
+
+use super::pause::Waiting;
+use super::roster::Status;
+use super::watch::rules;
+use super::{AT_ONCE, Armed, Item, LEASE_RANK, TIMER_RANK, World, digest_of};
+use crate::account::Sight;
+use crate::record::What;
+use crate::time::Time;
+
+impl<P: Protocol> World<'_, '_, P> {
+    pub(super) fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
+        self.disarm(member, timer);
+        let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
+        let due = self.now + lag + Span::from_nanos(self.by_clock(member, wait));
+        self.arm_at(member, timer, due);
+        if self.observer.is_some() {
+            let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
+            self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
+        }
+    }
+
+    pub(super) fn arm_at(&mut self, member: u32, timer: P::Timer, due: Time) {
+        self.armings = self.armings.wrapping_add(1);
+        let arming = self.armings;
+        self.armed.insert((member, timer), Armed { arming, due });
+        *self.ledger(timer) += 1;
+        let rank = if P::is_lease(timer) { LEASE_RANK } else { TIMER_RANK };
+        self.queue.push(due.0, rank, Item::Timer { member, arming, timer });
+    }
+
+    /// How long it really takes until a member's clock has counted `wait`.
+    pub(super) fn by_clock(&self, member: u32, wait: u64) -> u64 {
+        match self.clocks.get(&member) {
+            None => wait,
+            Some(&rate_ppm) => {
+                let real = u128::from(wait) * 1_000_000 / u128::from(rate_ppm.max(1));
+                u64::try_from(real).unwrap_or(u64::MAX)
+            }
+        }
+    }
+
+    pub(super) fn disarm(&mut self, member: u32, timer: P::Timer) {
+        if self.armed.remove(&(member, timer)).is_some() {
+            *self.ledger(timer) -= 1;
+        }
+    }
+
+    fn ledger(&mut self, timer: P::Timer) -> &mut u64 {
+        if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
+    }
+
+    pub(super) fn fire(
+        &mut self,
+        at: Time,
+        member: u32,
+        arming: u32,
+        timer: P::Timer,
+        out: &mut Effects<P>,
+    ) {
+        let current = self.armed.get(&(member, timer)).is_some_and(|armed| armed.arming == arming);
+        if !current {
+            return; // cancelled, armed anew or its member died
+        }
+        self.now = at;
+        if self.members[member].status == Status::Paused {
+            return self.wait(member, Waiting::Timer { arming, timer });
+        }
+        self.disarm(member, timer);
+        self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
+        let state = &mut self.members[member].protocol;
+        state.handle(self.setup.config, Event::Timer(timer), out);
+        if self.observer.is_some() {
+            let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
+            self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
+        }
+        self.act(member, AT_ONCE, out);
+    }
+}

@@ -1,0 +1,94 @@
+//! Telling those who watch: the observer, who is shown everything, and the oracle, who judges. Without either nothing here
+//! is done.
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Class, Effects, Message, Notice, Protocol};
+
+use super::{Delivery, World};
+use crate::network::Fate;
+use crate::oracle::Sending;
+use crate::record::{self, Record, What};
+
+impl<P: Protocol> World<'_, '_, P> {
+    pub(super) fn inform(&mut self, position: u32, notice: Notice) {
+        if self.observer.is_some() {
+            let member = self.id(position);
+            let what = match notice {
+                Notice::Down(peer) => Some(What::Suspected { member, peer }),
+                Notice::Up(peer) => Some(What::Trusted { member, peer }),
+                _ => record::note(&notice).map(|note| What::Noted { member, note }),
+            };
+            if let Some(what) = what {
+                self.record(what);
+            }
+        }
+    }
+
+    /// Tells those who watch that a live member has handled a message.
+    #[cold]
+    pub(super) fn watch_receipt(
+        &mut self,
+        id: u32,
+        from: NodeId,
+        to: u32,
+        kind: usize,
+        out: &Effects<P>,
+    ) {
+        if self.observer.is_some() {
+            let name = P::Message::KINDS[kind].name.to_owned();
+            let (to, rules) = (self.id(to), rules(out));
+            self.record(What::Received { id, from, to, kind: name, rules });
+        }
+        self.count(to, false, kind);
+    }
+
+    pub(super) fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
+        let &Delivery { from, to, id, ref message, .. } = delivery;
+        let kind = P::Message::KINDS[message.kind()];
+        let (arrives, again) = match fate {
+            Fate::Lost => (None, None),
+            Fate::Arrives { at, again } => (Some(at), again),
+        };
+        self.record(What::Sent {
+            id,
+            from,
+            to: self.id(to),
+            kind: kind.name.to_owned(),
+            text: message.to_string(),
+            class: kind.class,
+            arrives,
+            again,
+        });
+    }
+
+    pub(super) fn judge_sending(&mut self, delivery: &Delivery<P::Message>) {
+        let &Delivery { from, to, ref message, .. } = delivery;
+        let kind = P::Message::KINDS[message.kind()];
+        let sending = Sending {
+            from,
+            to: self.id(to),
+            kind: kind.name,
+            of_election: kind.class == Class::Election,
+            bytes: message.encoded_len(),
+        };
+        let pledge = message.pledge();
+        let sender = self.setup.members.position(from);
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_message(self.now, sending);
+            if let (Some(pledge), Some(sender)) = (pledge, sender) {
+                oracle.saw_pledge(self.now, sender as u32, to, pledge);
+            }
+        }
+    }
+
+    pub(super) fn record(&mut self, what: What) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(&Record { at: self.now, what });
+        }
+    }
+}
+
+/// The rules that fired.
+pub(super) fn rules<P: Protocol>(out: &Effects<P>) -> Vec<String> {
+    out.rules().iter().map(|&rule| rule.to_owned()).collect()
+}
