@@ -141,7 +141,7 @@ impl Campaign {
     fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
         let scenario = self.scenario(run)?;
         let case = scenario.resolve()?;
-        let mut oracle = Oracle::new(case.members(), &self.properties);
+        let mut oracle = Oracle::of(&case, &self.properties);
         let outcome = run::judge(&case, None, &mut oracle);
         Ok(Verdict {
             algorithm: case.algorithm,
@@ -160,7 +160,7 @@ pub fn judge(
     properties: &[Property],
 ) -> Result<Option<Breach>, ScenarioError> {
     let case = scenario.resolve()?;
-    let mut oracle = Oracle::new(case.members(), properties);
+    let mut oracle = Oracle::of(&case, properties);
     run::judge(&case, None, &mut oracle);
     Ok(oracle.breach().cloned())
 }

@@ -48,9 +48,18 @@ pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
 /// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be. `observer` is
 /// shown everything that happens.
 pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
+    dispatch!(case.algorithm, judge_as(case, observer, oracle))
+}
+
+/// The same with members that run `P`, whatever algorithm the case names: for trying variants of it.
+pub fn judge_as<P: Protocol<Config = Config>>(
+    case: &Case,
+    observer: Option<&mut dyn Observer>,
+    oracle: &mut Oracle,
+) -> Outcome {
     // The oracle is wanted back before the observer's time is over.
     let observer = observer.map(|observer| observer as &mut dyn Observer);
-    let outcome = dispatch!(case.algorithm, run_as(case, observer, Some(&mut *oracle)));
+    let outcome = run_as::<P>(case, observer, Some(&mut *oracle));
     oracle.close(case.members(), &outcome);
     outcome
 }

@@ -36,7 +36,7 @@ fn smoke() {
         let mut properties = Property::QUORUM.to_vec();
         properties.extend([Property::Agreement, Property::Validity, Property::Termination]);
         let mut oracle = Oracle::of(&case, &properties);
-        let outcome = run::judge(&case, &mut oracle);
+        let outcome = run::judge(&case, None, &mut oracle);
         assert_eq!(oracle.breach(), None, "{seed} {outcome:?}");
         if seed == 1 {
             println!("{outcome:?}");
