@@ -12,7 +12,7 @@ use crate::scenario::Case;
 /// Runs `case`, and judges whether it breaks `property`.
 pub(super) fn replay(case: Case, property: Property) -> Replay {
     let mut records: Vec<Record> = Vec::new();
-    let mut oracle = Oracle::of(case, &[property]);
+    let mut oracle = Oracle::of(&case, &[property]);
     let outcome = run::judge(&case, Some(&mut records), &mut oracle);
     let (from, steps) = (None, Vec::new());
     let Some(Breach { at, evidence: facts, ending, .. }) = oracle.breach().cloned() else {
