@@ -1,10 +1,13 @@
 //! One member as the checker sees it: its state machine, its disk, its armed timers, and what its failure detector has
 //! told it. Whatever happens to a member is a pure function of this and of what happens.
 
-use doyen_core::members::{Incarnation, Members, NodeId};
-use doyen_core::protocol::{Boot, Durable, Effect, EffectOf, Effects, Event, Origin, Protocol};
+use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
+use doyen_core::protocol::{
+    Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
+};
 use doyen_core::time::{Delay, Span};
 
+use super::property::{Fact, Property};
 use crate::world::Frozen;
 
 /// A member, alive or not.
@@ -61,8 +64,8 @@ pub(crate) struct Handled<P: Protocol> {
     pub(crate) rules: Vec<&'static str>,
     /// How many messages and writes there were: it may crash between any two.
     pub(crate) acts: u32,
-    /// It stored a lower term than it had stored before.
-    pub(crate) term_fell: bool,
+    /// What it did that no member may do, whatever else is the case: the property, and the two facts that contradict.
+    pub(crate) missteps: Vec<(Property, [Fact; 2])>,
 }
 
 /// What [`handle`] must know besides.
@@ -208,6 +211,10 @@ pub(crate) fn handle<P: Protocol>(
             }
             if let Some(state) = &mut next.state {
                 state.handle(terms.config, event, &mut out);
+                // The host of a retiring leader stops what runs there at once: to take longer adds no lease.
+                if state.view().role == Role::Retiring {
+                    state.handle(terms.config, Event::Retired, &mut out);
+                }
             }
         }
     }
@@ -222,14 +229,17 @@ fn carry_out<P: Protocol>(
     crash_after: Option<u32>,
 ) -> Handled<P> {
     let rules = out.rules().to_vec();
-    let (mut effects, mut acts, mut term_fell) = (Vec::new(), 0, false);
+    let (mut effects, mut acts, mut missteps) = (Vec::new(), 0, Vec::new());
     for effect in out.drain() {
         match &effect {
-            Effect::Send { .. } => acts += 1,
+            Effect::Send { to, message } => {
+                acts += 1;
+                missteps.extend(unstored(&local, *to, message));
+            }
             Effect::Persist(durable) => {
                 acts += 1;
                 let before = local.disk.replace(durable.clone());
-                term_fell |= before.is_some_and(|before| before.term() > durable.term());
+                missteps.extend(before.and_then(|before| contradicts(local.id, &before, durable)));
             }
             Effect::SetTimer { timer, after } => local.arm(*timer, *after, terms.pace),
             Effect::CancelTimer(timer) => {
@@ -243,5 +253,52 @@ fn carry_out<P: Protocol>(
             break;
         }
     }
-    Handled { local, effects, rules, acts, term_fell }
+    Handled { local, effects, rules, acts, missteps }
+}
+
+/// What may not be stored over what was stored before.
+fn contradicts<D: Durable>(id: NodeId, before: &D, after: &D) -> Option<(Property, [Fact; 2])> {
+    let (old, new) = (before.term(), after.term());
+    if new < old {
+        let facts = [format!("had stored term {old}"), format!("stores term {new} now")];
+        return Some((Property::TermsNeverFall, facts.map(|fact| Fact::new(id, fact))));
+    }
+    let vote = before.vote().filter(|_| old == new)?;
+    (after.vote() != Some(vote)).then(|| {
+        let facts = [
+            format!("had stored its vote for {vote} in term {old}"),
+            format!("stores its vote for {} in term {new}", somebody(after.vote())),
+        ];
+        (Property::OneVoteATerm, facts.map(|fact| Fact::new(id, fact)))
+    })
+}
+
+/// What may not be said before it has been stored.
+fn unstored<P: Protocol>(
+    local: &Local<P>,
+    to: NodeId,
+    message: &P::Message,
+) -> Option<(Property, [Fact; 2])> {
+    let (term, vote) = match message.pledge()? {
+        Pledge::Candidacy { term } => (term, Some(local.id)),
+        Pledge::Vote { term } => (term, Some(to)),
+        Pledge::Promise { term } | Pledge::Release { term } => (term, None),
+    };
+    let stored = local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
+    let voted = local.disk.as_ref().and_then(Durable::vote);
+    let bad = stored != term || vote.is_some() && vote != voted;
+    bad.then(|| {
+        let facts = [
+            format!("has stored term {stored}, and its vote for {}", somebody(voted)),
+            match vote {
+                Some(vote) => format!("tells {to} that it has voted for {vote} in term {term}"),
+                None => format!("speaks to {to} in term {term}"),
+            },
+        ];
+        (Property::StoredFirst, facts.map(|fact| Fact::new(local.id, fact)))
+    })
+}
+
+fn somebody(id: Option<NodeId>) -> String {
+    id.map_or("nobody".to_owned(), |id| id.to_string())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Event, Message, Origin, Protocol, Role, View};
+use doyen_core::protocol::{Event, Message, Origin, Protocol, View};
 
 use super::{Flight, Machine, Store, channel};
 use crate::check::Timers;
@@ -189,7 +189,9 @@ impl<P: Protocol> Machine<'_, P> {
         let crash_after = (crash_after > 0).then_some(u32::from(crash_after));
         let handled = local::handle(&self.terms, &before, stimulus, crash_after);
         let flights = self.flights_of(member, &handled);
-        let leading = |view: View| (view.role == Role::Leader).then_some((view.epoch, id));
+        // Epoch zero means that the algorithm knows no terms.
+        let in_term = |view: &View| view.role.leads() && view.epoch > Epoch::default();
+        let leading = |view: View| in_term(&view).then_some((view.epoch, id));
         let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
         let breaks = self.breaks(&handled, &flights);
         let mut store = self.lock();
@@ -222,8 +224,9 @@ impl<P: Protocol> Machine<'_, P> {
         let most = longest_message(self.terms.members);
         let claimed = |wanted| self.properties.iter().position(|&property| property == wanted);
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
-        let fell = claimed(Property::TermsNeverFall).filter(|_| handled.term_fell);
-        fell.or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
+        let mut missteps = handled.missteps.iter().map(|&(property, _)| property);
+        let misstep = missteps.find_map(claimed);
+        misstep.or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
     }
 
     /// Notes who leads, where that is claimed about: the new history, and the claim it breaks.

@@ -5,7 +5,7 @@
 
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
-    Durable, Effect, EffectOf, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
+    Effect, EffectOf, Event, Message, Notice, Origin, Protocol, View, name_of,
 };
 use doyen_core::time::Span;
 
@@ -395,13 +395,10 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let mut note = |property, member, what| {
             self.missteps.push((property, Fact::new(member, what)));
         };
-        if handled.term_fell {
-            let term = |disk: &Option<P::Durable>| -> Epoch {
-                disk.as_ref().map_or_else(Epoch::default, Durable::term)
-            };
-            let [before, after] = [&self.locals[member].disk, &handled.local.disk].map(term);
-            note(Property::TermsNeverFall, id, format!("had stored term {before}"));
-            note(Property::TermsNeverFall, id, format!("stores term {after} now"));
+        for (property, facts) in &handled.missteps {
+            for fact in facts {
+                note(*property, fact.member, fact.what.clone());
+            }
         }
         let sent = handled.effects.iter().filter_map(|effect| match effect {
             Effect::Send { to, message } => Some((to, message)),
@@ -413,7 +410,8 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             note(Property::BoundedMessages, id, what);
         }
         let view = handled.local.state.as_ref().map(Protocol::view);
-        if let Some(View { role: Role::Leader, epoch, .. }) = view {
+        let reigns = |view: &View| view.role.leads() && view.epoch > Epoch::default();
+        if let Some(View { epoch, .. }) = view.filter(reigns) {
             let usurps = |&&(term, other): &&(Epoch, NodeId)| term == epoch && other != id;
             if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
                 note(Property::OneLeaderPerTerm, other, format!("has led in term {epoch}"));
