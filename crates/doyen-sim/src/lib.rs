@@ -25,6 +25,7 @@ pub mod account;
 pub mod campaign;
 pub mod check;
 pub mod claims;
+pub mod dead_air;
 pub mod expect;
 pub mod fault;
 pub mod formula;

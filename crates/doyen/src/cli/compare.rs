@@ -1,9 +1,10 @@
 //! `doyen compare`: what each algorithm costs, formula beside measurement, and what is to be said about what the
 //! literature prints. With a plan: any sweep.
 
+mod budget;
 mod tables;
 
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
@@ -15,6 +16,7 @@ use doyen_sim::scenario::Case;
 use doyen_sim::sweep::{self, Part, Shard};
 use serde_json::json;
 
+use self::budget::BudgetArgs;
 use super::output::{self, Output};
 use super::progress::{self, Spinner};
 use super::{Answer, memory, sim};
@@ -25,6 +27,7 @@ use super::{Answer, memory, sim};
 Examples:
   doyen compare                                         the tables and verdicts of the literature
   doyen compare --html report.html                      the same as a page with plots
+  doyen compare --budget --profile wan --loss 1%        what an operator gets: dead air, false failovers
   doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans
   doyen compare --plan plans/loss.toml --shard 1/2 --csv part1.csv
   doyen compare --plan plans/loss.toml --merge part1.csv part2.csv --html loss.html")]
@@ -56,14 +59,30 @@ pub(crate) struct Compare {
     /// Show the evidence for every verdict
     #[arg(long, conflicts_with = "plan")]
     evidence: bool,
+
+    #[command(flatten)]
+    budget: BudgetArgs,
 }
 
 impl Compare {
     pub(crate) fn run(self) -> Result<Answer> {
         match &self.plan {
+            None if self.budget.budget => self.run_budget(),
             Some(path) => self.run_plan(path),
             None => self.run_literature(),
         }
+    }
+
+    /// What an operator gets for a timing.
+    fn run_budget(&self) -> Result<Answer> {
+        let mut outputs = self.open()?;
+        let text = self.budget.run(self.json.is_some())?;
+        match &mut outputs.json {
+            Some(json) => json.write_text(&text)?,
+            None => io::stdout().lock().write_all(text.as_bytes())?,
+        }
+        outputs.finish()?;
+        Ok(Answer::Yes)
     }
 
     /// The tables and verdicts of the literature.

@@ -1,0 +1,316 @@
+//! What an operator gets for a timing: how long nobody leads, how often the leader changes for no reason, how much is
+//! said, for every algorithm on the same network.
+//!
+//! Three experiments, each a number of simulated runs with different seeds:
+//!
+//! - **crash**: the best member leads and crashes at a random moment; dead air is the time until another acts as
+//!   leader. With leases that is from the crash to the next lease;
+//! - **hand-over**: the leader is told to resign instead; dead air is the time in which nobody acts as leader. The
+//!   seeds' algorithms know no hand-over: for them a planned stop is a crash;
+//! - **calm**: nothing fails for a while, but the network delays and loses: every change of leader is a false failover,
+//!   and what is sent is counted.
+//!
+//! The network delays every message by a quarter to three quarters of the round trip. The seeds' algorithms run
+//! hardened, over the reliable link, with a failure detector whose heartbeat is the profile's.
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::members::NodeId;
+use doyen_core::time::Span;
+use serde::Serialize;
+
+use crate::random::Random;
+use crate::record::{Observer, Record, What};
+use crate::run;
+use crate::scenario::{
+    Case, FaultEntry, Initiators, MemberList, QuorumEntry, Scenario, ScenarioError, Share,
+};
+use crate::time::Time;
+
+/// What is asked for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Question {
+    /// The timing.
+    pub profile: Profile,
+    /// How long a message and its answer take, on average.
+    pub round_trip: Span,
+    /// How many messages are lost, as a fraction.
+    pub loss: f64,
+    /// How many members there are.
+    pub members: u32,
+    /// How often each experiment is made.
+    pub trials: u32,
+    /// What everything random is drawn from.
+    pub seed: u64,
+}
+
+/// What an algorithm gives.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Budget {
+    /// The algorithm.
+    pub algorithm: &'static str,
+    /// How long nobody led after a crash.
+    pub crash: Quantiles,
+    /// How long nobody led in a planned hand-over; nothing where there is none.
+    pub hand_over: Option<Quantiles>,
+    /// How often another member led within an hour in which nothing failed.
+    pub false_failovers_an_hour: f64,
+    /// How many messages all members together sent in a second of calm, whatever they were for.
+    pub messages_a_second: f64,
+    /// Whether at most one member acts as leader at any instant.
+    pub one_leader: bool,
+}
+
+/// Times, from the shortest to the longest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Quantiles {
+    /// Half are shorter, in nanoseconds.
+    pub p50: u64,
+    /// All but one in a hundred are shorter.
+    pub p99: u64,
+    /// None is longer.
+    pub max: u64,
+    /// In so many trials nobody led any more when the time was up.
+    pub never: u32,
+}
+
+/// How long the members are left alone before anything happens to their leader.
+const SETTLING: Span = Span::from_millis(2_000);
+/// How long calm is watched in each trial of it.
+const CALM: Span = Span::from_millis(60_000);
+/// How many minutes of calm are watched at most.
+const MOST_CALM: u32 = 60;
+
+/// Answers `question` for one algorithm. `watch` is called after every trial.
+pub fn measure(
+    algorithm: Algorithm,
+    question: &Question,
+    watch: &mut dyn FnMut(),
+) -> Result<Budget, ScenarioError> {
+    let mut random = Random::new(question.seed);
+    let crash = trials(algorithm, question, Trouble::Crash, &mut random, watch)?;
+    let hand_over = match algorithm.has_leases() {
+        true => Some(trials(algorithm, question, Trouble::Resign, &mut random, watch)?),
+        false => None,
+    };
+    let (changes, messages, watched) = calm(algorithm, question, &mut random, watch)?;
+    let seconds = watched.as_nanos() as f64 / 1e9;
+    Ok(Budget {
+        algorithm: algorithm.name(),
+        crash,
+        hand_over,
+        false_failovers_an_hour: f64::from(changes) * 3600.0 / seconds,
+        messages_a_second: messages as f64 / seconds,
+        one_leader: algorithm.has_leases(),
+    })
+}
+
+/// How many times [`measure`] calls those who watch.
+pub fn work(algorithm: Algorithm, question: &Question) -> u64 {
+    let kinds = if algorithm.has_leases() { 2 } else { 1 };
+    u64::from(question.trials) * kinds + u64::from(question.trials.min(MOST_CALM))
+}
+
+/// What happens to the leader.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    Crash,
+    Resign,
+}
+
+fn trials(
+    algorithm: Algorithm,
+    question: &Question,
+    trouble: Trouble,
+    random: &mut Random,
+    watch: &mut dyn FnMut(),
+) -> Result<Quantiles, ScenarioError> {
+    let (mut times, mut never) = (Vec::new(), 0);
+    for _ in 0..question.trials {
+        // Anywhere between two heartbeats.
+        let heartbeat = question.profile.timing().heartbeat.as_nanos();
+        let at = SETTLING + Span::from_nanos(random.between(0, heartbeat));
+        let mut scenario = scenario(algorithm, question, random.bits());
+        let leader = question.members;
+        let (crash, order) = match trouble {
+            Trouble::Crash => (Some(leader), None),
+            Trouble::Resign => (None, Some("resign".to_owned())),
+        };
+        let member = order.is_some().then_some(leader);
+        let at_text = Some(at.to_string());
+        scenario.fault.push(FaultEntry {
+            at: at_text,
+            crash,
+            order,
+            member,
+            ..FaultEntry::default()
+        });
+        let patience = question.profile.settings().pace.promise * 100;
+        scenario.until = Some((at + patience).to_string());
+        let case = scenario.resolve()?;
+        match dead_air(&case, Time::ZERO + at) {
+            Some(span) => times.push(span.as_nanos()),
+            None => never += 1,
+        }
+        watch();
+    }
+    Ok(Quantiles::of(times, never))
+}
+
+/// Changes of leader and messages in calm, and how long it was watched.
+fn calm(
+    algorithm: Algorithm,
+    question: &Question,
+    random: &mut Random,
+    watch: &mut dyn FnMut(),
+) -> Result<(u32, u64, Span), ScenarioError> {
+    let (mut changes, mut messages, mut watched) = (0, 0, Span::ZERO);
+    for _ in 0..question.trials.min(MOST_CALM) {
+        let mut scenario = scenario(algorithm, question, random.bits());
+        scenario.until = Some(CALM.to_string());
+        // Something is always to come, so that the run does not end when nothing but upkeep is left.
+        let never =
+            FaultEntry { at: Some((CALM * 2).to_string()), heal: true, ..FaultEntry::default() };
+        scenario.fault.push(never);
+        let outcome = run::run(&scenario.resolve()?, None);
+        changes += outcome.leader_changes;
+        let sent = &outcome.messages;
+        messages += sent.total + sent.link + sent.detector;
+        watched = watched + (outcome.end - Time::ZERO);
+        watch();
+    }
+    Ok((changes, messages, watched))
+}
+
+/// The group: the best member leads, the network delays and loses.
+fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
+    let quarter = Span::from_nanos((question.round_trip.as_nanos() / 4).max(1));
+    let timing = question.profile.timing();
+    let seeds = !algorithm.has_leases();
+    Scenario {
+        algorithm: algorithm.name().to_owned(),
+        mode: Some("hardened".to_owned()),
+        members: Some(MemberList::Count(u64::from(question.members))),
+        leader: Some(question.members),
+        initiators: Some(Initiators::Named("none".to_owned())),
+        seed: Some(seed >> 1),
+        delay: Some(format!("uniform:{}..{}", quarter, quarter * 3)),
+        loss: (question.loss > 0.0).then_some(Share::Fraction(question.loss)),
+        heartbeat: Some(timing.heartbeat.to_string()),
+        detector: seeds.then(|| timing.heartbeat.to_string()),
+        reliable: seeds,
+        quorum: (!seeds).then(|| QuorumEntry {
+            profile: Some(question.profile.name().to_owned()),
+            ..QuorumEntry::default()
+        }),
+        ..Scenario::default()
+    }
+}
+
+/// How long nobody acted as leader from `trouble` on, until somebody did.
+fn dead_air(case: &Case, trouble: Time) -> Option<Span> {
+    let mut watcher = Watcher { leased: case.algorithm.has_leases(), ..Watcher::default() };
+    run::run(case, Some(&mut watcher));
+    watcher.first_gap_from(trouble)
+}
+
+/// Notes from when to when somebody acted as leader.
+#[derive(Default)]
+struct Watcher {
+    /// Whether a lease makes a leader, or its belief.
+    leased: bool,
+    /// Who leads since when.
+    leading: Vec<(NodeId, Time)>,
+    /// Reigns that are over.
+    reigns: Vec<(Time, Time)>,
+}
+
+impl Observer for Watcher {
+    fn observe(&mut self, record: &Record) {
+        let (member, leads) = match record.what {
+            What::Leased { member, until } if self.leased => (member, until.is_some()),
+            What::View { member, role, .. } if !self.leased => (member, role.leads()),
+            What::Crashed { member, .. } => (member, false),
+            _ => return,
+        };
+        let led = self.leading.iter().position(|&(id, _)| id == member);
+        match (led, leads) {
+            (None, true) => self.leading.push((member, record.at)),
+            (Some(place), false) => {
+                let (_, since) = self.leading.swap_remove(place);
+                self.reigns.push((since, record.at));
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Watcher {
+    /// The first time after `trouble` in which nobody led. Nothing if nobody led any more.
+    fn first_gap_from(mut self, trouble: Time) -> Option<Span> {
+        let end = Time(u64::MAX);
+        self.reigns.extend(self.leading.iter().map(|&(_, since)| (since, end)));
+        self.reigns.sort_unstable();
+        // Until when somebody has led without a gap, from the reign on that the trouble met.
+        let mut led_until = trouble;
+        for &(since, until) in &self.reigns {
+            if until < trouble || until == led_until && since < trouble {
+                continue;
+            }
+            if since > led_until {
+                return Some(since - led_until);
+            }
+            led_until = led_until.max(until);
+        }
+        // A hand-over in which one takes over at the very instant leaves no gap at all.
+        (led_until == end).then_some(Span::ZERO)
+    }
+}
+
+impl Quantiles {
+    fn of(mut times: Vec<u64>, never: u32) -> Self {
+        times.sort_unstable();
+        let at = |share: usize| {
+            let place = (times.len() * share).div_ceil(100).saturating_sub(1);
+            times.get(place).copied().unwrap_or(0)
+        };
+        Self { p50: at(50), p99: at(99), max: at(100), never }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn question(trials: u32) -> Question {
+        let round_trip = Span::from_millis(1);
+        Question { profile: Profile::Lan, round_trip, loss: 0.0, members: 3, trials, seed: 1 }
+    }
+
+    #[test]
+    fn a_gap_is_what_lies_between_two_reigns() {
+        let gap = |reigns: &[(u64, u64)], leading: &[u64], trouble: u64| {
+            let reigns = reigns.iter().map(|&(from, to)| (Time(from), Time(to))).collect();
+            let leading = leading.iter().map(|&since| (NodeId(2), Time(since))).collect();
+            Watcher { leased: false, leading, reigns }.first_gap_from(Time(trouble))
+        };
+        assert_eq!(gap(&[(0, 10)], &[15], 10), Some(Span::from_nanos(5)));
+        assert_eq!(gap(&[(0, 12)], &[15], 10), Some(Span::from_nanos(3)));
+        assert_eq!(gap(&[(0, 4), (5, 12)], &[20], 10), Some(Span::from_nanos(8)));
+        assert_eq!(gap(&[(0, 10)], &[10], 10), Some(Span::ZERO));
+        assert_eq!(gap(&[(0, 10)], &[], 10), None);
+    }
+
+    #[test]
+    fn a_quorum_is_back_within_a_promise_and_hands_over_within_three_round_trips() {
+        let budget = measure(Algorithm::Quorum, &question(20), &mut || {}).unwrap();
+        let ms = |millis: u64| millis * 1_000_000;
+        let Quantiles { p50, max, never, .. } = budget.crash;
+        assert!(p50 > ms(150) && max < ms(340) && never == 0, "{budget:?}");
+        let hand_over = budget.hand_over.unwrap();
+        assert!(hand_over.max <= ms(3) && hand_over.never == 0, "{budget:?}");
+        assert_eq!(budget.false_failovers_an_hour, 0.0);
+        // Two followers, each asked and answering twenty times a second; and a few probes.
+        assert!((80.0..90.0).contains(&budget.messages_a_second), "{budget:?}");
+    }
+}
