@@ -151,9 +151,9 @@ fn check_as<P: Explorable + Protocol<Config = Config>>(
     watch: Watch<'_>,
 ) -> Report {
     if case.is_layered() {
-        return report_on(&machine::<Node<P>>(case, &run::node_config(case), rules), plan, watch);
+        return report_on(machine::<Node<P>>(case, &run::node_config(case), rules), plan, watch);
     }
-    report_on(&machine::<P>(case, &case.config, rules), plan, watch)
+    report_on(machine::<P>(case, &case.config, rules), plan, watch)
 }
 
 /// The space of `case`, from the moment that `rules` name.
@@ -179,12 +179,13 @@ pub fn explore<P: Explorable>(
     plan: &Plan,
     watch: Watch<'_>,
 ) -> Report {
-    report_on(&Machine::<P>::new(config, scene, rules.clone()), plan, watch)
+    report_on(Machine::<P>::new(config, scene, rules.clone()), plan, watch)
 }
 
-fn report_on<P: Explorable>(machine: &Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
-    let found = explore_all(machine, plan, watch);
-    let violation = found.violation.map(|violation| in_words(machine, &violation));
+fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
+    machine.canonical = plan.reduce;
+    let found = explore_all(&machine, plan, watch);
+    let violation = found.violation.map(|violation| in_words(&machine, &violation));
     Report { progress: found.progress, limit: found.limit, violation }
 }
 

@@ -35,6 +35,10 @@ enum Beginning {
     Led,
     /// Nobody leads, and all call an election.
     AllElect,
+    /// The highest member is dead, which all know, and the next one leads.
+    LedByTheNext,
+    /// The highest member is dead, which all know, and the others call an election.
+    OthersElect,
 }
 
 /// Explored with links that keep the order of messages; for the bullies also with links that do not.
@@ -46,9 +50,12 @@ fn assert_keeps_its_promises(algorithm: Algorithm, beginning: Beginning, budget:
 }
 
 fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: bool) {
-    let (leader, initiators) = match beginning {
-        Beginning::Led => (Some(MEMBERS), None),
-        Beginning::AllElect => (None, Some(Initiators::Named("all".to_owned()))),
+    let all = Some(Initiators::Named("all".to_owned()));
+    let (leader, initiators, dead) = match beginning {
+        Beginning::Led => (Some(MEMBERS), None, vec![]),
+        Beginning::AllElect => (None, all, vec![]),
+        Beginning::LedByTheNext => (Some(MEMBERS - 1), None, vec![MEMBERS]),
+        Beginning::OthersElect => (None, all, vec![MEMBERS]),
     };
     let scenario = Scenario {
         algorithm: algorithm.to_string(),
@@ -56,6 +63,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
         members: Some(MemberList::Count(MEMBERS.into())),
         leader,
         initiators,
+        dead,
         ..Scenario::default()
     };
     let case = scenario.resolve().unwrap_or_else(|error| panic!("{algorithm}: {error}"));
@@ -73,7 +81,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
         from: None,
     };
     let limits = Limits { time: Some(Duration::from_secs(600)), ..Limits::default() };
-    let plan = Plan { depth_first: false, reduce: false, threads: 2, limits };
+    let plan = Plan { depth_first: false, reduce: true, threads: 2, limits };
     let report = check::check(&case, &rules, &plan, &|_| {});
     if let Some(violation) = report.violation {
         let lines =
@@ -132,6 +140,17 @@ fn one_thing_goes_wrong_besides_a_crash() {
     }
     for algorithm in [Algorithm::RingActiveList, Algorithm::RingAllIds] {
         assert_keeps_its_promises(algorithm, Beginning::Led, Budget { losses: 1, ..CRASH });
+    }
+}
+
+/// Under a leader, and in the middle of an election that knows nothing of it. `make check-hardened` asks the same of the
+/// two roll calls.
+#[test]
+fn the_best_member_comes_back() {
+    for algorithm in FRUGAL {
+        for beginning in [Beginning::LedByTheNext, Beginning::OthersElect] {
+            assert_keeps_its_promises(algorithm, beginning, Budget { restarts: 1, ..NOTHING });
+        }
     }
 }
 

@@ -46,6 +46,7 @@ use super::{Rules, Scene, Timers};
 use crate::world::{self, Frozen, Snapshot};
 
 pub(crate) use hand::Hand;
+pub(super) use steps::Parts;
 
 /// A message takes at most so many ticks where timers are bounded.
 const MOST_TICKS: u8 = 1;
@@ -115,6 +116,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     called: bool,
     store: Mutex<Store<P>>,
     moods: Mutex<Interner<Vec<Option<View>>>>,
+    /// Whether states that differ in what does not matter any more are one.
+    pub(super) canonical: bool,
     /// To whom each member has ever sent, a bit for each position.
     pub(super) channels: Vec<AtomicU64>,
 }
@@ -177,6 +180,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             rules,
             start: Vec::new(),
             called: true,
+            canonical: false,
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
@@ -324,8 +328,11 @@ impl<P: Explorable> Space for Machine<'_, P> {
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
         let (locals, rest) = state.split_at(self.terms.members.len());
         let mut print = mix(hand.histories[rest[1] as usize] ^ u64::from(rest[0]), seat(63));
+        let awaited = self.awaiting_news(hand, state);
         for (place, &local) in locals.iter().enumerate() {
-            print = print.wrapping_add(mix(hand.locals[local as usize].print, seat(place)));
+            let facts = &hand.locals[local as usize];
+            let own = if awaited >> place & 1 == 1 { facts.print } else { facts.calm_print };
+            print = print.wrapping_add(mix(own, seat(place)));
         }
         let (mut before, mut place) = (u16::MAX, 0);
         for &flight in &rest[2..] {
@@ -398,6 +405,33 @@ impl<P: Protocol> Machine<'_, P> {
         let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
         let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
         (locals.iter().map(local).collect(), rest[2..].iter().map(flight).collect())
+    }
+
+    /// Those for whom it matters how long ago they crashed, started or were told a falsehood, a bit for each position:
+    /// about whom somebody is mistaken, or who is mistaken, and those whom mail from the dead can make so.
+    fn awaiting_news(&self, hand: &Hand<P>, state: &[u32]) -> u64 {
+        let detection = self.terms.detection();
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let facts = |&local: &u32| &hand.locals[local as usize];
+        if !self.canonical || locals.iter().all(|local| facts(local).calm >= detection) {
+            return u64::MAX;
+        }
+        let bits = |bit: &dyn Fn(usize) -> bool| {
+            (0..locals.len()).filter(|&place| bit(place)).fold(0, |all, place| all | 1_u64 << place)
+        };
+        let up = bits(&|place| facts(&locals[place]).up);
+        let mut awaited = 0;
+        for (place, facts) in locals.iter().map(facts).enumerate().filter(|(_, facts)| facts.up) {
+            let others = ((1 << locals.len()) - 1) & !(1 << place);
+            let mistaken = !(facts.reported ^ up) & others;
+            awaited |= mistaken | u64::from(mistaken != 0) << place;
+        }
+        for facts in rest[2..].iter().map(|&flight| &hand.flights[flight as usize]) {
+            if up >> facts.from() & 1 == 0 {
+                awaited |= 1 << facts.from() | 1 << facts.to();
+            }
+        }
+        awaited
     }
 
     /// The message with this number.

@@ -5,22 +5,33 @@
 //! to explore m's steps now: whatever the others do can as well be done later. m's steps are then an *ample set*
 //! (Peled 1993). That is so if
 //!
-//! - nothing goes wrong any more, for what is left of the budget is shared, and timers are free, for time is shared;
-//! - no member that can do something before m does, directly or by way of others, has a link to m that is empty, and
-//!   links keep the order of messages: behind a message that waits already, a new one makes no new step;
+//! - nothing goes wrong any more, for what is left of the budget is shared;
+//! - where timers are bounded, time waits for m: time is shared, and it goes on for all at once. m has a message, a
+//!   timer or news that has taken as long as it may, so until m has done something there is no tick. Whatever the others
+//!   send meanwhile is no older than that, and holds up none of m's timers;
+//! - while m does nothing the others give it no new step: none of them can send to m on a link that is empty. Behind a
+//!   message that waits already a new one makes no new step, where links keep the order of messages. What the others
+//!   can send is tried out: see [`Machine::can_be_surprised`];
 //! - m's steps change no view, so that no property of a state is missed;
 //! - and, lest a step be put off for ever, the search explores everything where a step of the set may close a loop:
 //!   where it leads to a state that is no further from the start.
 //!
-//! Which members have a link is learnt: it is assumed that members send only to those to whom some member in the search
-//! has sent. If the search finds another link it is done again, so when it ends the assumption held throughout.
+//! **Endless runs.** A run that is left out has the same steps as one that is not, in another order, and each member's
+//! own in the same: they come by the same views in the same order. One is weakly fair if the other is. What makes a step
+//! possible for a member is its own state and what is first on its links, so a step that stays possible in one of them
+//! without being taken stays possible in the other; and time, which is held up by what somebody has yet to do, is held
+//! up for ever in both or in neither. So a fair run that never comes to rest is missed only with one that is found.
+//!
+//! Which members have a link is learnt where timers are free: it is assumed that members send only to those to whom they
+//! have sent in the search. If the search finds another link it is done again, so when it ends the assumption held
+//! throughout. Where timers are bounded everybody is taken to have a link to everybody, for nearly all have.
 
 use std::sync::atomic::Ordering;
 
 use doyen_core::protocol::Protocol;
 
 use super::Timers;
-use super::machine::{Act, Explorable, Hand, Machine, Step};
+use super::machine::{Act, Explorable, Hand, Machine, Parts, Step};
 use super::space::{Space, Successors};
 
 impl<P: Explorable> Machine<'_, P> {
@@ -31,42 +42,79 @@ impl<P: Explorable> Machine<'_, P> {
         state: &[u32],
         out: &mut Successors<Step>,
     ) -> bool {
-        if matches!(self.rules.timers, Timers::Bounded { .. }) || out.list().len() < 2 {
+        let parts = self.parts(hand, state);
+        let time_waits_for = match self.rules.timers {
+            Timers::Free { .. } => u64::MAX,
+            Timers::Bounded { .. } => self.late(hand, &parts),
+        };
+        if out.list().len() < 2 || time_waits_for == 0 {
             return false;
-        }
-        let count = self.terms.members.len();
-        let links: Vec<u64> = self.channels.iter().map(|to| to.load(Ordering::Relaxed)).collect();
-        // Who has mail, by sender, and who can do something.
-        let mut mail = vec![0_u64; count];
-        for &flight in &state[count + 2..] {
-            let facts = &hand.flights[flight as usize];
-            mail[facts.to()] |= 1 << facts.from();
         }
         let owners: Vec<usize> = out.list().iter().map(|next| owner(hand, next.step)).collect();
         let active = owners.iter().fold(0, |active, &owner| active | 1_u64 << owner);
+        let mut candidates = active & time_waits_for;
+        if active.count_ones() < 2 {
+            return false;
+        }
         let mood = self.mood(hand, state);
-        let ample = (0..count).filter(|member| active >> member & 1 == 1).find(|&member| {
-            let others = reachable(active & !(1 << member), member, &links);
-            let could_surprise = |other: usize| {
-                let empty = !self.rules.fifo || mail[member] >> other & 1 == 0;
-                others >> other & 1 == 1 && links[other] >> member & 1 == 1 && empty
-            };
-            let own = || out.list().iter().zip(&owners).filter(|&(_, &owner)| owner == member);
-            !(0..count).any(could_surprise)
-                && own().all(|(next, _)| {
-                    next.breaks.is_none() && self.mood(hand, out.state(next)) == mood
-                })
-        });
-        let Some(member) = ample else { return false };
-        let before = out.list().len();
-        let mut owners = owners.into_iter();
-        out.retain(|_| owners.next() == Some(member));
-        out.list().len() < before
+        while candidates != 0 {
+            let member = candidates.trailing_zeros() as usize;
+            candidates &= candidates - 1;
+            let mut own = out.list().iter().zip(&owners).filter(|&(_, &owner)| owner == member);
+            let unseen = own
+                .all(|(next, _)| next.breaks.is_none() && self.mood(hand, out.state(next)) == mood);
+            if unseen && !self.can_be_surprised(hand, &parts, member) {
+                let mut owners = owners.iter();
+                out.retain(|_| owners.next() == Some(&member));
+                return true;
+            }
+        }
+        false
     }
 
-    /// To how many members somebody has ever sent: more than before if the search found a new link.
+    /// How many links there are: more than before if the search found a new one.
     pub(super) fn links_known(&self) -> u32 {
-        self.channels.iter().map(|to| to.load(Ordering::Relaxed).count_ones()).sum()
+        (0..self.channels.len()).map(|member| self.senders_to(member).count_ones()).sum()
+    }
+
+    /// Who has a link to `member`, a bit for each position.
+    fn senders_to(&self, member: usize) -> u64 {
+        let has_link = |&other: &usize| match self.rules.timers {
+            Timers::Free { .. } => self.channels[other].load(Ordering::Relaxed) >> member & 1 == 1,
+            Timers::Bounded { .. } => other != member,
+        };
+        (0..self.channels.len()).filter(has_link).fold(0, |senders, other| senders | 1 << other)
+    }
+
+    /// Whether the others can give `member` a new step while it does nothing. What they can do is tried out: each does
+    /// what it has to do, in every order, and what it sends may arrive at the others at any moment, until nothing new
+    /// is sent. If that is too much to try, they can.
+    fn can_be_surprised(&self, hand: &mut Hand<P>, parts: &Parts<'_>, member: usize) -> bool {
+        let count = parts.locals.len();
+        let mail = parts.flights.iter().map(|&flight| &hand.flights[flight as usize]);
+        let waiting = mail.filter(|facts| facts.to() == member).map(|facts| facts.from());
+        let busy = waiting.fold(0_u64, |busy, sender| busy | 1 << sender);
+        let opens = self.senders_to(member) & if self.rules.fifo { !busy } else { u64::MAX };
+        if opens == 0 {
+            return false;
+        }
+        let mut arrivals: Vec<Vec<u32>> = vec![Vec::new(); count];
+        let mut to_try: Vec<usize> = (0..count).filter(|&other| other != member).collect();
+        while let Some(other) = to_try.pop() {
+            let Some(prospects) = self.prospects(hand, parts, other, &arrivals[other]) else {
+                return true;
+            };
+            for flight in prospects {
+                let to = hand.flights[flight as usize].to();
+                if to != member && !arrivals[to].contains(&flight) {
+                    arrivals[to].push(flight);
+                    to_try.extend((!to_try.contains(&to)).then_some(to));
+                } else if to == member && opens >> other & 1 == 1 {
+                    return true;
+                }
+            }
+        }
+        false
     }
 }
 
@@ -83,18 +131,5 @@ fn owner<P: Protocol>(hand: &Hand<P>, step: Step) -> usize {
         | Act::Crash(member)
         | Act::Restart(member) => usize::from(member),
         Act::Wait(_) => unreachable!("time is not a member's"),
-    }
-}
-
-/// Who can do something while `but` does nothing: those who can now, and those to whom they have links.
-fn reachable(active: u64, but: usize, links: &[u64]) -> u64 {
-    let mut reached = active;
-    loop {
-        let sent_to = (0..links.len()).filter(|member| reached >> member & 1 == 1);
-        let more = sent_to.fold(reached, |all, member| all | links[member]) & !(1 << but);
-        if more == reached {
-            return reached;
-        }
-        reached = more;
     }
 }

@@ -50,12 +50,29 @@ pub(crate) enum Mutation<P: Protocol> {
     Founder,
     /// The member with this id does not know that this other one exists.
     NeverHeardOf(u32, u32),
+    /// Two things at once.
+    Both(Box<Self>, Box<Self>),
 }
 
 impl<P: Protocol<Config = Config>> Mutation<P> {
+    /// This and another change.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self::Both(Box::new(self), Box::new(other))
+    }
+
+    /// Whether a member that comes up again behaves as if everybody did.
+    fn founds(&self) -> bool {
+        match self {
+            Self::Founder => true,
+            Self::Both(one, other) => one.founds() || other.founds(),
+            _ => false,
+        }
+    }
+
     /// How often the algorithm is told of `event`.
     fn times(&self, event: &Event<P::Message, P::Timer>) -> usize {
         match (self, event) {
+            (Self::Both(one, other), _) => one.times(event) * other.times(event),
             (Self::HeardTwice(kind), Event::Message { message, .. }) if is(message, kind) => 2,
             (Self::NeverGivesUp, Event::PeerDown(_)) => 0,
             _ => 1,
@@ -70,6 +87,9 @@ impl<P: Protocol<Config = Config>> Mutation<P> {
         event: Option<&Event<P::Message, P::Timer>>,
     ) -> Option<Config> {
         let members = match (self, event) {
+            (Self::Both(one, other), _) => {
+                return one.belief(me, config, event).or_else(|| other.belief(me, config, event));
+            }
             (Self::HumbleAbout(kind), Some(Event::Message { message, .. }))
                 if is(message, kind) =>
             {
@@ -88,6 +108,7 @@ impl<P: Protocol<Config = Config>> Mutation<P> {
     /// What is done instead of what the algorithm wants done, if anything.
     fn done(&self, effect: EffectOf<P>) -> Option<EffectOf<P>> {
         match (self, effect) {
+            (Self::Both(one, other), effect) => other.done(one.done(effect)?),
             (Self::NeverSaid(kind), Effect::Send { message, .. }) if is(&message, kind) => None,
             (Self::Says(change), Effect::Send { to, message }) => {
                 Some(Effect::Send { to, message: change(message) })
@@ -124,7 +145,7 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
         mut boot: Boot<P::Durable>,
         out: &mut Effects<Self>,
     ) -> Self {
-        if matches!(config.mutation, Mutation::Founder) && boot.origin == Origin::Joining {
+        if config.mutation.founds() && boot.origin == Origin::Joining {
             boot.origin = Origin::Founding { leader: None };
         }
         let belief = config.mutation.belief(id, &config.inner, None);

@@ -6,12 +6,34 @@
 //!   leader's next ALIVE tells it as well.
 //! - *No incarnation filter*: an answer from a former life makes a member wait in vain, but only until a timer expires.
 //!
+//! Two rules that mend the same thing carry it together: if both are taken away it breaks. Each of the pairs below shows
+//! that of two mutations which are harmless alone. Storing, NACK and the epoch of an OK each have such a partner.
+//!
 //! If a property is added that tells one of these from the algorithm as it is shipped, it belongs among the others.
 
-use doyen_core::algorithm::bully::Bully;
+use doyen_core::algorithm::bully::{Bully, Message};
+use doyen_core::members::Epoch;
+use doyen_sim::check::budget::Budget;
+use doyen_sim::check::property::Property;
 
 use crate::mutant::Mutation;
 use crate::{Trial, crash_and_restart};
+
+/// An epoch ignored: nobody can tell which election is answered.
+fn ok_to_no_election(message: Message) -> Message {
+    match message {
+        Message::Ok { .. } => Message::Ok { epoch: Epoch::default() },
+        other => other,
+    }
+}
+
+/// Each of the two breaks nothing, both together do.
+fn assert_carry_together(trial: &Trial, pair: [fn() -> Mutation<Bully>; 2], property: Property) {
+    let [one, other] = pair;
+    trial.passes(one());
+    trial.passes(other());
+    trial.catches([(one().and(other()), property)]);
+}
 
 #[test]
 fn what_another_rule_mends_breaks_nothing() {
@@ -21,4 +43,26 @@ fn what_another_rule_mends_breaks_nothing() {
     trial.passes::<Bully>(Mutation::Forgetful);
     trial.passes::<Bully>(Mutation::NeverSaid("NACK"));
     Trial { filter: false, ..trial }.passes::<Bully>(Mutation::None);
+}
+
+/// A member that comes back with an old epoch learns of later ones from its disk, from a leader's ALIVE or from NACK.
+#[test]
+fn what_tells_of_later_epochs_is_carried_by_pairs() {
+    let trial = Trial::hardened().with(crash_and_restart());
+    let silent = || Mutation::NeverSaid("ALIVE");
+    for other in [|| Mutation::Forgetful, || Mutation::NeverSaid("NACK")] {
+        assert_carry_together(&trial, [silent, other], Property::Agreement);
+    }
+}
+
+/// Whoever wins in vain is heard at the next heartbeat, and only then.
+#[test]
+fn what_ends_an_election_is_carried_by_pairs() {
+    let no_heartbeat = || Mutation::NeverArmed("Upkeep(Heartbeat)");
+    let trial = Trial::hardened().with(crash_and_restart());
+    let unannounced = || Mutation::NeverSaid("COORDINATOR");
+    assert_carry_together(&trial, [no_heartbeat, unannounced], Property::Agreement);
+    let trial = Trial::hardened().with(Budget { crashes: 1, losses: 1, ..Budget::default() });
+    let ignored = || Mutation::Says(ok_to_no_election);
+    assert_carry_together(&trial, [no_heartbeat, ignored], Property::Agreement);
 }

@@ -45,6 +45,8 @@ pub(crate) struct Hand<P: Protocol> {
 pub(in crate::check) struct LocalFacts<P: Protocol> {
     pub(super) local: Arc<Local<P>>,
     pub(super) print: u64,
+    /// Its fingerprint had detectors had all the time they need.
+    pub(super) calm_print: u64,
     pub(super) view_print: u64,
     pub(in crate::check) up: bool,
     pub(super) reported: u64,
@@ -65,6 +67,8 @@ pub(in crate::check) struct FlightFacts<M> {
     /// Receiver and sender: what messages are sorted by.
     pub(in crate::check) channel: u16,
     pub(super) age: u8,
+    /// The number of the same message a tick later, once somebody has asked.
+    older: Option<u32>,
 }
 
 impl<M> FlightFacts<M> {
@@ -131,6 +135,7 @@ impl<P: Protocol> Machine<'_, P> {
                 print: fingerprint(&(from, to, age, message)),
                 channel: channel(flight),
                 age: *age,
+                older: None,
                 flight: Arc::clone(flight),
             });
         }
@@ -146,6 +151,10 @@ impl<P: Protocol> Machine<'_, P> {
         let view = local.state.as_ref().map(Protocol::view);
         LocalFacts {
             print: fingerprint(&**local),
+            calm_print: match local.calm < self.terms.detection() {
+                true => fingerprint(&Local { calm: self.terms.detection(), ..Local::clone(local) }),
+                false => fingerprint(&**local),
+            },
             view_print: fingerprint(&view),
             up: local.is_up(),
             reported: local.reported,
@@ -251,10 +260,15 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// The same message, a tick later.
     pub(super) fn older(&self, hand: &mut Hand<P>, flight: u32) -> u32 {
-        let flight = Flight::clone(&hand.flights[flight as usize].flight);
+        let facts = &hand.flights[flight as usize];
+        if let Some(older) = facts.older {
+            return older;
+        }
+        let younger = Flight::clone(&facts.flight);
         let mut store = self.lock();
-        let older = store.flights.number(Flight { age: flight.age + 1, ..flight });
+        let older = store.flights.number(Flight { age: younger.age + 1, ..younger });
         self.copy(hand, &mut store);
+        hand.flights[flight as usize].older = Some(older);
         older
     }
 }

@@ -2,20 +2,31 @@
 
 use doyen_core::protocol::Protocol;
 
-use super::hand::{Consequence, Hand, Input, LocalFacts};
+use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
 use super::{Act, MOST_TICKS, Machine, Step};
 use crate::check::Timers;
 use crate::check::budget::{Item, Purse};
 use crate::check::space::Successors;
 
+/// With more local states than this to come to, nobody tries out what a member may send.
+const MOST_TRIED: usize = 64;
+
 /// Where the parts of a state begin.
-pub(super) struct Parts<'s> {
-    pub(super) locals: &'s [u32],
+pub(in crate::check) struct Parts<'s> {
+    pub(in crate::check) locals: &'s [u32],
     pub(super) purse: Purse,
     pub(super) history: u32,
-    pub(super) flights: &'s [u32],
+    pub(in crate::check) flights: &'s [u32],
     /// Who is up, a bit for each position.
     pub(super) up: u64,
+}
+
+/// What is under way to a member: what waits on its links, in order, and what may be sent to it besides.
+#[derive(Clone, Copy)]
+struct Letters<'a> {
+    mail: &'a [u32],
+    /// So many of them wait.
+    waiting: usize,
 }
 
 /// How a state changes.
@@ -50,7 +61,7 @@ impl Happening {
 }
 
 impl<P: Protocol> Machine<'_, P> {
-    pub(super) fn parts<'s>(&self, hand: &Hand<P>, state: &'s [u32]) -> Parts<'s> {
+    pub(in crate::check) fn parts<'s>(&self, hand: &Hand<P>, state: &'s [u32]) -> Parts<'s> {
         let (locals, rest) = state.split_at(self.terms.members.len());
         let is_up = |(position, &local): (usize, &u32)| {
             u64::from(hand.locals[local as usize].up) << position
@@ -251,39 +262,43 @@ impl<P: Protocol> Machine<'_, P> {
         parts.flights.iter().any(overdue)
     }
 
-    /// Whether some detector has had all the time it needs to notice something and has not.
-    fn has_overdue_news(&self, hand: &Hand<P>, parts: &Parts<'_>) -> bool {
-        let Some(pace) = self.terms.pace else { return false };
+    /// For whom time waits, a bit for each position: who has something to do that has taken as long as it may.
+    pub(in crate::check) fn late(&self, hand: &Hand<P>, parts: &Parts<'_>) -> u64 {
+        let overdue = parts.flights.iter().map(|&flight| &hand.flights[flight as usize]);
+        let mail = overdue.filter(|facts| facts.age >= MOST_TICKS).map(FlightFacts::to);
+        let facts = |member: &usize| &hand.locals[parts.locals[*member] as usize];
+        let timers = (0..parts.locals.len()).filter(|member| facts(member).latest == 0);
+        let late = mail.chain(timers).fold(0, |late, member| late | 1 << member);
+        late | self.unaware(hand, parts)
+    }
+
+    /// Whose detector has had all the time it needs to notice something and has not.
+    fn unaware(&self, hand: &Hand<P>, parts: &Parts<'_>) -> u64 {
+        let Some(pace) = self.terms.pace else { return 0 };
         let facts = |member: usize| &hand.locals[parts.locals[member] as usize];
+        let members = || 0..parts.locals.len();
         let is_calm = |&member: &usize| facts(member).calm >= pace.detection;
-        let calm =
-            (0..parts.locals.len()).filter(is_calm).fold(0, |calm, member| calm | 1_u64 << member);
-        let unaware = |member: usize| {
+        let calm = members().filter(is_calm).fold(0, |calm, member| calm | 1_u64 << member);
+        let is_unaware = |&member: &usize| {
             let wrong = (facts(member).reported ^ !parts.up) & calm & !(1 << member);
             facts(member).up && calm >> member & 1 == 1 && wrong != 0
         };
-        (0..parts.locals.len()).any(unaware)
+        members().filter(is_unaware).fold(0, |unaware, member| unaware | 1 << member)
     }
 
     /// Adds the step in which time goes by, if nothing is due: to the next moment at which something can happen, if
     /// nothing can happen now.
     fn add_wait(&self, hand: &mut Hand<P>, parts: &Parts<'_>, out: &mut Successors<Step>) {
         let of_timers = |pick: fn(&LocalFacts<P>) -> u32| {
-            parts
-                .locals
-                .iter()
-                .map(|&local| pick(&hand.locals[local as usize]))
-                .min()
-                .unwrap_or(u32::MAX)
+            let facts = parts.locals.iter().map(|&local| pick(&hand.locals[local as usize]));
+            facts.min().unwrap_or(u32::MAX)
         };
-        let (latest, earliest) =
-            (of_timers(|facts| facts.latest), of_timers(|facts| facts.earliest));
-        let overdue =
-            parts.flights.iter().any(|&flight| hand.flights[flight as usize].age >= MOST_TICKS);
-        let nothing_awaited = latest == u32::MAX && parts.flights.is_empty();
-        if latest == 0 || overdue || nothing_awaited || self.has_overdue_news(hand, parts) {
+        let nothing_awaited =
+            of_timers(|facts| facts.latest) == u32::MAX && parts.flights.is_empty();
+        if nothing_awaited || self.late(hand, parts) != 0 {
             return;
         }
+        let earliest = of_timers(|facts| facts.earliest);
         let ticks = if out.list().is_empty() { earliest } else { 1 };
         let locals: Vec<u32> = (0..parts.locals.len())
             .map(|member| {
@@ -302,6 +317,83 @@ impl<P: Protocol> Machine<'_, P> {
             words.extend([parts.purse.0, parts.history]);
             words.extend(flights);
         });
+    }
+
+    /// What `member` may send by what it has to do now, in whatever order it does it, if `more` may arrive besides;
+    /// nothing if there are too many orders to try.
+    pub(in crate::check) fn prospects(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        more: &[u32],
+    ) -> Option<Vec<u32>> {
+        let mut prospects = Vec::new();
+        if parts.up >> member & 1 == 0 {
+            return Some(prospects);
+        }
+        let is_its = |&flight: &u32| hand.flights[flight as usize].to() == member;
+        let mut mail: Vec<u32> = parts.flights.iter().copied().filter(is_its).collect();
+        let waiting = mail.len();
+        mail.extend(more);
+        if mail.len() > u32::BITS as usize {
+            return None;
+        }
+        let letters = Letters { mail: &mail, waiting };
+        // Local states it may come to, and which of its mail it has taken by then.
+        let mut tried = vec![(parts.locals[member], 0_u32)];
+        let mut next = 0;
+        while let Some(&(local, taken)) = tried.get(next) {
+            next += 1;
+            for (input, taken) in self.inputs(hand, parts, member, (local, taken), letters) {
+                let known = self.consequence(hand, member, local, input, 0);
+                let Consequence { local, sends, .. } = &hand.consequences[known];
+                for &sent in sends {
+                    if !prospects.contains(&sent) {
+                        prospects.push(sent);
+                    }
+                }
+                if !tried.contains(&(*local, taken)) {
+                    tried.push((*local, taken));
+                }
+            }
+            if tried.len() > MOST_TRIED {
+                return None;
+            }
+        }
+        Some(prospects)
+    }
+
+    /// What a live member may have to do that has come to this local state and has taken so much of its mail, and what it
+    /// has taken after that.
+    fn inputs(
+        &self,
+        hand: &Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        (local, taken): (u32, u32),
+        letters: Letters<'_>,
+    ) -> Vec<(Input, u32)> {
+        let Letters { mail, waiting } = letters;
+        let facts = &hand.locals[local as usize];
+        let channel = |place: usize| hand.flights[mail[place] as usize].channel;
+        let is_left = |place: &usize| taken >> place & 1 == 0;
+        // What waits on a link comes before what is sent on it.
+        let is_first = |&place: &usize| {
+            let mut before = (0..place.min(waiting)).filter(is_left);
+            !self.rules.fifo || !before.any(|before| channel(before) == channel(place))
+        };
+        let hear = (0..mail.len())
+            .filter(is_left)
+            .filter(is_first)
+            .map(|place| (Input::Hear(mail[place]), taken | 1 << place));
+        let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
+        let mistaken = !(facts.reported ^ parts.up) & others;
+        let reports = (0..parts.locals.len())
+            .filter(|peer| mistaken >> peer & 1 == 1)
+            .map(|peer| Input::Report { peer: peer as u8, up: parts.up >> peer & 1 == 1 });
+        let expiries = facts.ready.iter().map(|&(timer, _)| Input::Expire(timer));
+        hear.chain(reports.chain(expiries).map(|input| (input, taken))).collect()
     }
 
     /// Every step from `state`.
