@@ -183,6 +183,7 @@ impl<P: Protocol> Protocol for Node<P> {
         self.inner.view()
     }
 
+    const HEEDS_DETECTOR: bool = P::HEEDS_DETECTOR;
     const LEASES: bool = P::LEASES;
 
     fn lease(&self) -> Option<Self::Timer> {

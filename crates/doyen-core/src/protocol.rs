@@ -43,6 +43,9 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// What this member believes now.
     fn view(&self) -> View;
 
+    /// Whether it heeds `PeerDown` and `PeerUp`. Where it does not, nobody needs to tell it.
+    const HEEDS_DETECTOR: bool = true;
+
     /// Whether its leaders have leases. Where they have none, nothing is asked about them.
     const LEASES: bool = false;
 

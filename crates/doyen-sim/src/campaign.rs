@@ -125,7 +125,10 @@ impl Campaign {
         Self {
             base,
             members: 3..=7,
-            properties: Property::USUAL.to_vec(),
+            properties: Property::USUAL
+                .into_iter()
+                .filter(|property| property.is_judged_at_random())
+                .collect(),
             runs,
             seed,
             shard: Shard::ALL,

@@ -82,6 +82,12 @@ pub enum Timers {
         /// How many ticks a failure detector takes at most to notice a crash or a recovery.
         detection: u8,
     },
+    /// When they are due, but messages may take any time: what leases must be safe under. Nothing is said about
+    /// whether anything ever ends.
+    Clocked {
+        /// The length of a tick.
+        tick: Span,
+    },
 }
 
 impl Timers {
@@ -102,7 +108,7 @@ impl Timers {
     fn expiries(self) -> u8 {
         match self {
             Self::Free { expiries } => expiries,
-            Self::Bounded { .. } => 0,
+            Self::Bounded { .. } | Self::Clocked { .. } => 0,
         }
     }
 
@@ -110,7 +116,14 @@ impl Timers {
         match self {
             Self::Free { .. } => None,
             Self::Bounded { tick, detection } => Some(Pace { tick, detection }),
+            // No detector ever has had all the time it needs.
+            Self::Clocked { tick } => Some(Pace { tick, detection: u8::MAX }),
         }
+    }
+
+    /// The length of a tick, where time goes by in ticks.
+    pub(crate) fn tick(self) -> Option<Span> {
+        self.pace().map(|pace| pace.tick)
     }
 }
 
@@ -268,6 +281,9 @@ impl fmt::Display for Timers {
                     f,
                     "bounded, a message takes at most {tick}, detection {detection} times that"
                 )
+            }
+            Self::Clocked { tick } => {
+                write!(f, "clocked, in ticks of {tick}; a message takes any time")
             }
         }
     }

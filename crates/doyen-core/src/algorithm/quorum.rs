@@ -230,6 +230,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
         View { leader, epoch: self.ballot.term(), role }
     }
 
+    const HEEDS_DETECTOR: bool = false;
     const LEASES: bool = true;
 
     fn lease(&self) -> Option<Timer> {

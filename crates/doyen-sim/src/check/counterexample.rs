@@ -240,6 +240,7 @@ impl RulesEntry {
             Timers::Bounded { tick, detection } => {
                 ("bounded", None, Some(tick.to_string()), Some(detection))
             }
+            Timers::Clocked { tick } => ("clocked", None, Some(tick.to_string()), None),
         };
         let from = rules.from.map(|at| at.to_string());
         Self { budget, timers: timers.to_owned(), expiries, tick, detection, fifo, from }
@@ -248,18 +249,20 @@ impl RulesEntry {
     fn read(self, property: Property) -> Result<Rules, ScenarioError> {
         let wrong =
             |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let parse_tick = |text: &String| match parse_span(text) {
+            Ok(Span::ZERO) => Err(wrong("tick", "must be above zero".to_owned())),
+            Ok(tick) => Ok(tick),
+            Err(problem) => Err(wrong("tick", problem)),
+        };
         let timers = match (self.timers.as_str(), self.expiries, &self.tick, self.detection) {
             ("free", Some(expiries), None, None) => Timers::Free { expiries },
             ("bounded", None, Some(tick), Some(detection)) => {
-                let tick = parse_span(tick).map_err(|problem| wrong("tick", problem))?;
-                if tick == Span::ZERO {
-                    return Err(wrong("tick", "must be above zero".to_owned()));
-                }
-                Timers::Bounded { tick, detection }
+                Timers::Bounded { tick: parse_tick(tick)?, detection }
             }
+            ("clocked", None, Some(tick), None) => Timers::Clocked { tick: parse_tick(tick)? },
             _ => {
                 let problem = "timers are either \"free\", with `expiries`, or \"bounded\", with `tick` and \
-                               `detection`";
+                               `detection`, or \"clocked\", with `tick`";
                 return Err(wrong("timers", problem.to_owned()));
             }
         };

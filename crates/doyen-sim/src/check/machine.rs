@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Effect, Event, Origin, Protocol, Role, View};
+use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
 use super::fingerprint::mix;
 use super::intern::Interner;
@@ -42,7 +42,7 @@ use super::local::{self, Handled, Local, Stimulus, Terms};
 use super::property::Property;
 use super::schedule::{Happening as Words, Mail, Move};
 use super::space::{Claim, Space, Successors};
-use super::{Rules, Scene, Timers};
+use super::{Rules, Scene};
 use crate::world::{self, Frozen, Snapshot};
 
 pub(crate) use hand::Hand;
@@ -120,6 +120,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     pub(super) canonical: bool,
     /// To whom each member has ever sent, a bit for each position.
     pub(super) channels: Vec<AtomicU64>,
+    /// The highest term that anybody had stored when it began.
+    first_term: Epoch,
 }
 
 /// Everything that is kept once.
@@ -137,6 +139,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let mut machine = Self::empty(config, scene.members, rules);
         machine.called = scene.leader.is_some() || !scene.initiators.is_empty();
         machine.start = machine.begin(scene);
+        machine.first_term = machine.term_at_the_start();
         machine
     }
 
@@ -161,7 +164,22 @@ impl<'c, P: Protocol> Machine<'c, P> {
         };
         let sends = snapshot.flights.into_iter().filter_map(under_way).collect();
         machine.start = machine.assemble(Cast { locals, sends });
+        machine.first_term = machine.term_at_the_start();
         machine
+    }
+
+    fn term_at_the_start(&self) -> Epoch {
+        let store = self.lock();
+        let locals = self.start.iter().take(self.terms.members.len());
+        let disk =
+            |&local: &u32| store.locals.since(local as usize)[0].disk.as_ref().map(Durable::term);
+        locals.filter_map(disk).max().unwrap_or_default()
+    }
+
+    /// What no term rises beyond: every member runs twice, and twice more for everything that goes wrong.
+    pub(super) fn highest_term(&self) -> u64 {
+        let runs = 2 + 2 * u64::from(self.rules.budget.total());
+        self.first_term.0 + self.terms.members.len() as u64 * runs
     }
 
     fn empty(config: &'c P::Config, members: &'c Members, rules: Rules) -> Self {
@@ -184,6 +202,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
+            first_term: Epoch::default(),
         }
     }
 
@@ -377,7 +396,7 @@ impl<P: Explorable> Space for Machine<'_, P> {
     }
 
     fn duty(&self, step: Step) -> Option<Step> {
-        let bounded = matches!(self.rules.timers, Timers::Bounded { .. });
+        let bounded = self.terms.pace.is_some();
         let act = match step.act {
             Act::Deliver(_) | Act::Report { .. } => step.act,
             // A state in which only upkeep is left is at rest where nothing makes timers expire.

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 
@@ -36,6 +37,8 @@ pub enum Property {
     StoredFirst,
     /// No message grows without bound.
     BoundedMessages,
+    /// No term rises beyond what the faults of a run can account for.
+    BoundedTerms,
     /// 004's safety, as written.
     Safety004,
     /// 004's liveness, as written.
@@ -65,7 +68,7 @@ impl fmt::Display for Fact {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Agreement,
         Self::Validity,
         Self::Termination,
@@ -77,17 +80,19 @@ impl Property {
         Self::LeasesRise,
         Self::StoredFirst,
         Self::BoundedMessages,
+        Self::BoundedTerms,
         Self::Safety004,
         Self::Liveness004,
     ];
 
     /// What every election should have in every run; the others are for those that promise more.
-    pub const USUAL: [Self; 5] = [
+    pub const USUAL: [Self; 6] = [
         Self::Agreement,
         Self::Validity,
         Self::Termination,
         Self::TermsNeverFall,
         Self::BoundedMessages,
+        Self::BoundedTerms,
     ];
 
     /// What a quorum has besides: its safety.
@@ -100,6 +105,33 @@ impl Property {
         Self::LeasesRise,
         Self::StoredFirst,
     ];
+
+    /// What an algorithm should have in every run.
+    pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
+        let mut usual = Self::USUAL.to_vec();
+        if algorithm.has_leases() {
+            usual.extend(
+                Self::QUORUM.into_iter().filter(|property| !Self::USUAL.contains(property)),
+            );
+        }
+        usual
+    }
+
+    /// Whether the explorer can tell. The others are about how long ago something was, which it does not keep: random
+    /// runs judge them.
+    pub fn is_explorable(self) -> bool {
+        !matches!(self, Self::PromisesKept | Self::LeasesRise)
+    }
+
+    /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.
+    pub fn is_judged_at_random(self) -> bool {
+        self != Self::BoundedTerms
+    }
+
+    /// Whether it is about what must never happen, not about what must come at last.
+    pub fn is_safety(self) -> bool {
+        matches!(self.claim(), Claim::Always | Claim::NoStep)
+    }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -115,6 +147,7 @@ impl Property {
             Self::LeasesRise => "leases-rise",
             Self::StoredFirst => "stored-first",
             Self::BoundedMessages => "bounded-messages",
+            Self::BoundedTerms => "bounded-terms",
             Self::Safety004 => "004-safety",
             Self::Liveness004 => "004-liveness",
         }
@@ -150,6 +183,9 @@ impl Property {
             Self::BoundedMessages => {
                 "bounded messages: no message grows beyond what all members together can fill"
             }
+            Self::BoundedTerms => {
+                "bounded terms: no term rises beyond what the faults of a run can account for"
+            }
             Self::Safety004 => {
                 "004's safety: whoever has elected somebody at the end has elected the best live member"
             }
@@ -170,7 +206,8 @@ impl Property {
             | Self::PromisesKept
             | Self::LeasesRise
             | Self::StoredFirst
-            | Self::BoundedMessages => Claim::NoStep,
+            | Self::BoundedMessages
+            | Self::BoundedTerms => Claim::NoStep,
         }
     }
 

@@ -46,6 +46,8 @@ impl<P: Explorable> Machine<'_, P> {
         let time_waits_for = match self.rules.timers {
             Timers::Free { .. } => u64::MAX,
             Timers::Bounded { .. } => self.late(hand, &parts),
+            // Time waits for nobody who has mail.
+            Timers::Clocked { .. } => 0,
         };
         if out.list().len() < 2 || time_waits_for == 0 {
             return false;
@@ -81,7 +83,7 @@ impl<P: Explorable> Machine<'_, P> {
     fn senders_to(&self, member: usize) -> u64 {
         let has_link = |&other: &usize| match self.rules.timers {
             Timers::Free { .. } => self.channels[other].load(Ordering::Relaxed) >> member & 1 == 1,
-            Timers::Bounded { .. } => other != member,
+            Timers::Bounded { .. } | Timers::Clocked { .. } => other != member,
         };
         (0..self.channels.len()).filter(has_link).fold(0, |senders, other| senders | 1 << other)
     }

@@ -34,7 +34,7 @@ use super::machine::Explorable;
 use super::property::{Fact, Property, belief};
 use super::schedule::{Happening, Move};
 use super::space::{Claim, Space};
-use super::{Rules, Scene, Timers};
+use super::{Rules, Scene};
 use crate::record::{Record, What};
 use crate::render::subject;
 use crate::run::{self, dispatch};
@@ -262,7 +262,7 @@ fn before(case: &Case, at: Time) -> Vec<Record> {
 /// When each step is taken.
 fn times(moves: &[Move], rules: &Rules, transmission: Span) -> Vec<Time> {
     let mut begun = rules.from.unwrap_or(Time::ZERO);
-    let Timers::Bounded { tick, .. } = rules.timers else {
+    let Some(tick) = rules.timers.tick() else {
         return (1..=moves.len() as u64).map(|step| begun + transmission * step).collect();
     };
     let waits = |step: &Move| matches!(step.what, Happening::Wait(_));

@@ -129,7 +129,7 @@ fn with_less(rules: &Rules) -> Vec<Rules> {
     let fewer_faults = rules.budget.each_less().map(|budget| Rules { budget, ..rules.clone() });
     let fewer_expiries = match rules.timers {
         Timers::Free { expiries: expiries @ 1.. } => Some(Timers::Free { expiries: expiries - 1 }),
-        Timers::Free { .. } | Timers::Bounded { .. } => None,
+        _ => None,
     };
     fewer_faults.chain(fewer_expiries.map(|timers| Rules { timers, ..rules.clone() })).collect()
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
+use doyen_core::algorithm::Algorithm;
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{self, Budget};
 use doyen_sim::check::counterexample::Counterexample;
@@ -37,7 +38,8 @@ Examples:
   doyen check --algorithm ring-list --members 4 --ring every --crashes 1
 
 Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
-timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says.
+timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says. Clocked
+timers expire when they are due while messages take any time: what leases must be safe under.
 Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen,
 101 doyen itself failed.")]
 pub(crate) struct Check {
@@ -100,7 +102,7 @@ pub(crate) struct Check {
     )]
     run: Option<u64>,
 
-    /// When timers expire: bounded or free [default: free where members have none, else bounded]
+    /// When timers expire: bounded, clocked or free [default: free where members have none, else bounded]
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     timers: Option<TimerModel>,
 
@@ -180,6 +182,7 @@ struct Faults {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum TimerModel {
     Bounded,
+    Clocked,
     Free,
 }
 
@@ -240,7 +243,7 @@ impl Check {
             seed: self.seed,
             shard: self.shard.unwrap_or(Shard::ALL),
             only_run: self.run,
-            properties: self.properties()?,
+            properties: self.judgeable()?,
             threads: self.threads()?,
             json: self.json,
             out: self.out.clone(),
@@ -286,9 +289,10 @@ impl Check {
         let timers = match (self.timers, Timers::usual(case)) {
             (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
             (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries },
-            (None, usual @ Timers::Free { .. }) => usual,
+            (Some(TimerModel::Clocked), _) => Timers::Clocked { tick: case.bare_bound },
+            (None, usual) => usual,
         };
-        let properties = self.properties()?;
+        let properties = self.explorable(case.algorithm, timers)?;
         let from = self.from.as_ref().map(|text| {
             let span = parse_span(text).map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
@@ -297,14 +301,50 @@ impl Check {
         Ok(Rules { budget, timers, fifo: case.network.fifo, properties, from })
     }
 
-    /// What must hold.
-    fn properties(&self) -> Result<Vec<Property>> {
+    /// What must hold, as far as it is said.
+    fn properties(&self) -> Result<Option<Vec<Property>>> {
         let wrong = |problem: String| anyhow!("--property: {problem}");
         match &self.property[..] {
-            [] => Ok(Property::USUAL.to_vec()),
-            [all] if all == "all" => Ok(Property::ALL.to_vec()),
-            names => names.iter().map(|name| name.parse().map_err(wrong)).collect(),
+            [] => Ok(None),
+            [all] if all == "all" => Ok(Some(Property::ALL.to_vec())),
+            names => names
+                .iter()
+                .map(|name| name.parse().map_err(wrong))
+                .collect::<Result<_>>()
+                .map(Some),
         }
+    }
+
+    /// What must hold and can be judged in random runs.
+    fn judgeable(&self) -> Result<Vec<Property>> {
+        let asked = self.properties()?;
+        let named = asked.is_some() && self.property != ["all"];
+        let wanted = asked.unwrap_or_else(|| Property::USUAL.to_vec());
+        let can = |property: &Property| property.is_judged_at_random();
+        if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
+            bail!("--property: {} is explored only; leave out --random", property.name());
+        }
+        Ok(wanted.into_iter().filter(can).collect())
+    }
+
+    /// What must hold and can be explored.
+    fn explorable(&self, algorithm: Algorithm, timers: Timers) -> Result<Vec<Property>> {
+        let clocked = matches!(timers, Timers::Clocked { .. });
+        let can =
+            |property: &Property| property.is_explorable() && (!clocked || property.is_safety());
+        let asked = self.properties()?;
+        let named = asked.is_some() && self.property != ["all"];
+        let wanted = asked.unwrap_or_else(|| Property::usual_of(algorithm));
+        if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
+            let name = property.name();
+            if !property.is_explorable() {
+                bail!("--property: {name} is judged in random runs only; add --random");
+            }
+            bail!(
+                "--property: {name} is about how runs end, which nothing promises if messages take any time; use --timers bounded"
+            );
+        }
+        Ok(wanted.into_iter().filter(can).collect())
     }
 
     fn threads(&self) -> Result<usize> {

@@ -122,10 +122,16 @@ impl<R: Rulebook> Ballot<R> {
         false
     }
 
-    /// V5: counts a vote of `voter` in `term`. Says whether `majority` is reached now.
-    pub(super) fn count(&mut self, voter: NodeId, term: Epoch, majority: usize) -> bool {
-        let counts = term == self.stored.term || !R::keeps(Rule::VoteCountsInItsTerm);
-        counts && self.votes.insert(voter) && self.votes.len() == majority
+    /// V5: counts a vote of `voter` in `term`.
+    pub(super) fn count(&mut self, voter: NodeId, term: Epoch) {
+        if term == self.stored.term || !R::keeps(Rule::VoteCountsInItsTerm) {
+            self.votes.insert(voter);
+        }
+    }
+
+    /// V5: whether a majority of so many members has voted for it.
+    pub(super) fn is_won(&self, members: usize) -> bool {
+        self.votes.len() >= majority::<R>(members)
     }
 
     /// Stores it, before anything that follows.
@@ -141,11 +147,6 @@ impl<R: Rulebook> Ballot<R> {
 
     pub(super) fn id(&self) -> NodeId {
         self.id
-    }
-
-    /// Who voted for it.
-    pub(super) fn votes(&self) -> &PeerSet {
-        &self.votes
     }
 }
 

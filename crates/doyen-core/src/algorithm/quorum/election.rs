@@ -207,7 +207,7 @@ impl<R: Rulebook> Quorum<R> {
         self.tell_all(config, &Body::Request { released }, out);
         let wait = config.timing.reply();
         out.set_timer(Timer::Candidacy, Delay::between(wait, wait + config.quorum.jitter));
-        if self.ballot.votes().len() >= majority::<R>(config.members.len()) {
+        if self.ballot.is_won(config.members.len()) {
             self.take_office(config, why, out);
         }
     }
@@ -250,7 +250,8 @@ impl<R: Rulebook> Quorum<R> {
     /// Q6: `from` votes for it.
     pub(super) fn on_vote(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Out<R>) {
         let Duty::Stand(why) = self.duty else { return };
-        if self.ballot.count(from, term, majority::<R>(config.members.len())) {
+        self.ballot.count(from, term);
+        if self.ballot.is_won(config.members.len()) {
             self.take_office(config, why, out);
         }
     }

@@ -14,12 +14,12 @@ use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Pledge, Protocol, Role, View, varint_len};
 
-use super::ballot::{Ballot, Stored, majority};
+use super::ballot::{Ballot, Stored};
 use super::rules::{Rulebook, Sound};
 
-/// A member that votes, and stands when told to.
+/// A member that votes, and stands when told to, as long as there are no more than `TERMS` terms.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Voter<R: Rulebook = Sound> {
+pub struct Voter<R: Rulebook = Sound, const TERMS: u64 = { u64::MAX }> {
     ballot: Ballot<R>,
     role: Role,
 }
@@ -48,11 +48,13 @@ pub enum Message {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {}
 
-impl<R: Rulebook> Protocol for Voter<R> {
+impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
     type Durable = Stored;
+
+    const HEEDS_DETECTOR: bool = false;
 
     fn start(id: NodeId, _: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
@@ -82,9 +84,12 @@ impl<R: Rulebook> Protocol for Voter<R> {
     }
 }
 
-impl<R: Rulebook> Voter<R> {
+impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
     /// V1.
     fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
+        if self.ballot.term() >= Epoch(TERMS) {
+            return;
+        }
         self.step_down();
         if !self.ballot.stand() {
             return;
@@ -95,6 +100,13 @@ impl<R: Rulebook> Voter<R> {
         let term = self.ballot.term();
         for peer in config.members.others(self.ballot.id()) {
             out.send(peer, Message::Request { term });
+        }
+        self.count_votes(config);
+    }
+
+    fn count_votes(&mut self, config: &Config) {
+        if self.role == Role::Candidate && self.ballot.is_won(config.members.len()) {
+            self.role = Role::Leader;
         }
     }
 
@@ -114,10 +126,8 @@ impl<R: Rulebook> Voter<R> {
             Message::Request { term } => self.on_request(from, term, out),
             Message::Vote { term } if term <= known => {
                 out.rule("V5");
-                let majority = majority::<R>(config.members.len());
-                if self.role == Role::Candidate && self.ballot.count(from, term, majority) {
-                    self.role = Role::Leader;
-                }
+                self.ballot.count(from, term);
+                self.count_votes(config);
             }
             Message::Vote { term } | Message::Nack { term } => {
                 if term > known {

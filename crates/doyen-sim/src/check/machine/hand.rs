@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Event, Message, Origin, Protocol, View};
+use doyen_core::protocol::{Durable, Event, Message, Origin, Protocol, View};
 
 use super::{Flight, Machine, Store, channel};
 use crate::check::Timers;
@@ -142,8 +142,8 @@ impl<P: Protocol> Machine<'_, P> {
     }
 
     fn facts_of(&self, local: &Arc<Local<P>>, timers: &mut Interner<P::Timer>) -> LocalFacts<P> {
-        let bounded = matches!(self.rules.timers, Timers::Bounded { .. });
-        let may_expire = bounded || local.expiries > 0;
+        let ticks = self.terms.pace.is_some();
+        let may_expire = ticks || local.expiries > 0;
         let is_ready = |earliest: u32| may_expire && earliest == 0;
         let ready = local.timers.iter().filter(|armed| is_ready(armed.earliest));
         let waiting =
@@ -235,12 +235,17 @@ impl<P: Protocol> Machine<'_, P> {
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
         let mut missteps = handled.missteps.iter().map(|&(property, _)| property);
         let misstep = missteps.find_map(claimed);
-        misstep.or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
+        let term = handled.local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
+        let too_high = || term.0 > self.highest_term();
+        misstep
+            .or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
+            .or_else(|| claimed(Property::BoundedTerms).filter(|_| too_high()))
     }
 
     /// Notes who leads, where that is claimed about: the new history, and the claim it breaks.
     pub(super) fn note(
         &self,
+        hand: &mut Hand<P>,
         history: u32,
         leads: Option<(Epoch, NodeId)>,
     ) -> (u32, Option<usize>) {
@@ -253,13 +258,18 @@ impl<P: Protocol> Machine<'_, P> {
             Err(place) => {
                 let usurped = led.iter().any(|&(other, _)| other == term);
                 led.insert(place, (term, leader));
-                (store.histories.number(led), usurped.then_some(claim))
+                let history = store.histories.number(led);
+                self.copy(hand, &mut store);
+                (history, usurped.then_some(claim))
             }
         }
     }
 
     /// The same message, a tick later.
     pub(super) fn older(&self, hand: &mut Hand<P>, flight: u32) -> u32 {
+        if matches!(self.rules.timers, Timers::Clocked { .. }) {
+            return flight; // however long it takes
+        }
         let facts = &hand.flights[flight as usize];
         if let Some(older) = facts.older {
             return older;

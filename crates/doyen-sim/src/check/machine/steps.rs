@@ -4,7 +4,6 @@ use doyen_core::protocol::Protocol;
 
 use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
 use super::{Act, MOST_TICKS, Machine, Step};
-use crate::check::Timers;
 use crate::check::budget::{Item, Purse};
 use crate::check::space::Successors;
 
@@ -142,11 +141,12 @@ impl<P: Protocol> Machine<'_, P> {
         let Happening { member, input, act, landed, purse } = happening;
         let purse = if crash_after > 0 { purse.spend(Item::Crash) } else { purse };
         let known = self.consequence(hand, member, parts.locals[member], input, crash_after);
-        let &Consequence { local, ref sends, acts, breaks, leads } = &hand.consequences[known];
+        let leads = hand.consequences[known].leads;
         let (history, usurps) = match leads {
-            Some(_) => self.note(parts.history, leads),
+            Some(_) => self.note(hand, parts.history, leads),
             None => (parts.history, None),
         };
+        let &Consequence { local, ref sends, acts, breaks, .. } = &hand.consequences[known];
         let change = Change { member, local, landed, sends, purse, history };
         out.add(Step { act, crash_after }, breaks.or(usurps), |words| {
             self.write(hand, parts, change, words);
@@ -226,8 +226,8 @@ impl<P: Protocol> Machine<'_, P> {
         }
         let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
         // Nearly always everybody has been told the truth.
-        let mistaken = !(reported ^ up) & others;
-        let suspects = parts.purse.left(Item::Suspicion) > 0;
+        let mistaken = if P::HEEDS_DETECTOR { !(reported ^ up) & others } else { 0 };
+        let suspects = P::HEEDS_DETECTOR && parts.purse.left(Item::Suspicion) > 0;
         let concerned = if suspects { others } else { mistaken };
         for peer in (0..parts.locals.len()).filter(|peer| concerned >> peer & 1 == 1) {
             let (held_for_dead, alive) = (reported >> peer & 1 == 1, up >> peer & 1 == 1);
@@ -414,7 +414,7 @@ impl<P: Protocol> Machine<'_, P> {
                 self.happen(hand, parts, restart, out);
             }
         }
-        if matches!(self.rules.timers, Timers::Bounded { .. }) {
+        if self.terms.pace.is_some() {
             self.add_wait(hand, parts, out);
         }
         let is_stranded = |&local: &u32| hand.locals[local as usize].stranded;

@@ -1,6 +1,7 @@
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::protocol::Role;
 
+use super::super::Timers;
 use super::*;
 use crate::campaign::{self, Campaign};
 use crate::check::budget::Budget;

@@ -1,0 +1,134 @@
+//! The quorum, explored.
+//!
+//! **The voting rules alone**, completely: everybody stands whenever it likes, messages take any time, arrive in any
+//! order or never, and members crash between any two writes and messages and come back. Nothing else that a quorum does
+//! can add a run to these: leases, promises and priorities only keep members from standing and from answering.
+//!
+//! **With leases and promises**, where clocks keep time and messages take any time, as deep as the time goes.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use doyen_core::algorithm::quorum::Quorum;
+use doyen_core::algorithm::quorum::rules::{Rule, Rulebook, Sound};
+use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::algorithm::quorum::voter::Voter;
+use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::members::Members;
+use doyen_core::node::{Node, NodeConfig};
+use doyen_core::protocol::Protocol;
+use doyen_core::time::Span;
+use doyen_sim::check::budget::Budget;
+use doyen_sim::check::property::Property;
+use doyen_sim::check::search::{Limits, Plan};
+use doyen_sim::check::{self, Explorable, Report, Rules, Scene, Timers};
+
+/// `D`, a tick.
+const TICK: Span = Span::from_millis(1);
+
+/// One rule less. Which, is set before a search: all of its threads must see it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Broken {}
+
+static MISSING: AtomicU8 = AtomicU8::new(u8::MAX);
+
+impl Rulebook for Broken {
+    fn keeps(rule: Rule) -> bool {
+        MISSING.load(Ordering::Relaxed) != rule as u8
+    }
+}
+
+fn config(members: u32) -> Config {
+    let timing = Timing::for_transmission(TICK);
+    Config::new(Members::range(1, members).unwrap(), timing, Mode::Hardened)
+}
+
+/// Votes among `members`, each of which may stand in every term, with so many crashes and restarts.
+fn vote<V: Protocol<Config = Config> + Explorable>(
+    members: u32,
+    terms: u8,
+    faults: u8,
+    properties: &[Property],
+) -> Report {
+    let config = config(members);
+    let campaigns = members as u8 * terms;
+    let budget = Budget { campaigns, crashes: faults, restarts: faults, ..Budget::default() };
+    let rules = Rules {
+        budget,
+        timers: Timers::Free { expiries: 0 },
+        fifo: false,
+        properties: properties.to_vec(),
+        from: None,
+    };
+    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    check::explore::<V>(&config, &Scene::new(&config.members), &rules, &plan, &|_| {})
+}
+
+const OF_VOTES: [Property; 4] = [
+    Property::OneLeaderPerTerm,
+    Property::OneVoteATerm,
+    Property::TermsNeverFall,
+    Property::StoredFirst,
+];
+
+#[test]
+fn the_voting_rules_are_explored_completely() {
+    let three = vote::<Voter<Sound, 2>>(3, 2, 1, &OF_VOTES);
+    println!("3 members, 2 terms, crash and restart: {:?}", three.progress);
+    assert_eq!((three.limit, three.violation), (None, None));
+}
+
+#[test]
+fn a_voting_rule_less_makes_two_leaders_of_one_term() {
+    for rule in [
+        Rule::Majority,
+        Rule::TermIsStored,
+        Rule::VoteIsStored,
+        Rule::OneVoteATerm,
+        Rule::VoteCountsInItsTerm,
+        Rule::VoteOutlivesOffice,
+    ] {
+        MISSING.store(rule as u8, Ordering::Relaxed);
+        let found = vote::<Voter<Broken, 2>>(3, 2, 1, &[Property::OneLeaderPerTerm]);
+        println!("{rule:?}: {:?}", found.progress);
+        let broken = found.violation.map(|violation| violation.property);
+        assert_eq!(broken, Some(Property::OneLeaderPerTerm), "without {rule:?}");
+    }
+}
+
+#[test]
+fn with_leases() {
+    let mut config = config(3);
+    let quorum = &mut config.quorum;
+    quorum.pace = Pace { heartbeat: TICK * 2, promise: TICK * 4, drift: 0, grain: TICK };
+    (quorum.jitter, quorum.stagger) = (Span::ZERO, Span::ZERO);
+    (quorum.tenure, quorum.forgiveness) = (Span::ZERO, Span::ZERO);
+    (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
+    let members = config.members.clone();
+    let mut scene = Scene::new(&members);
+    scene.leader = Some(members.highest());
+    let rules = Rules {
+        budget: Budget { crashes: 1, restarts: 1, ..Budget::default() },
+        timers: Timers::Clocked { tick: TICK },
+        fifo: false,
+        properties: vec![
+            Property::OneLeader,
+            Property::OneLeaderPerTerm,
+            Property::OneVoteATerm,
+            Property::TermsNeverFall,
+            Property::StoredFirst,
+        ],
+        from: None,
+    };
+    let limits = Limits { states: Some(300_000), ..Limits::default() };
+    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits };
+    let node = NodeConfig {
+        inner: config,
+        members: members.clone(),
+        filter: true,
+        link: None,
+        detector: None,
+    };
+    let report = check::explore::<Node<Quorum>>(&node, &scene, &rules, &plan, &|_| {});
+    println!("{:?} {:?}", report.progress, report.limit);
+    assert_eq!(report.violation, None);
+}
