@@ -182,6 +182,8 @@ pub enum Refusal {
     Unfit(NodeId),
     /// Nobody else could lead.
     NobodyElse,
+    /// It has lost its disk, and has nothing yet that it may store.
+    Rejoining,
 }
 
 impl fmt::Display for Refusal {
@@ -192,6 +194,9 @@ impl fmt::Display for Refusal {
                 write!(f, "{id} cannot lead now: it is no candidate, or is not heard")
             }
             Self::NobodyElse => f.write_str("nobody else could lead"),
+            Self::Rejoining => f.write_str(
+                "it has lost its disk and not heard from everybody yet; try again later",
+            ),
         }
     }
 }

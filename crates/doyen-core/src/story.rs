@@ -16,7 +16,7 @@ use crate::protocol::varint_len;
 pub enum Why {
     /// It led from the beginning.
     Founded,
-    /// It was elected when `after` had fallen silent, or when nobody was known to lead.
+    /// It was elected when `after` led no longer, or when nobody was known to have led.
     Elected {
         /// Who led before.
         after: Option<NodeId>,
@@ -125,7 +125,7 @@ impl fmt::Display for Why {
         match self {
             Self::Founded => f.write_str("it led from the beginning"),
             Self::Elected { after: None } => f.write_str("elected, for nobody led"),
-            Self::Elected { after: Some(id) } => write!(f, "elected, for {id} had fallen silent"),
+            Self::Elected { after: Some(id) } => write!(f, "elected, for {id} led no longer"),
             Self::HandedOver { by, cause } => write!(f, "{by} handed over: {cause}"),
         }
     }

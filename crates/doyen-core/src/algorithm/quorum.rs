@@ -82,6 +82,8 @@ pub use standing::{Merit, Preference};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum<R: Rulebook = Sound> {
     id: NodeId,
+    /// The number of its configuration, which everything that it says and heeds bears.
+    configuration: u32,
     ballot: Ballot<R>,
     duty: Duty,
     /// Whom it follows; itself, from its election on.
@@ -92,6 +94,8 @@ pub struct Quorum<R: Rulebook = Sound> {
     quarantined: bool,
     /// It has lost its disk and has not heard from everybody yet.
     rejoining: Option<Rejoining>,
+    /// Who has answered its HELLO.
+    welcome: PeerSet,
     /// A lease of its own that it has no use for any more, but others may; its timer is armed.
     lingering: Option<Round>,
     /// What it has asked everybody.
@@ -174,12 +178,14 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out<R>) -> Self {
         let mut member = Self {
             id,
+            configuration: config.quorum.config_id(&config.members),
             ballot: Ballot::new(id, boot.durable.unwrap_or_default()),
             duty: Duty::Follow,
             leader: None,
             promise: None,
             quarantined: false,
             rejoining: None,
+            welcome: PeerSet::new(),
             lingering: None,
             asking: None,
             question: 0,
@@ -260,7 +266,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
 impl<R: Rulebook> Quorum<R> {
     fn on_message(&mut self, config: &Config, from: NodeId, message: Message, out: &mut Out<R>) {
         let Message { config: theirs, term, body } = message;
-        if theirs != config.quorum.config_id(&config.members) {
+        if theirs != self.configuration {
             return out.inform(Notice::ForeignConfiguration(from));
         }
         self.heard(config, from, out);
@@ -288,7 +294,7 @@ impl<R: Rulebook> Quorum<R> {
                 self.on_ack(config, from, (round, merit, &misses), out);
             }
             Body::Vote | Body::Ack { .. } | Body::Nack => {
-                self.on_later_term(config, from, term, out)
+                self.on_later_term(config, from, term, out);
             }
             Body::Preempt { merit } => self.on_preempt(config, from, merit, out),
             Body::TimeoutNow { cause } => self.on_timeout_now(config, from, term, cause, out),
@@ -329,7 +335,7 @@ impl<R: Rulebook> Quorum<R> {
             Timer::Drain => self.undrain(config, out),
             Timer::Hello => self.say_hello(config, out),
             Timer::Probe => self.on_probe_due(config, out),
-            Timer::Silence(peer) => self.on_silence(peer),
+            Timer::Silence(peer) => self.on_silence(config, peer),
         }
     }
 
@@ -363,14 +369,14 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    fn tell(&self, config: &Config, to: NodeId, body: Body, out: &mut Out<R>) {
-        let (config, term) = (config.quorum.config_id(&config.members), self.ballot.term());
+    fn tell(&self, to: NodeId, body: Body, out: &mut Out<R>) {
+        let (config, term) = (self.configuration, self.ballot.term());
         out.send(to, Message { config, term, body });
     }
 
     fn tell_all(&self, config: &Config, body: &Body, out: &mut Out<R>) {
         for peer in config.members.others(self.id) {
-            self.tell(config, peer, body.clone(), out);
+            self.tell(peer, body.clone(), out);
         }
     }
 

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::str::FromStr;
 
-use doyen_core::algorithm::quorum::settings::Preemption;
+use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Event, Order};
 use doyen_core::time::Span;
 
 use super::Playable;
-use super::group::{Group, Link};
+use super::group::{Disk, Group, Link};
 use super::time::{D, Time};
 
 /// The commands; the head of `scripts.rs` explains them.
@@ -42,6 +42,10 @@ pub(super) enum Command {
         preemption: Option<Preemption>,
         #[arg(key)]
         probe: Option<Time>,
+        #[arg(key)]
+        promise: Option<Promises>,
+        #[arg(key)]
+        foreign: Option<Ids>,
     },
     Order {
         member: u32,
@@ -61,7 +65,8 @@ pub(super) enum Command {
     },
     Step(Option<usize>),
     Crash(Vec<Ids>),
-    Restart(u32, Option<Fresh>),
+    Restart(u32, Option<Disk>),
+    Snapshot(u32),
     Down(Ids, u32),
     Up(Ids, u32),
     Drop(u32, u32, Option<String>),
@@ -103,15 +108,15 @@ impl<P: Playable> goldenscript::Runner for Runner<P> {
         command: &Command,
         _: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
-        if let Command::Group { leader, dead, .. } = command {
+        if let Command::Group { leader, dead, foreign, .. } = command {
             let config = config(command)?;
-            let dead = match dead {
-                Some(ids) => ids.members(&config)?,
-                None => vec![],
+            let set = |ids: &Option<Ids>| match ids {
+                Some(ids) => ids.members(&config).map(BTreeSet::from_iter),
+                None => Ok(BTreeSet::new()),
             };
+            let (dead, foreign) = (set(dead)?, set(foreign)?);
             let leader = leader.map(|leader| member(&config, leader)).transpose()?;
-            let group =
-                self.group.insert(Group::found(config, &dead.into_iter().collect(), leader));
+            let group = self.group.insert(Group::found(config, &dead, foreign, leader));
             return Ok(group.take_story());
         }
         let group = self.group.as_mut().ok_or("a script begins with `group`")?;
@@ -134,7 +139,7 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
         Command::Order { member: id, order, to, lasting, value } => {
             let to = to.map(member).transpose()?;
             let order = self::order(order, to, lasting.map(|time| time.0), *value)?;
-            group.happen(member(*id)?, format!("is told: {order:?}"), Event::Order(order))?;
+            group.happen(member(*id)?, format!("is told: {order}"), Event::Order(order))?;
         }
         Command::Retired(ids) => {
             for id in everybody(&config, ids)? {
@@ -148,7 +153,8 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
                 group.crash(id)?;
             }
         }
-        Command::Restart(id, fresh) => group.restart(member(*id)?, fresh.is_some())?,
+        Command::Restart(id, disk) => group.restart(member(*id)?, disk.unwrap_or_default())?,
+        Command::Snapshot(id) => group.snapshot(member(*id)?),
         Command::Down(ids, peer) => {
             let peer = member(*peer)?;
             for id in ids.members(&config)? {
@@ -199,7 +205,7 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
-    let Command::Group { witnesses, reluctant, preemption, probe, .. } = command else {
+    let Command::Group { witnesses, reluctant, preemption, probe, promise, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
     let mut roll = Members::listed(members.0.clone())?;
@@ -220,6 +226,11 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     config.quorum.reluctant = set(reluctant);
     config.quorum.preemption = preemption.unwrap_or_default();
     config.quorum.probe = probe.map(|time| time.0);
+    for &(id, promise) in promise.iter().flat_map(|promises| &promises.0) {
+        let pace = Pace { promise, ..config.quorum.pace };
+        config.quorum.paces.insert(id, pace);
+    }
+    config.quorum.check(&config.timing, &config.members)?;
     Ok(config)
 }
 
@@ -327,15 +338,31 @@ impl FromStr for Audience {
     }
 }
 
-/// `fresh`: the disk is lost.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Fresh;
+/// `"3:40"`: the leader 3 asks for promises of 40.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Promises(Vec<(NodeId, Span)>);
 
-impl FromStr for Fresh {
+impl FromStr for Promises {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "fresh" { Ok(Self) } else { Err(format!("`fresh` or nothing, not `{text}`")) }
+        let pair = |item: &str| {
+            let (id, time) = item.split_once(':').ok_or(format!("`{item}` is not id:time"))?;
+            Ok((NodeId(number(id)?), time.parse::<Time>()?.0))
+        };
+        text.split(',').map(pair).collect::<Result<_, String>>().map(Self)
+    }
+}
+
+impl FromStr for Disk {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "fresh" => Ok(Self::Fresh),
+            "old" => Ok(Self::Old),
+            _ => Err(format!("`fresh`, `old` or nothing, not `{text}`")),
+        }
     }
 }
 

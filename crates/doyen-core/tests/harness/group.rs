@@ -20,6 +20,9 @@ const PATIENCE: usize = 2_000;
 #[derive(Debug)]
 pub(super) struct Group<P: Playable> {
     config: Config,
+    /// These are configured for another cluster.
+    foreign: BTreeSet<NodeId>,
+    foreign_config: Config,
     now: Time,
     hosts: BTreeMap<NodeId, Host<P>>,
     in_flight: Vec<Flight<P::Message>>,
@@ -38,6 +41,8 @@ struct Host<P: Playable> {
     member: Option<P>,
     incarnation: Incarnation,
     disk: Option<P::Durable>,
+    /// A copy of the disk, made earlier.
+    copy: Option<P::Durable>,
     timers: BTreeMap<P::Timer, Alarm>,
     /// When it has sent and stored so many things because of the next event, it crashes.
     doom: Option<usize>,
@@ -58,6 +63,18 @@ struct Flight<M> {
     /// Whom it was sent to: the same member after a restart does not get it.
     incarnation: Incarnation,
     message: M,
+}
+
+/// What a member finds when it starts again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Disk {
+    /// Its disk.
+    #[default]
+    Kept,
+    /// Nothing.
+    Fresh,
+    /// What a copy held.
+    Old,
 }
 
 /// How a link departs from "everything takes D".
@@ -81,17 +98,27 @@ enum Next<T> {
 
 impl<P: Playable> Group<P> {
     /// Founds a group: everybody but the `dead` starts at time zero.
-    pub(super) fn found(config: Config, dead: &BTreeSet<NodeId>, leader: Option<NodeId>) -> Self {
+    pub(super) fn found(
+        config: Config,
+        dead: &BTreeSet<NodeId>,
+        foreign: BTreeSet<NodeId>,
+        leader: Option<NodeId>,
+    ) -> Self {
         let absent = || Host {
             member: None,
             incarnation: Incarnation::default(),
             disk: None,
+            copy: None,
             timers: BTreeMap::new(),
             doom: None,
         };
         let hosts = config.members.iter().map(|id| (id, absent())).collect();
+        let mut foreign_config = config.clone();
+        foreign_config.quorum.cluster += 1;
         let mut group = Self {
             config,
+            foreign,
+            foreign_config,
             now: Time::default(),
             hosts,
             in_flight: Vec::new(),
@@ -102,7 +129,9 @@ impl<P: Playable> Group<P> {
             sequence: 0,
             story: Story::default(),
         };
-        let founders: Vec<NodeId> = group.hosts.keys().copied().collect();
+        // A founding leader starts last, so that nobody misses what it says first.
+        let mut founders: Vec<NodeId> = group.hosts.keys().copied().collect();
+        founders.sort_by_key(|&id| Some(id) == leader);
         for id in founders.into_iter().filter(|id| !dead.contains(id)) {
             group.start(id, Origin::Founding { leader }, "started");
         }
@@ -146,19 +175,30 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Starts `id` again, with its disk or, if `fresh`, without.
-    pub(super) fn restart(&mut self, id: NodeId, fresh: bool) -> Result<(), String> {
+    /// Keeps a copy of the disk of `id`.
+    pub(super) fn snapshot(&mut self, id: NodeId) {
+        let host = self.host(id);
+        host.copy = host.disk;
+    }
+
+    /// Starts `id` again, with this `disk`.
+    pub(super) fn restart(&mut self, id: NodeId, disk: Disk) -> Result<(), String> {
         if self.alive(id).is_ok() {
             return Err(format!("{id} is alive"));
         }
-        if fresh {
-            self.host(id).disk = None;
-        }
-        self.start(
-            id,
-            if fresh { Origin::Rejoining } else { Origin::Joining },
-            if fresh { "restarted, its disk lost" } else { "restarted" },
-        );
+        let host = self.host(id);
+        let (origin, what) = match disk {
+            Disk::Kept => (Origin::Joining, "restarted"),
+            Disk::Fresh => {
+                host.disk = None;
+                (Origin::Rejoining, "restarted, its disk lost")
+            }
+            Disk::Old => {
+                host.disk = host.copy;
+                (Origin::Joining, "restarted, its disk an old copy")
+            }
+        };
+        self.start(id, origin, what);
         Ok(())
     }
 
@@ -402,7 +442,11 @@ impl<P: Playable> Group<P> {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         host.incarnation.0 += 1;
         let boot = Boot { incarnation: host.incarnation, durable: host.disk, origin };
-        let member = P::start(id, &self.config, boot, &mut self.effects);
+        let config = match self.foreign.contains(&id) {
+            true => &self.foreign_config,
+            false => &self.config,
+        };
+        let member = P::start(id, config, boot, &mut self.effects);
         let belief = (!matches!(origin, Origin::Founding { .. })).then(|| verb(member.view()));
         host.member = Some(member);
         self.carry_out(id, Scene::Happened(vec![id], what.to_owned()), belief);
@@ -412,7 +456,11 @@ impl<P: Playable> Group<P> {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         let member = host.member.as_mut().expect("only live members are told of anything");
         let before = member.view();
-        member.handle(&self.config, event, &mut self.effects);
+        let config = match self.foreign.contains(&id) {
+            true => &self.foreign_config,
+            false => &self.config,
+        };
+        member.handle(config, event, &mut self.effects);
         let after = member.view();
         let announced = self.effects.list().iter().rev().find_map(|effect| match effect {
             Effect::Announce(view) => Some(*view),
@@ -461,11 +509,7 @@ impl<P: Playable> Group<P> {
                     }
                 }
                 Effect::Announce(_) => {}
-                Effect::Inform(Notice::Down(peer)) => outcome.push(format!("gives {peer} up")),
-                Effect::Inform(Notice::Up(peer)) => outcome.push(format!("hears {peer} again")),
-                Effect::Inform(Notice::Changed(change)) => outcome.push(format!("({change})")),
-                Effect::Inform(Notice::Refused(why)) => outcome.push(format!("refuses: {why}")),
-                Effect::Inform(notice) => outcome.push(format!("{notice:?}")),
+                Effect::Inform(notice) => outcome.push(told(notice)),
             }
             if doom == Some(acts) {
                 self.end(id);
@@ -527,9 +571,26 @@ impl<P: Playable> Group<P> {
     }
 }
 
+/// What a host is told for its records.
+fn told(notice: Notice) -> String {
+    match notice {
+        Notice::Down(peer) => format!("gives {peer} up"),
+        Notice::Up(peer) => format!("hears {peer} again"),
+        Notice::Changed(change) => format!("({change})"),
+        Notice::Refused(why) => format!("refuses: {why}"),
+        Notice::ForeignConfiguration(peer) => format!("ignores {peer}, configured otherwise"),
+        Notice::StateIsOld { seen, by } => format!("halts: {by} has heard it in term {seen}"),
+        Notice::OutOfTerms => "no term is left".to_owned(),
+    }
+}
+
 /// The name of a timer; that of an upkeep timer without the wrapper.
 fn name<T: std::fmt::Debug>(timer: T) -> String {
     let name = format!("{timer:?}");
+    let name = match name.split_once("NodeId(") {
+        Some((kind, id)) => kind.to_owned() + &id.replacen(')', "", 1),
+        None => name,
+    };
     match name.strip_prefix("Upkeep(").and_then(|inner| inner.strip_suffix(')')) {
         Some(inner) => inner.to_owned(),
         None => name,

@@ -114,6 +114,7 @@ pub(super) fn verb(view: View) -> String {
 pub(super) fn noun(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Leader, _) => format!("leader{}", epoch(view)),
+        (Role::Retiring, _) => format!("retiring leader{}", epoch(view)),
         (Role::Follower, Some(leader)) => format!("follower of {leader}{}", epoch(view)),
         (role, Some(leader)) => format!("{role}, last leader {leader}{}", epoch(view)),
         (role, None) => format!("{role}, no leader"),

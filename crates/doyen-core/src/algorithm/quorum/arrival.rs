@@ -11,7 +11,7 @@
 //! anybody has ever asked for.
 
 use crate::config::Config;
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{Epoch, NodeId};
 use crate::protocol::{Boot, Notice, Origin};
 use crate::story::{Loss, Why};
 use crate::time::Span;
@@ -20,12 +20,12 @@ use super::ballot::{Stored, majority};
 use super::following::Promise;
 use super::message::Body;
 use super::rules::{Rule, Rulebook};
+use super::settings::LONGEST_PROMISE;
 use super::{Duty, Out, Quorum, Timer};
 
 /// A member that has lost its disk and asks around.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Rejoining {
-    answered: PeerSet,
     /// The latest term that anybody knows of.
     latest: Epoch,
     /// The longest promise that anybody has given or asked for.
@@ -53,11 +53,8 @@ impl<R: Rulebook> Quorum<R> {
             }
             Origin::Rejoining => {
                 out.rule("Q1a");
-                self.rejoining = Some(Rejoining {
-                    answered: PeerSet::new(),
-                    latest: Epoch::default(),
-                    longest: self.pace(config).promise,
-                });
+                let longest = self.pace(config).promise;
+                self.rejoining = Some(Rejoining { latest: Epoch::default(), longest });
                 self.say_hello(config, out);
                 self.finish_rejoining(config, out);
             }
@@ -91,17 +88,14 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// HELLO, and again while it matters: datagrams get lost.
+    /// HELLO to all who have not answered yet, and again while it matters: datagrams get lost.
     pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out<R>) {
         let rejoins = self.rejoining.is_some();
         if !rejoins && !self.quarantined {
             return;
         }
-        for peer in config.members.others(self.id) {
-            let answered = |rejoining: &Rejoining| rejoining.answered.contains(peer);
-            if !self.rejoining.as_ref().is_some_and(answered) {
-                self.tell(config, peer, Body::Hello { rejoins }, out);
-            }
+        for peer in config.members.others(self.id).filter(|&peer| !self.welcome.contains(peer)) {
+            self.tell(peer, Body::Hello { rejoins }, out);
         }
         out.set_timer(Timer::Hello, self.pace(config).heartbeat);
     }
@@ -113,7 +107,7 @@ impl<R: Rulebook> Quorum<R> {
         }
         let seen = self.seen.get(&from).copied().unwrap_or_default();
         let longest = self.ballot.stored().longest.max(self.pace(config).promise);
-        self.tell(config, from, Body::Welcome { seen, longest }, out);
+        self.tell(from, Body::Welcome { seen, longest }, out);
     }
 
     /// The answer to HELLO.
@@ -125,16 +119,20 @@ impl<R: Rulebook> Quorum<R> {
         (seen, longest): (Epoch, Span),
         out: &mut Out<R>,
     ) {
-        let Some(rejoining) = &mut self.rejoining else {
-            if seen > self.ballot.term() {
-                self.halt(Notice::StateIsOld { seen, by: from }, config, out);
-            }
-            return;
-        };
-        rejoining.answered.insert(from);
-        rejoining.latest = rejoining.latest.max(term).max(seen);
-        rejoining.longest = rejoining.longest.max(longest);
-        self.finish_rejoining(config, out);
+        if self.rejoining.is_none() && seen > self.ballot.term() {
+            return self.halt(Notice::StateIsOld { seen, by: from }, config, out);
+        }
+        if self.rejoining.is_some() || self.quarantined {
+            self.welcome.insert(from);
+        }
+        if let Some(rejoining) = &mut self.rejoining {
+            rejoining.latest = rejoining.latest.max(term).max(seen);
+            // Nobody gives or asks for longer ones.
+            rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
+            self.finish_rejoining(config, out);
+        } else if self.welcome.len() + 1 == config.members.len() {
+            out.cancel_timer(Timer::Hello);
+        }
     }
 
     fn finish_rejoining(&mut self, config: &Config, out: &mut Out<R>) {
@@ -143,7 +141,7 @@ impl<R: Rulebook> Quorum<R> {
             true => config.members.len() - 1,
             false => majority::<R>(config.members.len()) - 1,
         };
-        if rejoining.answered.len() < needed {
+        if self.welcome.len() < needed {
             return;
         }
         out.rule("Q1a");
@@ -163,6 +161,7 @@ impl<R: Rulebook> Quorum<R> {
     /// What it may have promised in a former life is over.
     pub(super) fn on_quarantine_over(&mut self, config: &Config, out: &mut Out<R>) {
         self.quarantined = false;
+        self.welcome.clear();
         out.cancel_timer(Timer::Hello);
         self.await_turn(config, out);
     }

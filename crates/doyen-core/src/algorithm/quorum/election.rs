@@ -55,7 +55,12 @@ impl<R: Rulebook> Quorum<R> {
         if !self.is_idle() || !self.may_stand(config) {
             return;
         }
-        let turn = config.quorum.stagger * self.better_ones(config).len() as u64;
+        let before = match self.reaches_majority(config) {
+            true => self.better_ones(config).len(),
+            // It could not win, as far as it knows. It may be wrong, so it asks; but last, for others would give way.
+            false => config.members.len(),
+        };
+        let turn = config.quorum.stagger * before as u64;
         let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
         out.set_timer(Timer::Election, after);
     }
@@ -105,15 +110,17 @@ impl<R: Rulebook> Quorum<R> {
             && self.reaches_majority(config)
             && self.standings.outranks(config, self.id, from);
         let answer = match takeover {
-            Some(leader) => {
-                let outranked = self.standings.outranks(config, from, leader);
-                if self.leader == Some(leader) && outranked { Answer::Yes } else { Answer::No }
+            Some(leader)
+                if self.leader == Some(leader) && self.standings.outranks(config, from, leader) =>
+            {
+                Answer::Yes
             }
+            Some(_) => Answer::No,
             None if term < self.ballot.term() || self.bound(None) => Answer::No,
             None if better && !force => Answer::Higher,
             None => Answer::Yes,
         };
-        self.tell(config, from, Body::PreAnswer { number, answer }, out);
+        self.tell(from, Body::PreAnswer { number, answer }, out);
         match answer {
             Answer::Higher => self.campaign(config, out),
             Answer::Yes if takeover.is_none() && self.yielded.insert(from) => {
@@ -223,27 +230,25 @@ impl<R: Rulebook> Quorum<R> {
     ) {
         if term < self.ballot.term() {
             out.rule("Q5");
-            return self.tell(config, from, Body::Nack, out);
+            return self.tell(from, Body::Nack, out);
         }
         if self.bound(released) {
             return out.rule("Q5a");
         }
         out.rule("Q5");
-        let later = term > self.ballot.term();
-        if later {
+        if term > self.ballot.term() {
             self.leave_office(config, Loss::LaterTerm { term, from }, out);
             self.drop_candidacy(out);
             self.ballot.adopt(term);
         }
+        // In a later term it always has a vote to give, so that term is stored here too.
         if matches!(self.duty, Duty::Follow) && self.ballot.grant(from) {
             self.drop_candidacy(out);
             self.end_promise(out);
             self.leader = None;
             self.store(out);
-            self.tell(config, from, Body::Vote, out);
+            self.tell(from, Body::Vote, out);
             self.give_way(config, out);
-        } else if later {
-            self.store(out);
         }
     }
 
@@ -264,9 +269,10 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// It asks for nothing any more and stands no longer.
+    /// It asks no longer to be elected and stands no longer. Whether it may take over it can ask while it follows: see
+    /// [`give_up_takeover`](Self::give_up_takeover).
     pub(super) fn drop_candidacy(&mut self, out: &mut Out<R>) {
-        if self.asking.take().is_some() {
+        if self.asking.take_if(|asking| asking.takeover.is_none()).is_some() {
             out.cancel_timer(Timer::Collection);
         }
         out.cancel_timer(Timer::Election);

@@ -56,7 +56,7 @@ impl<R: Rulebook> Quorum<R> {
     ) {
         if term < self.ballot.term() && R::keeps(Rule::NoStaleHeartbeat) {
             out.rule("Q8a");
-            return self.tell(config, from, Body::Nack, out);
+            return self.tell(from, Body::Nack, out);
         }
         // In one term only one can lead; and no configuration that is checked at start asks for such a promise.
         if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {
@@ -71,7 +71,7 @@ impl<R: Rulebook> Quorum<R> {
         self.make_promise(config, term, beat.promise, out);
         let merit = self.merit(config);
         let misses = self.reach.misses();
-        self.tell(config, from, Body::Ack { round: beat.round, merit, misses }, out);
+        self.tell(from, Body::Ack { round: beat.round, merit, misses }, out);
         if news {
             let change = Change::Follows { leader: from, term, why: beat.why };
             out.inform(Notice::Changed(change));
@@ -118,6 +118,7 @@ impl<R: Rulebook> Quorum<R> {
             let change = Change::Silent { leader, term: self.ballot.term() };
             out.inform(Notice::Changed(change));
             self.lapsed = Some(leader);
+            self.on_silence(config, leader);
             self.blame(config, leader, out);
         }
         self.await_turn(config, out);
@@ -132,18 +133,25 @@ impl<R: Rulebook> Quorum<R> {
         heir: Option<NodeId>,
         out: &mut Out<R>,
     ) {
-        if self.leader != Some(from) || term != self.ballot.term() {
-            return;
+        if self.leader == Some(from) && term == self.ballot.term() {
+            out.rule("Q14");
+            self.be_released(config, from, heir, out);
         }
-        out.rule("Q14");
+    }
+
+    /// `leader` has given up its lease and holds nobody to a promise. Its heir is to go first.
+    pub(super) fn be_released(
+        &mut self,
+        config: &Config,
+        leader: NodeId,
+        heir: Option<NodeId>,
+        out: &mut Out<R>,
+    ) {
         self.end_promise(out);
         self.leader = None;
-        self.lapsed = Some(from);
-        let heir_first = match heir {
-            Some(_) => config.timing.reply() + self.pace(config).heartbeat * 2,
-            None => Span::ZERO,
-        };
-        self.await_turn_after(config, heir_first.into(), out);
+        self.lapsed = Some(leader);
+        let wait = heir.map_or(Span::ZERO, |_| self.heir_first(config));
+        self.await_turn_after(config, wait.into(), out);
     }
 
     /// Q12: whether it would be better than its leader. Then it waits to see whether that lasts.
@@ -204,7 +212,7 @@ impl<R: Rulebook> Quorum<R> {
         if backed && self.leader == Some(leader) {
             out.rule("Q12");
             let merit = self.merit(config);
-            self.tell(config, leader, Body::Preempt { merit }, out);
+            self.tell(leader, Body::Preempt { merit }, out);
         }
         self.consider_takeover(config, out);
     }

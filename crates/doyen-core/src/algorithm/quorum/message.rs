@@ -226,7 +226,7 @@ impl Body {
                     + span_len(*promise)
                     + merit.encoded_len()
                     + 1
-                    + preference.map_or(0, |preference| preference.encoded_len())
+                    + preference.map_or(0, Preference::encoded_len)
                     + why.encoded_len()
                     + misses.encoded_len()
             }
@@ -273,21 +273,33 @@ impl fmt::Display for Message {
             }
             Body::PreAnswer { answer, .. } => write!(f, " {answer}"),
             Body::Request { released: Some(term) } => write!(f, " released={term}"),
-            Body::Heartbeat { round, merit, preference, .. } => {
+            Body::Heartbeat { round, merit, preference, misses, .. } => {
                 write!(f, " round={}{merit}", round.0)?;
-                write_member(f, "prefer", preference.map(|preference| preference.member))
+                write_member(f, "prefer", preference.map(|preference| preference.member))?;
+                misses.fmt(f)
             }
-            Body::Ack { round, merit, .. } => write!(f, " round={}{merit}", round.0),
+            Body::Ack { round, merit, misses } => write!(f, " round={}{merit}{misses}", round.0),
             Body::Release { heir } => write_member(f, "heir", *heir),
             Body::TimeoutNow { cause } => write!(f, " {cause}"),
             Body::Hello { rejoins: true } => f.write_str(" rejoins"),
             Body::Welcome { seen, .. } => write!(f, " seen={seen}"),
-            Body::Preempt { merit } | Body::Probe { merit, .. } => write!(f, "{merit}"),
+            Body::Preempt { merit } => merit.fmt(f),
+            Body::Probe { merit, misses } => write!(f, "{merit}{misses}"),
             Body::Request { released: None }
             | Body::Vote
             | Body::Nack
             | Body::Hello { rejoins: false } => Ok(()),
         }
+    }
+}
+
+impl fmt::Display for Misses {
+    /// ` misses=1,2`, and nothing where nobody is missed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, id) in self.0.iter().enumerate() {
+            write!(f, "{}{id}", if index == 0 { " misses=" } else { "," })?;
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@
 //! acknowledgement for a round whose timer has fired gives nothing.
 //!
 //! A leader whose lease runs out has lost its office and needs a new term. One that steps down for another reason
-//! while its lease runs (it misses of a later term) acts no more, but those it told "until then" may: so its own lease
+//! while its lease runs (it hears of a later term) acts no more, but those it told "until then" may: so its own lease
 //! binds it like a promise until it has run out.
 
 use std::collections::BTreeMap;

@@ -96,7 +96,9 @@ impl<R: Rulebook> Quorum<R> {
         if R::keeps(Rule::LeaseEndsBeforeHandOver) {
             self.leave_office(config, Loss::HandedOver { to: heir, cause }, out);
             self.refrains = true;
-            out.set_timer(Timer::Refrain, self.pace(config).heartbeat * 2);
+            // Longer than the others wait for its heir: it was to go, so they are first should nothing come of that.
+            let heir_first = heir.map_or(Span::ZERO, |_| self.heir_first(config));
+            out.set_timer(Timer::Refrain, heir_first + self.pace(config).heartbeat * 2);
         }
         debug_assert_eq!(term, self.ballot.term(), "handing over opens no term");
         for peer in config.members.others(self.id) {
@@ -104,11 +106,16 @@ impl<R: Rulebook> Quorum<R> {
                 true => Body::TimeoutNow { cause },
                 false => Body::Release { heir },
             };
-            self.tell(config, peer, body, out);
+            self.tell(peer, body, out);
         }
     }
 
-    /// Q14: the leader of this term has asked it to stand.
+    /// So long everybody else waits for an heir.
+    pub(super) fn heir_first(&self, config: &Config) -> Span {
+        config.timing.reply() + self.pace(config).heartbeat * 2
+    }
+
+    /// Q14: the leader of this term has asked it to stand. If it cannot, it is free of its promise at least.
     pub(super) fn on_timeout_now(
         &mut self,
         config: &Config,
@@ -117,9 +124,16 @@ impl<R: Rulebook> Quorum<R> {
         cause: Cause,
         out: &mut Out<R>,
     ) {
-        if term == self.ballot.term() && matches!(self.duty, Duty::Follow) {
-            out.rule("Q14");
-            self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
+        if term != self.ballot.term() || !matches!(self.duty, Duty::Follow) {
+            return;
+        }
+        out.rule("Q14");
+        if std::mem::take(&mut self.refrains) {
+            out.cancel_timer(Timer::Refrain);
+        }
+        self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
+        if matches!(self.duty, Duty::Follow) {
+            self.be_released(config, from, None, out);
         }
     }
 
@@ -135,9 +149,14 @@ impl<R: Rulebook> Quorum<R> {
         self.standings.learn(config, from, merit);
         let preferred = self.standings.preferred() == Some(from);
         let Duty::Lead(office) = &self.duty else { return };
-        let at_once = preferred || config.quorum.preemption == Preemption::Immediate;
-        let due = office.retiring.is_none() && (office.seasoned || at_once);
+        let due = match config.quorum.preemption {
+            _ if preferred => true,
+            Preemption::Never => false,
+            Preemption::Delayed => office.seasoned,
+            Preemption::Immediate => true,
+        };
         if due
+            && office.retiring.is_none()
             && self.standings.outranks(config, from, self.id)
             && self.best_heir(config) == Some(from)
         {
@@ -153,6 +172,10 @@ impl<R: Rulebook> Quorum<R> {
         lasting: Option<Span>,
         out: &mut Out<R>,
     ) -> Result<(), Refusal> {
+        if self.rejoining.is_some() {
+            // It would store that it has never voted.
+            return Err(Refusal::Rejoining);
+        }
         let eligible = |id| self.standings.merit(config, id).eligible;
         let somebody = match self.leads() {
             true => self.best_heir(config).is_some(),
@@ -176,7 +199,7 @@ impl<R: Rulebook> Quorum<R> {
         let merit = Merit { eligible: false, ..self.merit(config) };
         self.standings.learn(config, self.id, merit);
         self.give_up_takeover(out);
-        out.cancel_timer(Timer::Election);
+        self.drop_candidacy(out);
         if let Some(Drain::For(span)) = self.ballot.stored().drained {
             out.set_timer(Timer::Drain, span);
         }

@@ -1,10 +1,10 @@
 //! Who reaches whom: what keeps a half-connected member from being in the way.
 //!
 //! Members that follow say nothing to each other while all is well, so none of them would know, when the leader dies,
-//! that it misses but is not heard. Where probing is switched on they tell each other now and then whom they miss.
+//! that it hears but is not heard. Where probing is switched on they tell each other now and then whom they miss.
 //! A member that, by what it knows, does not reach a majority both ways answers nobody with "higher": it could not
-//! win, and would only make others wait. It may still ask, for a question does no harm, and may be outdated in what it
-//! believes: nothing here decides a vote.
+//! win, and would only make others wait. It may still ask, for what it believes may be outdated; but its turn is the
+//! last, since those who are asked give way. Nothing here decides a vote.
 
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
@@ -58,8 +58,11 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    pub(super) fn on_silence(&mut self, peer: NodeId) {
-        self.reach.silent.insert(peer);
+    /// Nothing has come from `peer` for too long.
+    pub(super) fn on_silence(&mut self, config: &Config, peer: NodeId) {
+        if config.quorum.probe.is_some() {
+            self.reach.silent.insert(peer);
+        }
     }
 
     /// `peer` says whom it does not hear.
@@ -81,12 +84,12 @@ impl<R: Rulebook> Quorum<R> {
         let (merit, misses) = (self.merit(config), self.reach.misses());
         for peer in config.members.others(self.id) {
             if self.leader != Some(peer) {
-                self.tell(config, peer, Body::Probe { merit, misses: misses.clone() }, out);
+                self.tell(peer, Body::Probe { merit, misses: misses.clone() }, out);
             }
         }
     }
 
-    /// Whether, as far as it knows, it misses a majority that misses it.
+    /// Whether, as far as it knows, a majority hears it and is heard by it.
     pub(super) fn reaches_majority(&self, config: &Config) -> bool {
         let Reach { silent, deaf } = &self.reach;
         let out_of_reach =

@@ -44,7 +44,7 @@ impl Merit {
 }
 
 impl fmt::Display for Merit {
-    /// Only what is unusual: the attribute is written where members are.
+    /// The attribute, unless it does not matter.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.eligible { write!(f, " attr={}", self.attr) } else { f.write_str(" ineligible") }
     }
@@ -135,10 +135,11 @@ impl Standings {
         self.preference.map(|preference| preference.member)
     }
 
-    /// The operator prefers `member` for so long. At the leader of `term`.
+    /// The operator prefers `member` for so long; nobody any more, if for no time. At the leader of `term`.
     pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
-        let number = self.preference.map_or(0, |preference| preference.given.1);
-        self.preference = Some(Preference { given: (term, number.wrapping_add(1)), member, left });
+        let number = self.preference.map_or(0, |preference| preference.given.1).wrapping_add(1);
+        let preference = Preference { given: (term, number), member, left };
+        self.preference = Some(preference).filter(|preference| preference.left > Span::ZERO);
     }
 
     /// What the leader says of whom the operator prefers. Says whether that is somebody else than before.
@@ -152,15 +153,14 @@ impl Standings {
         self.preferred() != before
     }
 
-    /// A heartbeat's length has gone by at the leader. Says whether the preference is over.
-    pub(super) fn spend(&mut self, heartbeat: Span) -> bool {
-        let Some(preference) = &mut self.preference else { return false };
+    /// A heartbeat's length has gone by at the leader.
+    pub(super) fn spend(&mut self, heartbeat: Span) {
+        let Some(preference) = &mut self.preference else { return };
         let left = preference.left.as_nanos().saturating_sub(heartbeat.as_nanos());
         preference.left = Span::from_nanos(left);
         if left == 0 {
             self.preference = None;
         }
-        left == 0
     }
 
     pub(super) fn preference(&self) -> Option<Preference> {
