@@ -41,7 +41,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Whether nothing keeps it from asking.
-    fn is_idle(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         matches!(self.duty, Duty::Follow) && self.asking.is_none() && !self.bound(None)
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Promise {
     /// To the leader of this term.
     pub(super) term: Epoch,
     /// For so long, from the last heartbeat.
-    length: Span,
+    pub(super) length: Span,
 }
 
 impl Promise {

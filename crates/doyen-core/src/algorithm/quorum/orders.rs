@@ -200,8 +200,9 @@ impl<R: Rulebook> Quorum<R> {
         self.standings.learn(config, self.id, merit);
         self.give_up_takeover(out);
         self.drop_candidacy(out);
-        if let Some(Drain::For(span)) = self.ballot.stored().drained {
-            out.set_timer(Timer::Drain, span);
+        match self.ballot.stored().drained {
+            Some(Drain::For(span)) => out.set_timer(Timer::Drain, span),
+            _ => out.cancel_timer(Timer::Drain),
         }
     }
 
