@@ -17,7 +17,7 @@ use doyen_core::members::Members;
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::Protocol;
 use doyen_core::time::Span;
-use doyen_sim::check::budget::Budget;
+use doyen_sim::check::budget::{Budget, MOST};
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Explorable, Report, Rules, Scene, Timers};
@@ -45,16 +45,14 @@ fn config(members: u32) -> Config {
 /// Votes among `members`, each of which may stand in every term, with so many crashes and restarts.
 fn vote<V: Protocol<Config = Config> + Explorable>(
     members: u32,
-    terms: u8,
     faults: u8,
     properties: &[Property],
 ) -> Report {
     let config = config(members);
-    let campaigns = members as u8 * terms;
-    let budget = Budget { campaigns, crashes: faults, restarts: faults, ..Budget::default() };
+    let budget = Budget { campaigns: MOST, crashes: faults, restarts: faults, ..Budget::default() };
     let rules = Rules {
         budget,
-        timers: Timers::Free { expiries: 0 },
+        timers: Timers::Free { expiries: 1 },
         fifo: false,
         properties: properties.to_vec(),
         from: None,
@@ -72,9 +70,14 @@ const OF_VOTES: [Property; 4] = [
 
 #[test]
 fn the_voting_rules_are_explored_completely() {
-    let three = vote::<Voter<Sound, 2>>(3, 2, 1, &OF_VOTES);
-    println!("3 members, 2 terms, crash and restart: {:?}", three.progress);
-    assert_eq!((three.limit, three.violation), (None, None));
+    for (name, report) in [
+        ("3 members, 3 terms", vote::<Voter<Sound, 3>>(3, 0, &OF_VOTES)),
+        ("4 members, 2 terms", vote::<Voter<Sound, 2>>(4, 0, &OF_VOTES)),
+        ("3 members, 2 terms, crash and restart", vote::<Voter<Sound, 2>>(3, 1, &OF_VOTES)),
+    ] {
+        println!("{name}: {:?}", report.progress);
+        assert_eq!((report.limit, report.violation), (None, None));
+    }
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_voting_rule_less_makes_two_leaders_of_one_term() {
         Rule::VoteOutlivesOffice,
     ] {
         MISSING.store(rule as u8, Ordering::Relaxed);
-        let found = vote::<Voter<Broken, 2>>(3, 2, 1, &[Property::OneLeaderPerTerm]);
+        let found = vote::<Voter<Broken, 2>>(3, 1, &[Property::OneLeaderPerTerm]);
         println!("{rule:?}: {:?}", found.progress);
         let broken = found.violation.map(|violation| violation.property);
         assert_eq!(broken, Some(Property::OneLeaderPerTerm), "without {rule:?}");
@@ -119,7 +122,7 @@ fn with_leases() {
         ],
         from: None,
     };
-    let limits = Limits { states: Some(300_000), ..Limits::default() };
+    let limits = Limits { states: Some(1_000_000), ..Limits::default() };
     let plan = Plan { depth_first: false, reduce: false, threads: 1, limits };
     let node = NodeConfig {
         inner: config,

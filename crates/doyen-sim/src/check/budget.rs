@@ -18,7 +18,7 @@ pub struct Budget {
     pub duplications: u8,
     /// Live members that are held for dead: the failure detector reports them down and, later, up.
     pub suspicions: u8,
-    /// Members that call an election of themselves.
+    /// Members that call an election of themselves; as often as they like, if [`MOST`] are allowed.
     pub campaigns: u8,
 }
 
@@ -102,6 +102,10 @@ impl Purse {
     #[inline]
     pub(crate) fn spend(self, item: Item) -> Self {
         debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
+        // A count that nothing depends on would only make states differ.
+        if item == Item::Campaign && self.left(item) == u32::from(MOST) {
+            return self;
+        }
         Self(self.0 - (1 << (4 * item as u32)))
     }
 

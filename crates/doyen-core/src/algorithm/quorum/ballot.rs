@@ -8,7 +8,7 @@
 //! | rule | what it says |
 //! |---|---|
 //! | V1 | who stands opens the next term and votes for itself |
-//! | V2 | a request of an earlier term is answered with the present one |
+//! | V2 | a request of an earlier term gets no vote |
 //! | V3 | one of a later term makes it the present one, in which nothing has been voted yet |
 //! | V4 | the first who asks in a term gets the vote, and gets it again |
 //! | V5 | a majority of the configured members wins; a vote counts in its own term only |

@@ -2,9 +2,10 @@
 //! by [`Event::Campaign`].
 //!
 //! Leases, promises and priorities decide *when* a member stands and *whether* it answers; they take away runs, and
-//! never add one. So what holds for every run of voters holds for every run of a quorum: at most one leader a term, at
-//! most one vote a term. Voters have no timers, so their state space is finite once elections are counted, and is
-//! explored completely.
+//! never add one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that
+//! votes in such a term and whose vote is never heard does the same and more. So what holds for every run of voters
+//! holds for every run of a quorum: at most one leader a term, at most one vote a term. Terms are counted, so the state
+//! space is finite, and is explored completely.
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Pledge, Protocol, Role, View, varint_len};
+use crate::time::Span;
 
 use super::ballot::{Ballot, Stored};
 use super::rules::{Rulebook, Sound};
@@ -37,16 +39,14 @@ pub enum Message {
         /// Which.
         term: Epoch,
     },
-    /// "There has been a later term."
-    Nack {
-        /// Which.
-        term: Epoch,
-    },
 }
 
-/// Voters wait for nothing.
+/// What a voter waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {}
+pub enum Timer {
+    /// The end of its patience as a candidate, or of its term as a leader: it stands down, and the term stays.
+    Term,
+}
 
 impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
     type Config = Config;
@@ -65,6 +65,7 @@ impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
         let before = self.view();
         match event {
             Event::Campaign => self.stand(config, out),
+            Event::Timer(Timer::Term) => self.step_down(out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
             _ => {}
         }
@@ -79,8 +80,8 @@ impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
         View { leader, epoch: self.ballot.term(), role: self.role }
     }
 
-    fn is_upkeep(timer: Timer) -> bool {
-        match timer {}
+    fn is_upkeep(_: Timer) -> bool {
+        true
     }
 }
 
@@ -90,13 +91,14 @@ impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
         if self.ballot.term() >= Epoch(TERMS) {
             return;
         }
-        self.step_down();
+        self.step_down(out);
         if !self.ballot.stand() {
             return;
         }
         out.rule("V1");
         self.ballot.store(out);
         self.role = Role::Candidate;
+        out.set_timer(Timer::Term, Span::ZERO);
         let term = self.ballot.term();
         for peer in config.members.others(self.ballot.id()) {
             out.send(peer, Message::Request { term });
@@ -119,24 +121,15 @@ impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
     ) {
         let known = self.ballot.term();
         match message {
-            Message::Request { term } if term < known => {
-                out.rule("V2");
-                out.send(from, Message::Nack { term: known });
-            }
+            Message::Request { term } if term < known => out.rule("V2"),
             Message::Request { term } => self.on_request(from, term, out),
             Message::Vote { term } if term <= known => {
                 out.rule("V5");
                 self.ballot.count(from, term);
                 self.count_votes(config);
             }
-            Message::Vote { term } | Message::Nack { term } => {
-                if term > known {
-                    out.rule("V3");
-                    self.step_down();
-                    self.ballot.adopt(term);
-                    self.ballot.store(out);
-                }
-            }
+            // Nobody votes for a candidate in a term that the candidate has not opened.
+            Message::Vote { .. } => {}
         }
     }
 
@@ -144,7 +137,7 @@ impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
     fn on_request(&mut self, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
         let later = term > self.ballot.term();
         if later {
-            self.step_down();
+            self.step_down(out);
             self.ballot.adopt(term);
         }
         let granted = self.role == Role::Follower && self.ballot.grant(from);
@@ -157,21 +150,22 @@ impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
         }
     }
 
-    fn step_down(&mut self) {
-        self.role = Role::Follower;
-        self.ballot.withdraw();
+    fn step_down(&mut self, out: &mut Effects<Self>) {
+        if self.role != Role::Follower {
+            out.cancel_timer(Timer::Term);
+            self.role = Role::Follower;
+            self.ballot.withdraw();
+        }
     }
 }
 
 impl protocol::Message for Message {
-    const KINDS: &'static [Kind] =
-        &[Kind::election("REQUEST"), Kind::election("VOTE"), Kind::election("NACK")];
+    const KINDS: &'static [Kind] = &[Kind::election("REQUEST"), Kind::election("VOTE")];
 
     fn kind(&self) -> usize {
         match self {
             Self::Request { .. } => 0,
             Self::Vote { .. } => 1,
-            Self::Nack { .. } => 2,
         }
     }
 
@@ -179,19 +173,18 @@ impl protocol::Message for Message {
         match *self {
             Self::Request { term } => Some(Pledge::Candidacy { term }),
             Self::Vote { term } => Some(Pledge::Vote { term }),
-            Self::Nack { .. } => None,
         }
     }
 
     fn encoded_len(&self) -> usize {
-        let (Self::Request { term } | Self::Vote { term } | Self::Nack { term }) = self;
+        let (Self::Request { term } | Self::Vote { term }) = self;
         1 + varint_len(term.0)
     }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request { term } | Self::Vote { term } | Self::Nack { term }) = self;
+        let (Self::Request { term } | Self::Vote { term }) = self;
         write!(f, "{} term={term}", protocol::name_of(self))
     }
 }
