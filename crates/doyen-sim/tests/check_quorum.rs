@@ -70,14 +70,9 @@ const OF_VOTES: [Property; 4] = [
 
 #[test]
 fn the_voting_rules_are_explored_completely() {
-    for (name, report) in [
-        ("3 members, 3 terms", vote::<Voter<Sound, 3>>(3, 0, &OF_VOTES)),
-        ("4 members, 2 terms", vote::<Voter<Sound, 2>>(4, 0, &OF_VOTES)),
-        ("3 members, 2 terms, crash and restart", vote::<Voter<Sound, 2>>(3, 1, &OF_VOTES)),
-    ] {
-        println!("{name}: {:?}", report.progress);
-        assert_eq!((report.limit, report.violation), (None, None));
-    }
+    let report = vote::<Voter<Sound, 2>>(3, 1, &OF_VOTES);
+    println!("{:?}", report.progress);
+    assert_eq!((report.limit, report.violation), (None, None));
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl<P: Explorable> Machine<'_, P> {
     fn can_be_surprised(&self, hand: &mut Hand<P>, parts: &Parts<'_>, member: usize) -> bool {
         let count = parts.locals.len();
         let mail = parts.flights.iter().map(|&flight| &hand.flights[flight as usize]);
-        let waiting = mail.filter(|facts| facts.to() == member).map(|facts| facts.from());
+        let waiting = mail.filter_map(|facts| (facts.to() == member).then(|| facts.from()));
         let busy = waiting.fold(0_u64, |busy, sender| busy | 1 << sender);
         let opens = self.senders_to(member) & if self.rules.fifo { !busy } else { u64::MAX };
         if opens == 0 {
