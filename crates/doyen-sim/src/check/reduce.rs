@@ -94,8 +94,8 @@ impl<P: Explorable> Machine<'_, P> {
     fn can_be_surprised(&self, hand: &mut Hand<P>, parts: &Parts<'_>, member: usize) -> bool {
         let count = parts.locals.len();
         let mail = parts.flights.iter().map(|&flight| &hand.flights[flight as usize]);
-        let waiting = mail.filter_map(|facts| (facts.to() == member).then(|| facts.from()));
-        let busy = waiting.fold(0_u64, |busy, sender| busy | 1 << sender);
+        let own_mail = mail.filter(|facts| facts.to() == member);
+        let busy = own_mail.fold(0_u64, |busy, facts| busy | 1 << facts.from());
         let opens = self.senders_to(member) & if self.rules.fifo { !busy } else { u64::MAX };
         if opens == 0 {
             return false;
