@@ -50,6 +50,11 @@ impl<R: Rulebook> Quorum<R> {
                 };
                 self.keep_still(config, longest, out);
                 self.say_hello(config, out);
+                if self.ballot.stored().voted == Some(self.id) {
+                    // It stood or led when it died, and the others hold that against it. If it did not know, they would
+                    // say "higher" to each other.
+                    self.blame(config, self.id, out);
+                }
             }
             Origin::Rejoining => {
                 out.rule("Q1a");

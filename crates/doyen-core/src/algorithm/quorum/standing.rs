@@ -11,7 +11,8 @@
 //!   that a later one wins wherever it was given. Without a leader it stands still.
 //! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
 //!   member behind those that it has nothing against, for a while that doubles each time. It is remembered by those
-//!   who saw it, not by the culprit: one that crashes again and again forgets. It lowers the rank and forbids nothing.
+//!   who saw it; the culprit, should it restart, knows from its own vote in its last term that it died in office, or on
+//!   the way there. It lowers the rank and forbids nothing.
 //! - **Drain**: durable at its member, which says that it is not eligible, until it is undone or its time is over.
 
 use std::cmp::Reverse;
