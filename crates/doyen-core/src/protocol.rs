@@ -74,6 +74,11 @@ pub trait Durable: Clone + Eq + Hash + Debug {
     fn vote(&self) -> Option<NodeId> {
         None
     }
+
+    /// Whether its operator does not want it to lead.
+    fn is_drained(&self) -> bool {
+        false
+    }
 }
 
 impl Durable for Epoch {

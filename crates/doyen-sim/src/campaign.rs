@@ -16,6 +16,7 @@
 mod draw;
 pub mod premise;
 pub mod shrink;
+pub mod waits;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -27,23 +28,22 @@ use doyen_core::time::Span;
 
 use crate::account::Outcome;
 use crate::check::property::Property;
-use crate::fault::{Action, Fault, Trigger};
 use crate::oracle::{Breach, Oracle};
 use crate::random::splitmix;
 use crate::run;
-use crate::scenario::{Case, FaultEntry, Scenario, ScenarioError};
+use crate::scenario::{FaultEntry, Scenario, ScenarioError};
 use crate::sweep::Shard;
-use crate::time::Time;
+use waits::{Wait, Waits};
 
 /// Many runs, drawn from one seed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Campaign {
-    /// What all runs have in common. Without an algorithm the seven take turns; without a mode it is hardened mode.
+    /// What all runs have in common. Without an algorithm all of them take turns; without a mode it is hardened mode.
     pub base: Scenario,
     /// How many members, where `base` does not say.
     pub members: RangeInclusive<u32>,
-    /// What must hold.
-    pub properties: Vec<Property>,
+    /// What must hold; what the algorithm of a run [should have](Property::usual_at_random), if that is not said.
+    pub properties: Option<Vec<Property>>,
     /// How many runs there are.
     pub runs: u64,
     /// What they are drawn from.
@@ -75,6 +75,8 @@ pub struct Report {
     pub undecided: u64,
     /// The longest that views went on changing after the last fault, and in which run.
     pub slowest_recovery: Option<(Span, u64)>,
+    /// How long groups waited for a lease, in runs of algorithms that have leases.
+    pub first_leases: Waits,
     /// The runs that failed, in the order of their numbers.
     pub failures: Vec<Failure>,
     /// A fingerprint of all runs, whatever their order.
@@ -115,25 +117,15 @@ struct Verdict {
     breach: Option<Breach>,
     undecided: bool,
     recovery: Span,
+    first_lease: Option<Wait>,
 }
 
 impl Campaign {
-    /// Runs drawn from `seed`, with three to seven members, for [what the seeds' algorithms promise](Property::USUAL):
-    /// A1, A2 and A3 once all is calm, and always that stored terms never fall and messages do not grow. That there is
-    /// at most one leader at any instant, or in any term, is promised by none of them.
+    /// Runs drawn from `seed`, with three to seven members, for what the algorithms promise: A1, A2 and A3 once all is
+    /// calm, and always that stored terms never fall and messages do not grow. That there is at most one leader at any
+    /// instant, or in any term, is promised by a quorum alone.
     pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
-        Self {
-            base,
-            members: 3..=7,
-            properties: Property::USUAL
-                .into_iter()
-                .filter(|property| property.is_judged_at_random())
-                .collect(),
-            runs,
-            seed,
-            shard: Shard::ALL,
-            patience: 3,
-        }
+        Self { base, members: 3..=7, properties: None, runs, seed, shard: Shard::ALL, patience: 3 }
     }
 
     /// What run number `run` runs, counted from one.
@@ -144,15 +136,19 @@ impl Campaign {
     fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
         let scenario = self.scenario(run)?;
         let case = scenario.resolve()?;
-        let mut oracle = Oracle::of(&case, &self.properties);
+        let promised = || Property::usual_at_random(case.algorithm);
+        let mut oracle = Oracle::of(&case, &self.properties.clone().unwrap_or_else(promised));
         let outcome = run::judge(&case, None, &mut oracle);
+        let bound = case.config.quorum.recovery(&case.config.timing, case.members());
+        let first_lease = oracle.first_lease(outcome.end);
         Ok(Verdict {
+            first_lease: first_lease.map(|lasted| Wait { run, lasted, bound }),
             algorithm: case.algorithm,
             scenario,
             outcome,
             breach: oracle.breach().cloned(),
             undecided: oracle.is_undecided(),
-            recovery: oracle.recovery(calm_begins(&case)),
+            recovery: oracle.recovery(case.calm()),
         })
     }
 }
@@ -233,7 +229,8 @@ fn each<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
 
 impl Report {
     fn add(&mut self, run: u64, verdict: Verdict) {
-        let Verdict { algorithm, scenario, outcome, breach, undecided, recovery } = verdict;
+        let Verdict { algorithm, scenario, outcome, breach, undecided, recovery, first_lease } =
+            verdict;
         self.runs += 1;
         *self.by_algorithm.entry(algorithm).or_default() += 1;
         self.events += outcome.events;
@@ -248,7 +245,10 @@ impl Report {
             Some(breach) => self.failures.push(Failure { run, breach, scenario }),
             None if undecided => self.undecided += 1,
             // Only a run that recovered says how long that takes.
-            None => self.recovered(recovery, run),
+            None => {
+                self.recovered(recovery, run);
+                first_lease.into_iter().for_each(|wait| self.first_leases.add(wait));
+            }
         }
     }
 
@@ -280,6 +280,7 @@ impl Report {
         if let Some((recovery, run)) = other.slowest_recovery {
             self.recovered(recovery, run);
         }
+        self.first_leases.merge(other.first_leases);
         self.failures.extend(other.failures);
         self.failures.sort_by_key(|failure| failure.run);
         self
@@ -297,21 +298,11 @@ fn kind_of(fault: &FaultEntry) -> &'static str {
         ("cut", fault.cut.is_some()),
         ("mend", fault.mend.is_some()),
         ("partition", fault.partition.is_some()),
+        ("weather", fault.weather.is_some()),
         ("heal", fault.heal),
+        ("order", fault.order.is_some()),
     ];
     kinds.into_iter().find(|&(_, is)| is).map_or("false suspicion", |(kind, _)| kind)
-}
-
-/// When the last thing goes wrong whose time is known beforehand.
-fn calm_begins(case: &Case) -> Time {
-    let over = |(trigger, action): &(Trigger, Action)| {
-        let Trigger::At(at) = *trigger else { return Time::ZERO };
-        match *action {
-            Action::Fault(Fault::Pause { span, .. }) => at + Span::from_nanos(span),
-            _ => at,
-        }
-    };
-    case.faults.iter().map(over).max().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -3,10 +3,11 @@
 use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
+use crate::network::LinkRule;
 use crate::time::Time;
 
 /// Something that goes wrong, or right again.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Fault {
     /// A member stops and forgets everything but its disk.
     Crash {
@@ -55,12 +56,14 @@ pub enum Fault {
     },
     /// Only members with the same number hear each other.
     Partition(Vec<u32>),
-    /// Every cut and partition is over.
+    /// Some messages take longer from now on, or are lost more often. The latest that fits a message decides.
+    Weather(LinkRule),
+    /// Every cut and partition is over, and so is bad weather.
     Heal,
 }
 
 /// Something the script of a simulation does.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Action {
     /// A member notices that the coordinator is gone.
     Campaign(u32),
@@ -106,6 +109,32 @@ pub(crate) fn slowest_clock(script: &[(Trigger, Action)]) -> u32 {
         _ => None,
     };
     script.iter().filter_map(rate).fold(1_000_000, u32::min).max(1)
+}
+
+/// For how long anybody is preferred, at most: so long a lower member may lead in peace.
+pub(crate) fn longest_preference(script: &[(Trigger, Action)]) -> Span {
+    let lasting = |(_, action): &(Trigger, Action)| match action {
+        Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(*lasting),
+        _ => None,
+    };
+    script.iter().filter_map(lasting).max().unwrap_or_default()
+}
+
+/// When the last thing goes wrong whose time is known beforehand, and what it delayed has arrived.
+pub(crate) fn calm_begins(script: &[(Trigger, Action)]) -> Time {
+    let over = |(trigger, action): &(Trigger, Action)| {
+        let Trigger::At(at) = *trigger else { return Time::ZERO };
+        match *action {
+            Action::Fault(Fault::Pause { span, .. }) => at + Span::from_nanos(span),
+            _ => at,
+        }
+    };
+    let delay = |(_, action): &(Trigger, Action)| match action {
+        Action::Fault(Fault::Weather(rule)) => rule.delay.map_or(0, |delay| delay.bound()),
+        _ => 0,
+    };
+    let longest_delay = script.iter().map(delay).max().unwrap_or_default();
+    script.iter().map(over).max().unwrap_or_default() + Span::from_nanos(longest_delay)
 }
 
 /// How long it takes at most until a clock of this rate has counted `span`.

@@ -1,7 +1,9 @@
 //! What happens to a message on its way: how long it takes, whether it is lost, doubled, overtaken or cut off.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 
+use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use crate::hash::FastMap;
@@ -58,6 +60,18 @@ impl DelayModel {
     }
 }
 
+impl fmt::Display for DelayModel {
+    /// As it is written in a scenario.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let span = Span::from_nanos;
+        match *self {
+            Self::Fixed(delay) => span(delay).fmt(f),
+            Self::Uniform { min, max } => write!(f, "uniform:{}..{}", span(min), span(max)),
+            Self::Exponential { mean } => write!(f, "exp:{}", span(mean)),
+        }
+    }
+}
+
 /// What a network does to messages when nothing is cut.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NetworkModel {
@@ -110,6 +124,22 @@ impl LinkRule {
             && self.to.is_none_or(|only| only == to)
             && self.kind.is_none_or(|only| only == kind)
     }
+
+    /// Which messages it is about, and what becomes of them.
+    pub fn in_words(
+        &self,
+        id: impl Fn(u32) -> NodeId,
+        name: impl Fn(usize) -> &'static str,
+    ) -> String {
+        let mut words = vec![self.kind.map_or("messages", name).to_owned()];
+        words.extend(self.from.map(|from| format!("from {}", id(from))));
+        words.extend(self.to.map(|to| format!("to {}", id(to))));
+        let delay = self.delay.map(|delay| format!("take {delay}"));
+        let loss = self.loss.map(|loss| format!("are lost in {}% of all cases", loss * 100.0));
+        let fate: Vec<String> = delay.into_iter().chain(loss).collect();
+        words.push(if fate.is_empty() { "are as usual".to_owned() } else { fate.join(" and ") });
+        words.join(" ")
+    }
 }
 
 /// What becomes of a message.
@@ -140,13 +170,16 @@ pub struct Network {
     era: u32,
     /// The side on which each member is, while there is a partition.
     sides: Option<Vec<u32>>,
+    /// Exceptions that came up later, and come before those of the model: the latest first.
+    weather: Vec<LinkRule>,
 }
 
 impl Network {
     /// A network in which nothing is cut.
     pub fn new(model: NetworkModel) -> Self {
         let (arrivals, cuts) = (FastMap::default(), FastMap::default());
-        let mut network = Self { model, plain: false, arrivals, cuts, era: 0, sides: None };
+        let (plain, era, sides, weather) = (false, 0, None, Vec::new());
+        let mut network = Self { model, plain, arrivals, cuts, era, sides, weather };
         network.note_what_matters();
         network
     }
@@ -154,7 +187,8 @@ impl Network {
     fn note_what_matters(&mut self) {
         let NetworkModel { loss, duplication, ref links, .. } = self.model;
         let uniform = loss == 0.0 && duplication == 0.0 && links.is_empty();
-        self.plain = uniform && self.cuts.is_empty() && self.sides.is_none();
+        let whole = self.cuts.is_empty() && self.sides.is_none();
+        self.plain = uniform && whole && self.weather.is_empty();
     }
 
     /// How long a member takes this time from a receipt to what it does because of it.
@@ -199,7 +233,8 @@ impl Network {
         if self.is_cut(from, to) {
             return Fate::Lost;
         }
-        let rule = self.model.links.iter().find(|rule| rule.fits(from, to, kind));
+        let mut rules = self.weather.iter().chain(&self.model.links);
+        let rule = rules.find(|rule| rule.fits(from, to, kind));
         let delay = rule.and_then(|rule| rule.delay).unwrap_or(self.model.delay);
         let loss = rule.and_then(|rule| rule.loss).unwrap_or(self.model.loss);
         if loss > 0.0 && random.happens(loss) {
@@ -277,11 +312,18 @@ impl Network {
         self.note_what_matters();
     }
 
-    /// Undoes every cut and partition.
+    /// From now on `rule` decides about the messages that it fits, before all others.
+    pub fn disturb(&mut self, rule: LinkRule) {
+        self.weather.insert(0, rule);
+        self.note_what_matters();
+    }
+
+    /// Undoes every cut, every partition and every disturbance.
     pub fn heal(&mut self) {
         self.era += 1;
         self.cuts.clear();
         self.sides = None;
+        self.weather.clear();
         self.note_what_matters();
     }
 }
@@ -361,5 +403,25 @@ mod tests {
         assert_eq!(arrival(send(1, 1)), 9);
         assert_eq!(send(1, 0), Fate::Lost);
         assert_eq!(arrival(send(0, 0)), 1);
+    }
+
+    #[test]
+    fn the_latest_disturbance_decides_until_all_is_healed() {
+        let mut network = Network::new(NetworkModel::fixed(1));
+        let slow = |to, delay| LinkRule {
+            to,
+            delay: Some(DelayModel::Fixed(delay)),
+            ..LinkRule::default()
+        };
+        network.disturb(slow(None, 5));
+        network.disturb(slow(Some(1), 9));
+        assert!(!network.is_plain());
+        let (mut last, mut random) = (LastLink::default(), Random::new(1));
+        let mut send = |network: &mut Network, to| {
+            arrival(network.send(Time(0), 2, to, 0, &mut last, &mut random))
+        };
+        assert_eq!((send(&mut network, 1), send(&mut network, 0)), (9, 5));
+        network.heal();
+        assert_eq!((send(&mut network, 1), network.is_plain()), (1, true));
     }
 }

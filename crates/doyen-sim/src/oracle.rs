@@ -8,6 +8,8 @@
 //! breach counts: whatever follows may be its consequence.
 
 mod audit;
+mod first_lease;
+mod ratings;
 
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Order, Pledge, Role, View};
@@ -20,6 +22,8 @@ use crate::hash::FastMap;
 use crate::scenario::Case;
 use crate::time::Time;
 use audit::Audit;
+use first_lease::FirstLease;
+use ratings::Ratings;
 
 /// Of a run that does not come to rest, at most so many members are named that know no leader.
 const MOST_NAMED: usize = 4;
@@ -39,8 +43,9 @@ pub struct Oracle {
     last_fault: Time,
     /// Where leaders have leases: the books on votes, promises and leases.
     audit: Option<Box<Audit>>,
-    /// How good members are that are not as good as they were set up to be: attributes change, and some never lead.
-    ratings: FastMap<NodeId, i64>,
+    /// The same: who should lead in the end, and how long it takes until somebody has a lease.
+    ratings: Ratings,
+    first_lease: FirstLease,
     /// How many elections were called, and who called the last when.
     elections: u64,
     last_election: Option<(NodeId, Time)>,
@@ -64,9 +69,6 @@ struct Watched {
     /// The vote in that term on its disk.
     vote: Option<NodeId>,
 }
-
-/// The rating of a member that never leads: nobody else's is so low.
-const NEVER: i64 = i64::MIN;
 
 /// A message, as it is sent.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +107,8 @@ impl Oracle {
             last_change: Time::ZERO,
             last_fault: Time::ZERO,
             audit: None,
-            ratings: FastMap::default(),
+            ratings: Ratings::default(),
+            first_lease: FirstLease::after(Time::ZERO),
             elections: 0,
             last_election: None,
             last_message: None,
@@ -120,8 +123,8 @@ impl Oracle {
         if case.algorithm.has_leases() {
             let settings = &case.config.quorum;
             oracle.audit = Some(Box::new(Audit::new(case.members(), settings, case.leader)));
-            let never = settings.witnesses.iter().chain(settings.reluctant.iter());
-            oracle.ratings = never.map(|id| (id, NEVER)).collect();
+            oracle.ratings = Ratings::new(settings);
+            oracle.first_lease = FirstLease::after(case.calm());
         }
         oracle
     }
@@ -183,6 +186,11 @@ impl Oracle {
         }
     }
 
+    /// The member at `position` has stored whether its operator does not want it to lead.
+    pub(crate) fn saw_drain(&mut self, position: u32, drained: bool) {
+        self.ratings.drain(self.members[position as usize].id, drained);
+    }
+
     /// One member has sent another a message that binds it.
     pub(crate) fn saw_pledge(&mut self, at: Time, from: u32, to: u32, pledge: Pledge) {
         let Watched { stored, vote, .. } = self.members[from as usize];
@@ -195,6 +203,7 @@ impl Oracle {
     /// The lease of the member at `position` runs until another time than before.
     pub(crate) fn saw_lease(&mut self, at: Time, position: u32, until: Option<Time>) {
         let Watched { term, stored, .. } = self.members[position as usize];
+        self.first_lease.lease(at, position, until);
         if let Some(audit) = &mut self.audit {
             let found = audit.lease(at, position, until, term, stored);
             self.found_by_audit(at, found);
@@ -208,13 +217,10 @@ impl Oracle {
         }
     }
 
-    /// The operator wants something of the member at `position`: perhaps it is another's turn to lead then.
+    /// The member at `position` has heard what the operator wants: perhaps it is another's turn to lead then.
     pub(crate) fn saw_order(&mut self, position: u32, order: Order) {
-        let id = self.members[position as usize].id;
-        if let Order::Attribute(attr) = order
-            && self.ratings.get(&id) != Some(&NEVER)
-        {
-            self.ratings.insert(id, attr);
+        if let Order::Attribute(attr) = order {
+            self.ratings.change(self.members[position as usize].id, attr);
         }
     }
 
@@ -249,22 +255,26 @@ impl Oracle {
     /// The member at `position` has crashed.
     pub(crate) fn saw_crash(&mut self, at: Time, position: u32) {
         self.last_fault = at;
+        self.first_lease.trouble(at);
         self.members[position as usize].leads = None;
     }
 
     /// The member at `position` is up again; without its disk it has no term that could fall.
     pub(crate) fn saw_restart(&mut self, at: Time, position: u32, disk: bool) {
         self.last_fault = at;
+        self.first_lease.trouble(at);
         let member = &mut self.members[position as usize];
         member.since = at;
+        self.ratings.forget(member.id);
         if !disk {
             (member.stored, member.vote) = (Epoch::default(), None);
+            self.ratings.drain(member.id, false);
         }
     }
 
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     pub fn close(&mut self, members: &Members, outcome: &Outcome) {
-        let rated = self.rated(members);
+        let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let about_the_end: Vec<Property> = self
             .properties
@@ -334,13 +344,9 @@ impl Oracle {
         self.last_change - calm.max(self.last_fault)
     }
 
-    /// The members as good as they are now, if that is not what they were set up to be.
-    fn rated(&self, members: &Members) -> Option<Members> {
-        if self.ratings.is_empty() {
-            return None;
-        }
-        let attr = |id| self.ratings.get(&id).copied().unwrap_or(members.key(id).attr);
-        members.clone().with_attrs(members.iter().map(|id| (id, attr(id)))).ok()
+    /// How long it took after all trouble until somebody had a lease, if anybody had one by `end`.
+    pub fn first_lease(&mut self, end: Time) -> Option<Span> {
+        self.first_lease.wait(end)
     }
 
     fn watches(&self, property: Property) -> bool {

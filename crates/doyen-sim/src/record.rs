@@ -213,7 +213,12 @@ pub enum What {
         /// The groups.
         groups: Vec<Vec<NodeId>>,
     },
-    /// Every cut and partition is undone.
+    /// Some messages take longer from now on, or are lost more often.
+    Weather {
+        /// Which, and how.
+        text: String,
+    },
+    /// Every cut and partition is undone, and the weather is as it was.
     Healed,
 }
 

@@ -136,7 +136,8 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
 }
 
 /// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
-/// missed, the detector judges twice, and the link gives up what it still keeps, all by the slowest clock.
+/// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
+/// clock.
 fn settle(case: &Case) -> Span {
     let timing = &case.config.timing;
     let layers = node_config(case);
@@ -146,6 +147,7 @@ fn settle(case: &Case) -> Span {
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
     let promises = paces.map(|id| case.config.quorum.pace_of(id).promise);
     let silence = promises.max().unwrap_or_default() * 2;
-    let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence;
+    let preference = fault::longest_preference(&case.faults);
+    let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence + preference;
     fault::stretched(settle, fault::slowest_clock(&case.faults))
 }

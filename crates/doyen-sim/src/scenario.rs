@@ -208,7 +208,7 @@ pub struct LinkException {
 }
 
 /// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `pause`, `clock`, `cut`,
-/// `mend`, `partition`, `heal`, `campaign` and `order`, and one of `at` and `when`.
+/// `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultEntry {
@@ -254,7 +254,10 @@ pub struct FaultEntry {
     /// Only members of the same group hear each other; who is not named is in a group with the others not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<Vec<Vec<u32>>>,
-    /// Every cut and partition is over.
+    /// Some messages take longer from now on, or are lost more often: an exception that comes before all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weather: Option<LinkException>,
+    /// Every cut and partition is over, and so is bad weather.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub heal: bool,
     /// This member notices that the coordinator is gone.

@@ -20,7 +20,7 @@ mod snapshot;
 mod timers;
 mod watch;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use doyen_core::members::{Incarnation, Members, NodeId};
@@ -102,6 +102,8 @@ pub struct World<'a, 'o, P: Protocol> {
     armed: FastMap<(u32, P::Timer), Armed>,
     armings: u32,
     disks: FastMap<u32, P::Durable>,
+    /// Who has lost its disk and has stored nothing since.
+    diskless: BTreeSet<u32>,
     incarnations: FastMap<u32, Incarnation>,
     clocks: FastMap<u32, u32>,
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
@@ -206,6 +208,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             armed: FastMap::default(),
             armings: 0,
             disks: FastMap::default(),
+            diskless: BTreeSet::new(),
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
             pauses: FastMap::default(),
@@ -327,13 +330,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Something happens to a member.
     fn tell(&mut self, position: u32, event: Event<P::Message, P::Timer>, out: &mut Effects<P>) {
-        let member = &mut self.members[position];
-        match member.status {
+        match self.members[position].status {
             Status::Up => {}
             Status::Paused => return self.wait(position, Waiting::News(event)),
             Status::Dead | Status::Forwarding => return,
         }
-        member.protocol.handle(self.setup.config, event, out);
+        self.hand(position, event, out);
         self.act(position, AT_ONCE, out);
     }
 
@@ -501,8 +503,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Effect::Persist(durable) => {
                 if let Some(oracle) = &mut self.oracle {
                     oracle.saw_stored(self.now, position, durable.term(), durable.vote());
+                    oracle.saw_drain(position, durable.is_drained());
                 }
                 self.disks.insert(position, durable);
+                self.diskless.remove(&position);
             }
             Effect::Announce(view) => {
                 self.announce(position, view);

@@ -80,6 +80,7 @@ fn event() -> impl Strategy<Value = What> {
         pair().prop_map(|(from, to)| What::Cut { from, to }),
         pair().prop_map(|(from, to)| What::Mended { from, to }),
         vec(vec(member(), 0..3), 0..3).prop_map(|groups| What::Partitioned { groups }),
+        Just(What::Weather { text: "all messages take 5ms".to_owned() }),
         Just(What::Healed),
     ]
 }

@@ -106,6 +106,8 @@ pub struct Quorum<R: Rulebook = Sound> {
     deferrals: u8,
     /// To whom it has given way since it last had a leader.
     yielded: PeerSet,
+    /// It has tried to be elected since then, in vain.
+    tried: bool,
     /// Who led last and has fallen silent: nobody waits for its answer.
     lapsed: Option<NodeId>,
     /// It has just handed over, and stands back; [`Timer::Refrain`] is armed.
@@ -191,6 +193,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
             question: 0,
             deferrals: 0,
             yielded: PeerSet::new(),
+            tried: false,
             lapsed: None,
             refrains: false,
             impatient: false,

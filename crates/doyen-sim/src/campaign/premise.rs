@@ -19,6 +19,12 @@ struct Standing {
     cuts: BTreeMap<[u32; 2], u32>,
     apart: bool,
     wrong_clocks: BTreeSet<u32>,
+    /// Clocks have been more wrong than a quorum bears.
+    beyond_drift: bool,
+    /// Who has lost its disk.
+    diskless: BTreeSet<u32>,
+    /// Who is drained, until it is told otherwise.
+    drained: BTreeSet<u32>,
     /// When somebody crashed last, and when a member that is alive in the end last noticed something.
     last_crash: Option<Time>,
     noticed: BTreeMap<u32, Time>,
@@ -45,6 +51,7 @@ pub fn holds(scenario: &Scenario, case: &Case) -> bool {
     timed.sort_by_key(|&(at, _)| at);
     for (at, fault) in timed {
         standing.happens(at, fault);
+        standing.upsets(case, fault);
     }
     // What waits for a message may come before everything else or after it, or never.
     for fault in scenario.fault.iter().filter(|fault| fault.at.is_none()) {
@@ -67,6 +74,10 @@ impl Standing {
         if let Some(member) = fault.restart
             && self.dead.remove(&member)
         {
+            if fault.disk == Some(false) {
+                self.diskless.insert(member);
+                self.drained.remove(&member);
+            }
             // Who comes up looks for a leader.
             self.noticed.insert(member, at);
         }
@@ -92,11 +103,42 @@ impl Standing {
                 self.cuts.remove(&link);
             }
         }
-        self.apart |= fault.partition.is_some();
+        self.apart |= fault.partition.is_some() || fault.weather.is_some();
         if fault.heal {
             self.apart = false;
             self.cuts.clear();
         }
+    }
+
+    /// What means something to a quorum only.
+    fn upsets(&mut self, case: &Case, fault: &FaultEntry) {
+        let drift = f64::from(case.config.quorum.pace.drift) / 1000.0;
+        let within = |rate: f64| (rate - 1.0).abs() < drift + 1e-9;
+        self.beyond_drift |= fault.skew.is_some() || fault.rate.is_some_and(|rate| !within(rate));
+        let (Some(member), Some(order)) = (fault.member, &fault.order) else { return };
+        if order == "drain" && fault.lasting.is_none() {
+            self.drained.insert(member);
+        }
+        if order == "undrain" && !self.dead.contains(&member) {
+            self.drained.remove(&member);
+        }
+    }
+
+    /// Whether a majority is alive, with somebody among it that may lead; and everybody is, if somebody asks everybody.
+    fn suits_quorum(&self, case: &Case) -> bool {
+        let settings = &case.config.quorum;
+        let may_lead = |id: NodeId| {
+            !settings.witnesses.contains(id)
+                && !settings.reluctant.contains(id)
+                && !self.drained.contains(&id.0)
+        };
+        let alive = || case.members().iter().filter(|id| !self.dead.contains(&id.0));
+        let answered =
+            self.diskless.is_empty() || (self.diskless.len() == 1 && self.dead.is_empty());
+        alive().count() > case.members().len() / 2
+            && alive().any(may_lead)
+            && answered
+            && !self.beyond_drift
     }
 
     fn is_calm(&self, case: &Case) -> bool {
@@ -105,6 +147,10 @@ impl Standing {
             && self.wrong_clocks.is_empty()
             && !self.unmendable
             && case.chaos.is_none();
+        if case.algorithm.has_leases() {
+            // Its members watch over their leader themselves.
+            return mended && self.suits_quorum(case);
+        }
         let alive = |id: &NodeId| !self.dead.contains(&id.0);
         mended && case.members().iter().any(|id| alive(&id)) && self.is_noticed(case)
     }

@@ -10,7 +10,9 @@ use doyen_core::time::Span;
 use super::{judge, premise};
 use crate::check::property::Property;
 use crate::oracle::Breach;
-use crate::scenario::{FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario};
+use crate::scenario::{
+    FaultEntry, Initiator, Initiators, MemberList, QuorumEntry, RingOrder, Scenario,
+};
 use crate::time::parse_span;
 
 /// A scenario that was made smaller, and what it still breaks.
@@ -179,6 +181,7 @@ impl Shrinker {
         for change in changes {
             self.attempt_with(change);
         }
+        self.simplify_quorum();
         let initiators = self.best.as_ref().map_or(0, |(best, _)| listed(best).len());
         for index in (0..initiators).rev() {
             self.attempt_with(|scenario| {
@@ -190,6 +193,37 @@ impl Shrinker {
         for index in 0..self.faults().len() {
             self.attempt_with(|scenario| scenario.fault[index].disk = None);
             self.attempt_with(|scenario| scenario.fault[index].skew = None);
+        }
+    }
+
+    fn simplify_quorum(&mut self) {
+        let changes: [fn(&mut QuorumEntry); 13] = [
+            |entry| *entry = QuorumEntry::default(),
+            |entry| entry.pace.clear(),
+            |entry| entry.witnesses.clear(),
+            |entry| entry.reluctant.clear(),
+            |entry| entry.probe = None,
+            |entry| entry.retire = None,
+            |entry| entry.jitter = None,
+            |entry| entry.stagger = None,
+            |entry| entry.preemption = None,
+            |entry| entry.tenure = None,
+            |entry| entry.forgiveness = None,
+            |entry| entry.promise = None,
+            |entry| entry.drift = None,
+        ];
+        for change in changes {
+            self.attempt_with(|scenario| scenario.quorum.iter_mut().for_each(change));
+        }
+        self.attempt_with(|scenario| scenario.preempt = None);
+        self.attempt_with(|scenario| scenario.bound = None);
+        for id in self.ids() {
+            self.attempt_with(|scenario| {
+                scenario
+                    .quorum
+                    .iter_mut()
+                    .for_each(|entry| drop(entry.pace.remove(&id.to_string())));
+            });
         }
     }
 
@@ -233,6 +267,11 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
             | Initiator::At { member: who, .. } if who == id)
         });
     }
+    if let Some(entry) = &mut scenario.quorum {
+        entry.witnesses.retain(|&other| other != id);
+        entry.reluctant.retain(|&other| other != id);
+        entry.pace.remove(&id.to_string());
+    }
     scenario.link.retain(|link| link.from != Some(id) && link.to != Some(id));
     scenario.fault.retain(|fault| !names(fault, id));
     for fault in &mut scenario.fault {
@@ -244,9 +283,11 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
 
 /// Whether a fault is about member `id` and nobody else.
 fn names(fault: &FaultEntry, id: u32) -> bool {
-    let single = [fault.crash, fault.restart, fault.pause, fault.clock, fault.campaign];
+    let FaultEntry { crash, restart, pause, clock, campaign, member, to, .. } = *fault;
+    let weather = fault.weather.as_ref().map_or([None; 2], |weather| [weather.from, weather.to]);
     let links = [fault.cut, fault.mend];
-    single.contains(&Some(id))
+    [crash, restart, pause, clock, campaign, member, to].contains(&Some(id))
+        || weather.contains(&Some(id))
         || links.into_iter().flatten().any(|link| link.contains(&id))
         || fault.when.as_ref().is_some_and(|after| after.member == id)
 }
@@ -264,6 +305,13 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         ring.iter_mut().for_each(change);
     }
     scenario.dead.iter_mut().chain(&mut scenario.leader).for_each(change);
+    if let Some(entry) = &mut scenario.quorum {
+        entry.witnesses.iter_mut().chain(&mut entry.reluctant).for_each(change);
+        let pace = std::mem::take(&mut entry.pace);
+        entry.pace = (pace.into_iter())
+            .map(|(id, pace)| (id.parse().map_or(id, |id| number(id).to_string()), pace))
+            .collect();
+    }
     if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
         for initiator in listed {
             match initiator {
@@ -275,9 +323,13 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         link.from.iter_mut().chain(&mut link.to).for_each(change);
     }
     for fault in &mut scenario.fault {
-        let FaultEntry { crash, restart, pause, clock, campaign, cut, mend, .. } = fault;
-        let single = [crash, restart, pause, clock, campaign];
+        let FaultEntry { crash, restart, pause, clock, campaign, member, to, .. } = fault;
+        let single = [crash, restart, pause, clock, campaign, member, to];
         single.into_iter().flatten().for_each(change);
+        if let Some(weather) = &mut fault.weather {
+            weather.from.iter_mut().chain(&mut weather.to).for_each(change);
+        }
+        let FaultEntry { cut, mend, .. } = fault;
         [cut, mend].into_iter().flatten().flatten().for_each(change);
         fault.partition.iter_mut().flatten().flatten().for_each(change);
         fault.when.iter_mut().map(|after| &mut after.member).for_each(change);

@@ -128,6 +128,12 @@ impl Property {
         self != Self::BoundedTerms
     }
 
+    /// What an algorithm should have in every random run.
+    pub fn usual_at_random(algorithm: Algorithm) -> Vec<Self> {
+        let usual = Self::usual_of(algorithm).into_iter();
+        usual.filter(|property| property.is_judged_at_random()).collect()
+    }
+
     /// Whether it is about what must never happen, not about what must come at last.
     pub fn is_safety(self) -> bool {
         matches!(self.claim(), Claim::Always | Claim::NoStep)

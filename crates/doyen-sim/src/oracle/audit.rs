@@ -6,7 +6,7 @@
 //! | I2 at most one vote a term of a voter, ever | one-vote-a-term |
 //! | I3 stored terms never fall | terms-never-fall, by the oracle itself |
 //! | I4 at most one runs a lease at any instant | A4 |
-//! | I5, I6, I8, I9 who has a lease was elected in its stored term; the terms of leases rise | leases-rise |
+//! | I5, I6, I8, I9 who has a lease may lead and was elected in its stored term; the terms of leases rise | leases-rise |
 //! | I7 who has promised votes for nobody else until the time is over | promises-kept |
 //! | I10 what a message depends on has been stored | stored-first |
 //!
@@ -192,7 +192,7 @@ impl Audit {
         Some((Property::OneLeader, facts))
     }
 
-    /// I5, I6, I8: a lease begins.
+    /// I5, I6, I8: a lease begins. A witness never has one.
     fn begin(&mut self, position: u32, term: Epoch, stored: Epoch) -> Option<Found> {
         let id = self.id(position);
         let lease = Fact::new(id, format!("has a lease in term {term}"));
@@ -208,6 +208,9 @@ impl Audit {
             && term <= earlier
         {
             return wrong(other, format!("had a lease in term {earlier} before"));
+        }
+        if self.settings.witnesses.contains(id) {
+            return wrong(id, "is a witness".to_owned());
         }
         let voters =
             self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);

@@ -125,6 +125,6 @@ pub(crate) fn subject(what: &What) -> Option<NodeId> {
         | What::Clock { member, .. }
         | What::Cut { from: member, .. }
         | What::Mended { from: member, .. } => Some(member),
-        What::Partitioned { .. } | What::Healed => None,
+        What::Partitioned { .. } | What::Weather { .. } | What::Healed => None,
     }
 }

@@ -46,6 +46,7 @@ pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
         | What::Cut { .. }
         | What::Mended { .. }
         | What::Partitioned { .. }
+        | What::Weather { .. }
         | What::Healed => return None,
     })
 }

@@ -122,6 +122,11 @@ impl Case {
         self.reliable || self.detector.is_some() || self.config.hardened()
     }
 
+    /// When all trouble is over that is known beforehand.
+    pub fn calm(&self) -> Time {
+        fault::calm_begins(&self.faults)
+    }
+
     /// The members alive at the beginning, lowest key first.
     pub fn live_by_rank(&self) -> Vec<NodeId> {
         let by_rank = (0..self.members().len()).map(|rank| self.members().by_rank(rank));
@@ -388,8 +393,9 @@ impl Scenario {
         kinds: &[Kind],
     ) -> Result<NetworkModel> {
         let delay = self.delay.as_deref().map(|text| parse_delay("delay", text)).transpose()?;
-        let exception =
-            |(index, link): (usize, &LinkException)| link.resolve(index, members, kinds);
+        let exception = |(index, link): (usize, &LinkException)| {
+            link.resolve(&|name| format!("link[{index}].{name}"), members, kinds)
+        };
         Ok(NetworkModel {
             delay: delay.unwrap_or(DelayModel::Fixed(1_000_000)),
             processing: span(self.processing.as_ref(), "processing")?
@@ -468,7 +474,7 @@ impl Scenario {
                     format!("{algorithm} has no ring along which a dead member could forward");
                 return Err(ScenarioError::new(key("forwards"), problem));
             }
-            Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members)?))
+            Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members, kinds)?))
         };
         self.fault.iter().enumerate().map(resolve).collect()
     }

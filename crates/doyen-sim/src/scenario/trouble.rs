@@ -16,11 +16,10 @@ const MAX_RANDOM_FAULTS: u64 = 1_000_000;
 impl LinkException {
     pub(super) fn resolve(
         &self,
-        index: usize,
+        key: &dyn Fn(&str) -> String,
         members: &Members,
         kinds: &[Kind],
     ) -> Result<LinkRule> {
-        let key = |name: &str| format!("link[{index}].{name}");
         let place = |id: Option<u32>, name: &str| {
             id.map(|id| position(members, &key(name), id)).transpose()
         };
@@ -94,7 +93,12 @@ impl FaultEntry {
         }
     }
 
-    pub(super) fn action(&self, key: &dyn Fn(&str) -> String, members: &Members) -> Result<Action> {
+    pub(super) fn action(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        members: &Members,
+        kinds: &[Kind],
+    ) -> Result<Action> {
         self.check_qualifiers(key)?;
         let mut actions = Vec::new();
         let mut fault = |fault: Fault| actions.push(Action::Fault(fault));
@@ -134,6 +138,10 @@ impl FaultEntry {
         if let Some(groups) = &self.partition {
             fault(Fault::Partition(sides(members, &key("partition"), groups)?));
         }
+        if let Some(weather) = &self.weather {
+            let key = |name: &str| key(&format!("weather.{name}"));
+            fault(Fault::Weather(weather.resolve(&key, members, kinds)?));
+        }
         if self.heal {
             fault(Fault::Heal);
         }
@@ -152,8 +160,8 @@ impl FaultEntry {
             count => Err(ScenarioError::new(
                 key("at"),
                 format!(
-                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, heal, \
-                     campaign and order; this one has {count}"
+                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, weather, \
+                     heal, campaign and order; this one has {count}"
                 ),
             )),
         }

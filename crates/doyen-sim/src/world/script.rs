@@ -10,7 +10,7 @@ use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Boot, Effects, Event, Order, Origin, Protocol};
+use doyen_core::protocol::{Boot, Effects, Event, Message, Order, Origin, Protocol, Role};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -155,9 +155,6 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     fn order(&mut self, member: u32, order: Order, out: &mut Effects<P>) {
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_order(member, order);
-        }
         let id = self.id(member);
         let told = |rules| What::Ordered { member: id, order: format!("{order}"), rules };
         self.instruct(member, Event::Order(order), told, out);
@@ -165,9 +162,6 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// Everything has been stopped that ran under the member's lease.
     fn retire(&mut self, member: u32, out: &mut Effects<P>) {
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_retired(member);
-        }
         let id = self.id(member);
         self.instruct(member, Event::Retired, |rules| What::Retired { member: id, rules }, out);
     }
@@ -180,18 +174,38 @@ impl<P: Protocol> World<'_, '_, P> {
         what: impl FnOnce(Vec<String>) -> What,
         out: &mut Effects<P>,
     ) {
-        let state = &mut self.members[member];
-        match state.status {
+        match self.members[member].status {
             Status::Up => {}
             Status::Paused => return self.wait(member, Waiting::News(event)),
             Status::Dead | Status::Forwarding => return,
         }
-        state.protocol.handle(self.setup.config, event, out);
+        self.hand(member, event, out);
         if self.observer.is_some() {
             let rules = rules(out);
             self.record(what(rules));
         }
         self.act(member, AT_ONCE, out);
+    }
+
+    /// Hands an event to a member that is up; whoever judges learns what was wanted of it. A leader that is not about to
+    /// hand over has nothing to retire from: its host may have meant a former office.
+    pub(super) fn hand(
+        &mut self,
+        position: u32,
+        event: Event<P::Message, P::Timer>,
+        out: &mut Effects<P>,
+    ) {
+        let state = &mut self.members[position].protocol;
+        if let Some(oracle) = &mut self.oracle {
+            match event {
+                Event::Order(order) => oracle.saw_order(position, order),
+                Event::Retired if state.view().role == Role::Retiring => {
+                    oracle.saw_retired(position);
+                }
+                _ => {}
+            }
+        }
+        state.handle(self.setup.config, event, out);
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
@@ -229,6 +243,12 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.network.partition(sides.clone());
                 let groups = groups(sides, |position| self.id(position));
                 self.record(What::Partitioned { groups });
+            }
+            Fault::Weather(ref rule) => {
+                self.network.disturb(rule.clone());
+                let text = rule
+                    .in_words(|position| self.id(position), |kind| P::Message::KINDS[kind].name);
+                self.record(What::Weather { text });
             }
             Fault::Heal => {
                 self.network.heal();
@@ -268,13 +288,18 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         if !disk {
             self.disks.remove(&position);
+            self.diskless.insert(position);
         }
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
         incarnation.0 += 1;
         let boot = Boot {
             incarnation: *incarnation,
             durable: self.disks.get(&position).cloned(),
-            origin: if disk { Origin::Joining } else { Origin::Rejoining },
+            // One that crashes before it has stored anything again has lost its disk still.
+            origin: match self.diskless.contains(&position) {
+                true => Origin::Rejoining,
+                false => Origin::Joining,
+            },
         };
         let id = self.id(position);
         let protocol = P::start(id, self.setup.config, boot, out);
@@ -301,11 +326,11 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// From now on the member's clock runs at `rate_ppm`, and it jumps ahead: armed timers are due sooner. What a
-    /// timer has left to wait runs at the new rate too.
+    /// timer has left to wait runs at the new rate too; one that a pause holds up is due since it was.
     fn set_clock(&mut self, position: u32, rate_ppm: u32, jump: u64) {
         let old = self.clocks.insert(position, rate_ppm).unwrap_or(1_000_000);
         let mut timers: Vec<(P::Timer, Armed)> = (self.armed.iter())
-            .filter(|((owner, _), _)| *owner == position)
+            .filter(|((owner, _), armed)| *owner == position && armed.due >= self.now)
             .map(|((_, timer), armed)| (*timer, *armed))
             .collect();
         timers.sort_unstable_by_key(|&(timer, armed)| (armed.due, timer));

@@ -315,16 +315,15 @@ impl Check {
         }
     }
 
-    /// What must hold and can be judged in random runs.
-    fn judgeable(&self) -> Result<Vec<Property>> {
-        let asked = self.properties()?;
-        let named = asked.is_some() && self.property != ["all"];
-        let wanted = asked.unwrap_or_else(|| Property::USUAL.to_vec());
+    /// What must hold and can be judged in random runs, as far as it is said.
+    fn judgeable(&self) -> Result<Option<Vec<Property>>> {
+        let Some(wanted) = self.properties()? else { return Ok(None) };
+        let named = self.property != ["all"];
         let can = |property: &Property| property.is_judged_at_random();
         if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
             bail!("--property: {} is explored only; leave out --random", property.name());
         }
-        Ok(wanted.into_iter().filter(can).collect())
+        Ok(Some(wanted.into_iter().filter(can).collect()))
     }
 
     /// What must hold and can be explored.

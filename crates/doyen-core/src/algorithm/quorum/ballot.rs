@@ -51,6 +51,10 @@ impl protocol::Durable for Stored {
     fn vote(&self) -> Option<NodeId> {
         self.voted
     }
+
+    fn is_drained(&self) -> bool {
+        self.drained.is_some()
+    }
 }
 
 /// A member's part in the vote.

@@ -94,7 +94,7 @@ impl<R: Rulebook> Quorum<R> {
         self.weigh(config, false, out);
     }
 
-    /// Q3: `from` asks. The answer changes nothing here; but a better member that is idle stands itself.
+    /// Q3: `from` asks. The answer changes nothing here; but a better member that is idle stands itself, the first time.
     pub(super) fn on_pre_vote(
         &mut self,
         config: &Config,
@@ -122,7 +122,7 @@ impl<R: Rulebook> Quorum<R> {
         };
         self.tell(from, Body::PreAnswer { number, answer }, out);
         match answer {
-            Answer::Higher => self.campaign(config, out),
+            Answer::Higher if !self.tried => self.campaign(config, out),
             Answer::Yes if takeover.is_none() && self.yielded.insert(from) => {
                 self.give_way(config, out);
             }
@@ -180,10 +180,10 @@ impl<R: Rulebook> Quorum<R> {
             Some(leader) => self.claim_office(config, leader, won, out),
             None if outranked => {
                 self.deferrals += 1;
-                self.await_turn_after(config, self.second_thoughts(config), out);
+                self.try_later(config, out);
             }
             None if won => self.stand(config, None, Why::Elected { after: self.lapsed }, out),
-            None => self.await_turn_after(config, self.second_thoughts(config), out),
+            None => self.try_later(config, out),
         }
     }
 
@@ -265,8 +265,16 @@ impl<R: Rulebook> Quorum<R> {
     pub(super) fn on_candidacy_over(&mut self, config: &Config, out: &mut Out<R>) {
         if matches!(self.duty, Duty::Stand(_)) {
             self.drop_candidacy(out);
-            self.await_turn_after(config, self.second_thoughts(config), out);
+            self.try_later(config, out);
         }
+    }
+
+    /// It has tried in vain. When it tries again is for chance to decide, and for nobody who asks meanwhile: that would
+    /// let all better ones stand at the same moment, and split the votes, again and again.
+    fn try_later(&mut self, config: &Config, out: &mut Out<R>) {
+        self.tried = true;
+        let heartbeat = self.pace(config).heartbeat;
+        self.await_turn_after(config, Delay::between(heartbeat, heartbeat * 2), out);
     }
 
     /// It asks no longer to be elected and stands no longer. Whether it may take over it can ask while it follows: see
@@ -287,6 +295,7 @@ impl<R: Rulebook> Quorum<R> {
     pub(super) fn forget_the_search(&mut self) {
         self.lapsed = None;
         self.deferrals = 0;
+        self.tried = false;
         self.yielded.clear();
     }
 }

@@ -15,7 +15,6 @@ use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::Notice;
 use crate::story::{Cause, Change, Loss, Why};
-use crate::time::Delay;
 
 use super::ballot::majority;
 use super::message::{Body, Misses, Round};
@@ -265,11 +264,5 @@ impl<R: Rulebook> Quorum<R> {
     /// Whether this member's lease is running.
     pub(super) fn is_leased(&self) -> bool {
         matches!(&self.duty, Duty::Lead(office) if office.lease.is_some())
-    }
-
-    /// So long a member waits before it asks again.
-    pub(super) fn second_thoughts(&self, config: &Config) -> Delay {
-        let heartbeat = self.pace(config).heartbeat;
-        Delay::between(heartbeat, heartbeat * 2)
     }
 }

@@ -189,7 +189,11 @@ impl<R: Rulebook> Quorum<R> {
         self.store(out);
         self.stand_back(config, out);
         if self.is_leased() {
-            self.retire(config, None, Cause::Drained, out)?;
+            return self.retire(config, None, Cause::Drained, out);
+        }
+        if let Duty::Lead(office) = &mut self.duty {
+            // It has nothing to hand over yet, and does as soon as it has.
+            office.retiring = Some(Retiring { heir: None, cause: Cause::Drained });
         }
         Ok(())
     }

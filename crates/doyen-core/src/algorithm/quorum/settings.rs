@@ -223,6 +223,23 @@ impl Settings {
         self.paces.get(&id).copied().unwrap_or(self.pace)
     }
 
+    /// L1, `Λ_F/(1−ρ) + J + T_c + K·(T_c + 2h) + 2·RTT`: so long it takes until somebody has a lease, once a majority
+    /// is connected and messages keep `D`; a little longer where members with different paces wait for each other's.
+    /// Votes can be split, so that is not always enough.
+    pub fn recovery(&self, timing: &Timing, members: &Members) -> Span {
+        let paces = || members.iter().map(|id| self.pace_of(id));
+        let promise = |pace: Pace| {
+            let drift = u128::from(pace.drift.min(999));
+            let real = u128::from(pace.promise.as_nanos()) * 1000 / (1000 - drift);
+            Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
+        };
+        let longest = paces().map(promise).max().unwrap_or_default();
+        let heartbeat = paces().map(|pace| pace.heartbeat).max().unwrap_or_default();
+        let collection = timing.reply();
+        let deferral = collection + heartbeat * 2;
+        longest + self.jitter + collection + deferral * u64::from(self.deferrals) + collection * 2
+    }
+
     /// Whether these settings are safe, and a leader can hold on to its lease, on a network with this timing.
     pub fn check(&self, timing: &Timing, members: &Members) -> Result<(), Unsafe> {
         for pace in members.iter().map(|id| self.pace_of(id)) {

@@ -76,6 +76,10 @@ enum Act {
         /// On which side each member is, by place.
         sides: Vec<Option<char>>,
     },
+    /// Messages fare differently.
+    Weather {
+        text: String,
+    },
     Healed,
 }
 
@@ -160,7 +164,7 @@ impl Line {
     /// The sign of those whom it concerns.
     pub(super) fn sign(&self) -> char {
         match &self.act {
-            Act::Nothing | Act::Partitioned { .. } | Act::Healed => ' ',
+            Act::Nothing | Act::Partitioned { .. } | Act::Weather { .. } | Act::Healed => ' ',
             Act::Sends { .. } => '●',
             Act::Receives { .. } => '▼',
             Act::Misses { .. } => '×',
@@ -207,7 +211,7 @@ impl Line {
             Act::Campaigns { .. } => Colour::Call,
             Act::Misses { .. } | Act::IsDead | Act::Crashes { .. } => Colour::Bad,
             Act::Sends { fate: Fate::Lost, .. } | Act::Suspects => Colour::Bad,
-            Act::IsCut | Act::Partitioned { .. } => Colour::Bad,
+            Act::IsCut | Act::Partitioned { .. } | Act::Weather { .. } => Colour::Bad,
             Act::Follows | Act::Trusts | Act::Restarts { .. } => Colour::Good,
             Act::IsMended | Act::Healed => Colour::Good,
             _ => Colour::None,
@@ -259,6 +263,7 @@ impl Line {
             Act::IsCut => format!("cut {who} → {peers}"),
             Act::IsMended => format!("mended {who} → {peers}"),
             Act::Partitioned { text, .. } => format!("partition {text}"),
+            Act::Weather { text } => format!("weather: {text}"),
             Act::Healed => "healed".to_owned(),
         }
     }
@@ -309,6 +314,7 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         What::Partitioned { groups } => {
             (Act::Partitioned { text: sides(&groups), sides: letters(&groups, scene) }, vec![])
         }
+        What::Weather { text } => (Act::Weather { text }, vec![]),
         What::Healed => (Act::Healed, vec![]),
     }
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use doyen_sim::campaign::shrink::{self, Shrunk};
+use doyen_sim::campaign::waits::Wait;
 use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
@@ -35,8 +36,8 @@ pub(super) struct Options {
     pub(super) shard: Shard,
     /// This run alone.
     pub(super) only_run: Option<u64>,
-    /// What must hold.
-    pub(super) properties: Vec<Property>,
+    /// What must hold; what the algorithms promise, if that is not said.
+    pub(super) properties: Option<Vec<Property>>,
     /// How many threads make them.
     pub(super) threads: usize,
     /// For programs.
@@ -157,6 +158,13 @@ fn in_words(
         let millis = recovery.as_nanos() as f64 / 1e6;
         writeln!(text, "  recovery    at most {millis:.1} ms after the last fault, in run {run}")?;
     }
+    if let Some(worst) = report.first_leases.worst() {
+        let (enough, share, run) = (report.first_leases.enough_for(999), worst.share(), worst.run);
+        writeln!(
+            text,
+            "  first lease 99.9 % of the runs within {enough} % of L1, all within {share} % (run {run})"
+        )?;
+    }
     writeln!(text, "  fingerprint {digest:016x}")?;
     writeln!(text)?;
     if report.failures.is_empty() {
@@ -168,7 +176,7 @@ fn in_words(
                  A3 is about that:"
             )?,
         }
-        for property in &campaign.properties {
+        for property in judged(campaign, report) {
             writeln!(text, "  {:20} {}", property.name(), property.words())?;
         }
     }
@@ -179,6 +187,16 @@ fn in_words(
         write_shown(&mut text, shown)?;
     }
     Ok(text)
+}
+
+/// What was judged: what was asked for, or what the algorithms that ran promise.
+fn judged(campaign: &Campaign, report: &Report) -> Vec<Property> {
+    let promised = || {
+        let promised: Vec<Property> =
+            report.by_algorithm.keys().flat_map(|&run| Property::usual_at_random(run)).collect();
+        Property::ALL.into_iter().filter(|property| promised.contains(property)).collect()
+    };
+    campaign.properties.clone().unwrap_or_else(promised)
 }
 
 fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> {
@@ -233,11 +251,14 @@ fn as_json(
     shown: Option<&Shown>,
     took: Duration,
 ) -> Value {
-    let properties: Vec<&str> =
-        campaign.properties.iter().map(|property| property.name()).collect();
+    let properties: Vec<&str> = judged(campaign, report).into_iter().map(Property::name).collect();
     let by_algorithm: serde_json::Map<String, Value> =
         report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
     let slowest = report.slowest_recovery;
+    let first_lease = |worst: Wait| {
+        let enough = report.first_leases.enough_for(999);
+        json!({ "percent_of_l1_p999": enough, "percent_of_l1_max": worst.share(), "run": worst.run })
+    };
     json!({
         "verdict": match (&report.failures[..], report.undecided) {
             ([], 0) => "holds",
@@ -257,6 +278,7 @@ fn as_json(
         "leader_changes": report.leader_changes,
         "undecided": report.undecided,
         "slowest_recovery": slowest.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
+        "first_lease": report.first_leases.worst().map(first_lease),
         "seconds": took.as_secs_f64(),
         "digest": format!("{:016x}", report.digest),
         "failures": report.failures.iter().map(|f| failure_json(f, campaign.seed)).collect::<Vec<_>>(),

@@ -1,0 +1,327 @@
+//! Storms for a quorum.
+//!
+//! Its members bear more than those of the seeds' algorithms, so more goes wrong: messages take far longer than the
+//! promises last, a third of them gets lost, whole kinds of them stray, and operators give orders at the worst of times.
+//! Clocks are wrong from the beginning, by as much as they may be and never by more, for nobody promises that leases
+//! survive that. Times are drawn in proportion to the promise: what is shorter than it and what is longer meets other
+//! rules.
+//!
+//! In the end everybody is up, or enough are for a majority. At most one member of a run loses its disk, and then
+//! nobody stays dead: it needs an answer from all others.
+
+use doyen_core::algorithm::quorum::settings::Pace;
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Kind;
+use doyen_core::time::Span;
+
+use super::storm::Storm;
+use super::{DUPLICATIONS, STEP, draw_attributes, pick, time};
+use crate::random::Random;
+use crate::run;
+use crate::scenario::{
+    Case, FaultEntry, Initiators, LinkException, MemberList, PaceEntry, QuorumEntry, Scenario,
+    ScenarioError, Share,
+};
+
+/// How long a storm lasts, in promises.
+const STORMS: [u64; 3] = [2, 5, 12];
+const MOST_TROUBLES: u64 = 20;
+/// Delays in calm: `D` is a millisecond.
+const BOUND: &str = "1ms";
+const DELAYS: [&str; 4] = ["0.1ms", "1ms", "uniform:0.05ms..0.3ms", "uniform:0.2ms..1ms"];
+/// How long messages take at most while the weather is bad, in quarters of a promise.
+const STRAYING: [u64; 4] = [1, 3, 6, 16];
+const LOSSES: [f64; 4] = [0.02, 0.1, 0.3, 1.0];
+/// In steps.
+const HEARTBEATS: [u64; 3] = [20, 40, 80];
+/// ρ, in thousandths.
+const DRIFTS: [u32; 4] = [10, 100, 100, 300];
+/// Promises are so much longer than they must be, in tenths.
+const GENEROSITIES: [u64; 4] = [10, 10, 15, 25];
+
+/// Completes `scenario`, whose members are known; what goes wrong comes back.
+pub(super) fn draw(
+    scenario: &mut Scenario,
+    mut random: Random,
+) -> Result<Vec<FaultEntry>, ScenarioError> {
+    if let Some(MemberList::Count(count)) = scenario.members {
+        draw_attributes(scenario, count, &mut random);
+    }
+    draw_network(scenario, &mut random);
+    draw_settings(scenario, &mut random)?;
+    scenario.seed.get_or_insert(random.between(1, 999_999_999));
+    let case = scenario.resolve()?;
+    let mut tempest = Tempest::new(&case, random);
+    tempest.draw_beginning(scenario);
+    tempest.draw_clocks();
+    tempest.rage(run::kinds(case.algorithm));
+    tempest.abate();
+    Ok(tempest.storm.into_faults())
+}
+
+fn draw_network(scenario: &mut Scenario, random: &mut Random) {
+    let delay = pick(&DELAYS, random);
+    if scenario.delay.is_none() {
+        scenario.delay = Some(delay.to_owned());
+        scenario.bound.get_or_insert_with(|| BOUND.to_owned());
+    }
+    if random.happens(0.2) {
+        scenario.processing.get_or_insert_with(|| "0.1ms".to_owned());
+    }
+    if random.happens(0.3) {
+        scenario.duplicate.get_or_insert(Share::Fraction(pick(&DUPLICATIONS, random)));
+    }
+}
+
+/// How the members are set, unless the base says anything about it.
+fn draw_settings(scenario: &mut Scenario, random: &mut Random) -> Result<(), ScenarioError> {
+    let heartbeat = pick(&HEARTBEATS, random);
+    if scenario.quorum.is_some() {
+        return Ok(());
+    }
+    scenario.heartbeat.get_or_insert_with(|| time(heartbeat));
+    scenario.preempt.get_or_insert_with(|| time(pick(&[20, 100, 300], random)));
+    // Who takes part, and how long an answer takes.
+    let case = scenario.resolve()?;
+    let drift = pick(&DRIFTS, random);
+    let mut entry = QuorumEntry {
+        drift: Some(f64::from(drift) / 1000.0),
+        promise: Some(promise(&case, case.config.timing.heartbeat, drift, random)),
+        jitter: Some(time(pick(&[1, 10, 40], random))),
+        stagger: random.happens(0.3).then(|| time(pick(&[0, 5, 40], random))),
+        preemption: Some(pick(&["never", "delayed", "delayed", "immediate"], random).to_owned()),
+        tenure: Some(time(pick(&[0, 50, 300], random))),
+        forgiveness: Some(time(pick(&[20, 80, 200], random))),
+        probe: random.happens(0.4).then(|| time(pick(&[50, 200], random))),
+        retire: random.happens(0.5).then(|| time(pick(&[5, 50], random))),
+        ..QuorumEntry::default()
+    };
+    let mut ids: Vec<NodeId> = case.members().iter().collect();
+    random.shuffle(&mut ids);
+    let other_paces = pick(&[0, 0, 1, 2], random);
+    for id in ids.iter().take(other_paces) {
+        let heartbeat = STEP * pick(&HEARTBEATS, random);
+        let promise = promise(&case, heartbeat, drift, random);
+        let pace = PaceEntry { heartbeat: Some(heartbeat.to_string()), promise: Some(promise) };
+        entry.pace.insert(id.to_string(), pace);
+    }
+    // Somebody must be able to lead.
+    random.shuffle(&mut ids);
+    ids.pop();
+    let mut some = |probability| match random.happens(probability) {
+        true => (0..random.between(1, 2)).filter_map(|_| ids.pop()).map(|id| id.0).collect(),
+        false => Vec::new(),
+    };
+    (entry.witnesses, entry.reluctant) = (some(0.4), some(0.2));
+    scenario.quorum = Some(entry);
+    Ok(())
+}
+
+/// A promise that suits the heartbeat: the shortest, or a more generous one.
+fn promise(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> String {
+    let lease = heartbeat * 3 + case.config.timing.reply();
+    let generosity = pick(&GENEROSITIES, random);
+    let wanted = u128::from(lease.as_nanos()) * u128::from(1000 + drift) * u128::from(generosity)
+        / (u128::from(1000 - drift) * 10);
+    let mut promise = Span::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
+    let grain = Span::ZERO;
+    while (Pace { heartbeat, promise, drift, grain }).lease() < lease {
+        promise = promise + Span::from_nanos(1);
+    }
+    promise.to_string()
+}
+
+/// A storm, and what must be remembered of it to end it well.
+struct Tempest<'m> {
+    storm: Storm<'m>,
+    /// The usual promise, in steps.
+    promise: u64,
+    /// By how much clocks may be wrong, in thousandths.
+    drift: u64,
+    /// Who may lose its disk.
+    forgetful: Option<NodeId>,
+    /// So many more may stay dead.
+    expendable: usize,
+    drained: Vec<NodeId>,
+}
+
+impl<'m> Tempest<'m> {
+    fn new(case: &'m Case, mut random: Random) -> Self {
+        let settings = &case.config.quorum;
+        let never = |id: NodeId| settings.witnesses.contains(id) || settings.reluctant.contains(id);
+        let may_lead = |id: &NodeId| !never(*id) && !case.dead.contains(id);
+        let able: Vec<NodeId> = case.members().iter().filter(may_lead).collect();
+        let promise = settings.pace.promise.as_nanos().div_ceil(STEP.as_nanos());
+        let lasts = promise * pick(&STORMS, &mut random);
+        let survivor =
+            if able.is_empty() { case.members().highest() } else { pick(&able, &mut random) };
+        let forgets = case.dead.is_empty() && random.happens(0.3);
+        let mut storm = Storm::new(case.members(), &case.dead, survivor, lasts, random);
+        storm.spells = [5, (promise / 4).max(1), promise, lasts];
+        let forgetful = forgets.then(|| storm.anybody());
+        let spare = (case.members().len() - 1) / 2;
+        let expendable = if forgets { 0 } else { spare.saturating_sub(case.dead.len()) };
+        let drift = u64::from(settings.pace.drift);
+        Self { storm, promise, drift, forgetful, expendable, drained: Vec::new() }
+    }
+
+    /// Who leads, and who is dead. Nobody needs to notice anything: members watch over their leader themselves.
+    fn draw_beginning(&mut self, scenario: &mut Scenario) {
+        let storm = &mut self.storm;
+        if scenario.dead.is_empty() && self.expendable > 0 && storm.random.happens(0.1) {
+            let dead = storm.anybody();
+            if dead != storm.survivor && scenario.leader != Some(dead.0) {
+                scenario.dead = vec![dead.0];
+                storm.is_dead(dead);
+                self.expendable -= 1;
+            }
+        }
+        let storm = &mut self.storm;
+        if scenario.leader.is_none() && scenario.initiators.is_none() && storm.random.happens(0.5) {
+            scenario.leader = Some(storm.survivor.0);
+        }
+        scenario.initiators.get_or_insert_with(|| Initiators::Named("none".to_owned()));
+    }
+
+    /// Clocks are wrong from the beginning, mostly as wrong as they may be.
+    fn draw_clocks(&mut self) {
+        for id in self.storm.members.iter() {
+            if self.storm.random.happens(0.7) {
+                self.upset_clock(id, 0);
+            }
+        }
+    }
+
+    fn upset_clock(&mut self, id: NodeId, at: u64) {
+        let (slowest, fastest) = (1000 - self.drift, 1000 + self.drift);
+        let random = &mut self.storm.random;
+        let any = random.between(slowest, fastest);
+        let rate = pick(&[slowest, fastest, any], random);
+        self.storm.upset_clock(id, at, rate as f64 / 1000.0, None);
+    }
+
+    fn rage(&mut self, kinds: &[Kind]) {
+        for at in self.storm.times(MOST_TROUBLES) {
+            match self.storm.random.between(0, 99) {
+                0..=21 => self.crash(at),
+                22..=29 => self.crash_in_the_middle(kinds),
+                30..=41 => self.storm.pause(at),
+                42..=48 => {
+                    let id = self.storm.anybody();
+                    self.upset_clock(id, at);
+                }
+                49..=59 => self.storm.cut(at),
+                60..=67 => self.storm.partition(at),
+                68..=81 => self.disturb(at, kinds),
+                _ => self.order(at),
+            }
+        }
+    }
+
+    fn crash(&mut self, at: u64) {
+        let victim = self.likely_leader(at);
+        self.storm.crash(victim, at);
+        if victim != self.storm.survivor && self.expendable > 0 && self.storm.random.happens(0.3) {
+            self.expendable -= 1;
+            return;
+        }
+        let after = self.storm.some_time();
+        self.restart(victim, (at + after).min(self.storm.lasts));
+    }
+
+    fn restart(&mut self, id: NodeId, at: u64) {
+        let forgets = self.forgetful == Some(id) && self.storm.random.happens(0.5);
+        self.storm.restart(id, at, forgets.then_some(false));
+    }
+
+    /// When that happens is not known, so it counts as if its victim stayed dead even if it is restarted in the end.
+    fn crash_in_the_middle(&mut self, kinds: &[Kind]) {
+        let victim = self.storm.anybody();
+        if victim == self.storm.survivor || self.expendable == 0 {
+            return;
+        }
+        self.expendable -= 1;
+        let kind = pick(kinds, &mut self.storm.random).name;
+        self.storm.crash_in_the_middle(victim, kind);
+        for _ in 0..self.storm.random.between(0, 2) {
+            let at = self.storm.random.between(1, self.storm.lasts);
+            self.storm.restart(victim, at, None);
+        }
+    }
+
+    /// From `at` on some messages take long, or get lost: on a link, of a kind, from somebody, or all of them.
+    fn disturb(&mut self, at: u64, kinds: &[Kind]) {
+        let mut weather = LinkException::default();
+        let (one, other) = (self.storm.anybody().0, self.storm.anybody().0);
+        match self.storm.random.between(0, 5) {
+            0 => weather.from = Some(one),
+            1 => weather.to = Some(one),
+            2 if one != other => (weather.from, weather.to) = (Some(one), Some(other)),
+            3 => weather.kind = Some(pick(kinds, &mut self.storm.random).name.to_owned()),
+            _ => {}
+        }
+        let random = &mut self.storm.random;
+        if random.happens(0.7) {
+            let longest = (self.promise * pick(&STRAYING, random) / 4).max(2);
+            weather.delay = Some(format!("uniform:{}..{}", time(1), time(longest)));
+        } else {
+            weather.loss = Some(Share::Fraction(pick(&LOSSES, random)));
+        }
+        self.storm.fault(at, FaultEntry { weather: Some(weather), ..FaultEntry::default() });
+        if self.storm.random.happens(0.6) {
+            let healed = (at + self.storm.some_time()).min(self.storm.lasts);
+            self.storm.fault(healed, FaultEntry { heal: true, ..FaultEntry::default() });
+        }
+    }
+
+    /// An operator wants something.
+    fn order(&mut self, at: u64) {
+        let member = self.likely_leader(at);
+        let (other, lasting) = (self.storm.anybody(), time(self.storm.some_time()));
+        let told = |order: &str| FaultEntry {
+            order: Some(order.to_owned()),
+            member: Some(member.0),
+            ..FaultEntry::default()
+        };
+        let fault = match self.storm.random.between(0, 6) {
+            0 => told("resign"),
+            1 => FaultEntry { to: Some(other.0), ..told("transfer") },
+            2 => FaultEntry { to: Some(other.0), lasting: Some(lasting), ..told("prefer") },
+            3 => {
+                let value = self.storm.random.between(0, self.storm.members.len() as u64 + 2);
+                FaultEntry { value: Some(value as i64), ..told("attribute") }
+            }
+            4 => told("undrain"),
+            drain => {
+                self.drained.push(member);
+                let lasting = (drain == 5).then_some(lasting);
+                FaultEntry { lasting, ..told("drain") }
+            }
+        };
+        self.storm.fault(at, fault);
+    }
+
+    /// What was broken is mended. Some stay drained, but never the one on which all may depend.
+    fn abate(&mut self) {
+        self.storm.abate();
+        let mut drained = std::mem::take(&mut self.drained);
+        drained.sort_unstable();
+        drained.dedup();
+        for id in drained {
+            if id == self.storm.survivor || self.storm.random.happens(0.7) {
+                let (order, member) = (Some("undrain".to_owned()), Some(id.0));
+                let undrain = FaultEntry { order, member, ..FaultEntry::default() };
+                self.storm.fault(self.storm.lasts, undrain);
+            }
+        }
+    }
+
+    /// The best leads if anybody does, as long as nothing goes wrong.
+    fn likely_leader(&mut self, at: u64) -> NodeId {
+        if self.storm.random.happens(0.5) {
+            self.storm.best_up(at)
+        } else {
+            self.storm.anybody_up(at)
+        }
+    }
+}
