@@ -115,9 +115,8 @@ impl Timers {
     fn pace(self) -> Option<Pace> {
         match self {
             Self::Free { .. } => None,
-            Self::Bounded { tick, detection } => Some(Pace { tick, detection }),
-            // No detector ever has had all the time it needs.
-            Self::Clocked { tick } => Some(Pace { tick, detection: u8::MAX }),
+            Self::Bounded { tick, detection } => Some(Pace { tick, detection: Some(detection) }),
+            Self::Clocked { tick } => Some(Pace { tick, detection: None }),
         }
     }
 

@@ -82,7 +82,12 @@ impl fmt::Display for Budget {
     /// `1 crashes, 1 restarts`, or `no faults`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spent = self.items().into_iter().filter(|&(_, count)| count > 0);
-        let words: Vec<String> = spent.map(|(name, count)| format!("{count} {name}")).collect();
+        let words: Vec<String> = spent
+            .map(|(name, count)| match (name, count) {
+                ("campaigns", MOST) => "any number of campaigns".to_owned(),
+                _ => format!("{count} {name}"),
+            })
+            .collect();
         if words.is_empty() { f.write_str("no faults") } else { f.write_str(&words.join(", ")) }
     }
 }

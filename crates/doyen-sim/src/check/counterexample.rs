@@ -286,8 +286,11 @@ impl RulesEntry {
         if let Some(expiries) = self.expiries {
             let _ = writeln!(text, "expiries = {expiries}");
         }
-        if let (Some(tick), Some(detection)) = (&self.tick, self.detection) {
-            let _ = writeln!(text, "tick = \"{tick}\"\ndetection = {detection}");
+        if let Some(tick) = &self.tick {
+            let _ = writeln!(text, "tick = \"{tick}\"");
+        }
+        if let Some(detection) = self.detection {
+            let _ = writeln!(text, "detection = {detection}");
         }
         let _ = writeln!(text, "fifo = {}", self.fifo);
         if let Some(from) = &self.from {

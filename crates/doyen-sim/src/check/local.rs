@@ -82,14 +82,20 @@ pub(crate) struct Terms<'c, P: Protocol> {
 pub(crate) struct Pace {
     /// A message at most: `D`.
     pub(crate) tick: Span,
-    /// Until everybody's detector has noticed a crash, at most, in ticks.
-    pub(crate) detection: u8,
+    /// Until everybody's detector has noticed a crash, at most, in ticks; nothing bounds it without.
+    pub(crate) detection: Option<u8>,
 }
 
 impl<P: Protocol> Terms<'_, P> {
-    /// How many ticks detectors take at most.
+    /// How many ticks detectors take at most; zero where nobody heeds them, or nothing bounds them.
     pub(crate) fn detection(&self) -> u8 {
-        self.pace.map_or(0, |pace| pace.detection)
+        let heeded = self.pace.filter(|_| P::HEEDS_DETECTOR);
+        heeded.and_then(|pace| pace.detection).unwrap_or(0)
+    }
+
+    /// Whether time waits for detectors.
+    pub(crate) fn awaits_detectors(&self) -> bool {
+        P::HEEDS_DETECTOR && self.pace.is_some_and(|pace| pace.detection.is_some())
     }
 
     /// The bit that stands for a member.
@@ -123,7 +129,8 @@ impl<P: Protocol> Local<P> {
     pub(crate) fn thaw(id: NodeId, frozen: Frozen<P>, expiries: u8, pace: Option<Pace>) -> Self {
         let Frozen { state, disk, incarnation, timers } = frozen;
         // Of those who are alive there is nothing to notice.
-        let calm = pace.filter(|_| state.is_some()).map_or(0, |pace| pace.detection);
+        let heeded = pace.filter(|_| P::HEEDS_DETECTOR && state.is_some());
+        let calm = heeded.and_then(|pace| pace.detection).unwrap_or(0);
         let mut local = Self { state, disk, incarnation, calm, ..Self::unborn(id, expiries) };
         for (timer, left) in timers {
             local.arm(timer, Delay::exactly(left), pace);

@@ -36,16 +36,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
+use super::budget::MOST;
 use super::fingerprint::mix;
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Stimulus, Terms};
 use super::property::Property;
 use super::schedule::{Happening as Words, Mail, Move};
 use super::space::{Claim, Space, Successors};
-use super::{Rules, Scene};
+use super::{Rules, Scene, Timers};
 use crate::world::{self, Frozen, Snapshot};
 
-pub(crate) use hand::Hand;
+pub(crate) use hand::{Hand, leads_in_a_term};
 pub(super) use steps::Parts;
 
 /// A message takes at most so many ticks where timers are bounded.
@@ -176,10 +177,16 @@ impl<'c, P: Protocol> Machine<'c, P> {
         locals.filter_map(disk).max().unwrap_or_default()
     }
 
-    /// What no term rises beyond: every member runs twice, and twice more for everything that goes wrong.
+    /// What no term rises beyond: every member runs twice, and twice more for everything that goes wrong and for
+    /// everybody that is dead already. Nothing is said where nothing bounds how often members run.
     pub(super) fn highest_term(&self) -> u64 {
-        let runs = 2 + 2 * u64::from(self.rules.budget.total());
-        self.first_term.0 + self.terms.members.len() as u64 * runs
+        let Timers::Bounded { .. } = self.rules.timers else { return u64::MAX };
+        if P::LEASES || self.rules.budget.campaigns == MOST {
+            return u64::MAX;
+        }
+        let count = self.terms.members.len() as u64;
+        let faults = u64::from(self.rules.budget.total()) + count;
+        self.first_term.0 + count * (2 + 2 * faults)
     }
 
     fn empty(config: &'c P::Config, members: &'c Members, rules: Rules) -> Self {
@@ -244,12 +251,17 @@ impl<'c, P: Protocol> Machine<'c, P> {
 
     fn assemble(&self, cast: Cast<P>) -> Vec<u32> {
         let mut store = self.lock();
-        let empty = store.histories.number(Vec::new());
+        let view = |local: &Local<P>| local.state.as_ref().map(Protocol::view);
+        let reign = |local: &Local<P>| Some((view(local).filter(leads_in_a_term)?.epoch, local.id));
+        let mut reigns: Vec<(Epoch, NodeId)> = cast.locals.iter().filter_map(reign).collect();
+        reigns.sort_unstable();
+        let claimed = self.properties.contains(&Property::OneLeaderPerTerm);
+        let history = store.histories.number(if claimed { reigns } else { Vec::new() });
         let mut state: Vec<u32> = Vec::new();
         let up: Vec<bool> = cast.locals.iter().map(Local::is_up).collect();
         state.extend(cast.locals.into_iter().map(|local| store.locals.number(local)));
         state.push(self.rules.budget.pack().0);
-        state.push(empty);
+        state.push(history);
         let awaited = |flight: &Flight<P::Message>| {
             up[usize::from(flight.to)] || self.rules.budget.restarts > 0
         };

@@ -65,7 +65,10 @@ impl<P: Explorable> Machine<'_, P> {
             let mut own = out.list().iter().zip(&owners).filter(|&(_, &owner)| owner == member);
             let unseen = own
                 .all(|(next, _)| next.breaks.is_none() && self.mood(hand, out.state(next)) == mood);
-            if unseen && !self.can_be_surprised(hand, &parts, member) {
+            // Upkeep alone must not stand for all: who looks at what is left would take the state for one at rest.
+            let own = || out.list().iter().zip(&owners).filter(|&(_, &owner)| owner == member);
+            let owes = own().any(|(next, _)| self.duty(next.step).is_some());
+            if unseen && owes && !self.can_be_surprised(hand, &parts, member) {
                 let mut owners = owners.iter();
                 out.retain(|_| owners.next() == Some(&member));
                 return true;

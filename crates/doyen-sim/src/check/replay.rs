@@ -197,7 +197,9 @@ fn play<P: Explorable>(
     schedule: &Schedule<'_>,
 ) -> Result<Replay, String> {
     let &Schedule { file, rules, path, cycle, most_ways } = schedule;
-    let machine = super::machine::<P>(case, config, rules);
+    let mut machine = super::machine::<P>(case, config, rules);
+    // As the search that found it sees it: what does not matter any more does not keep a loop from closing.
+    machine.canonical = true;
     let mut hand = machine.hand();
     let moves = [path, cycle].concat();
     let walk::Ways { walks, cut_at } = walk::walks(&machine, &mut hand, &moves, most_ways)

@@ -250,6 +250,12 @@ impl<'a, S: Space> Breadth<'a, S> {
             if put_off == 0 || self.stopped.get().is_some() {
                 return level.left() + put_off;
             }
+            // The table doubles: if that is more than there is, this is the limit.
+            let after = self.glance(level, 0).memory + self.seen.bytes();
+            if self.plan.limits.memory.is_some_and(|most| after > most) {
+                let _ = self.stopped.set(Limit::Memory);
+                return level.left() + put_off;
+            }
             self.seen.grow(shares.iter_mut().map(|share| &mut share.leave));
         }
     }

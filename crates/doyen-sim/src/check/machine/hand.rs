@@ -198,9 +198,7 @@ impl<P: Protocol> Machine<'_, P> {
         let crash_after = (crash_after > 0).then_some(u32::from(crash_after));
         let handled = local::handle(&self.terms, &before, stimulus, crash_after);
         let flights = self.flights_of(member, &handled);
-        // Epoch zero means that the algorithm knows no terms.
-        let in_term = |view: &View| view.role.leads() && view.epoch > Epoch::default();
-        let leading = |view: View| in_term(&view).then_some((view.epoch, id));
+        let leading = |view: View| leads_in_a_term(&view).then_some((view.epoch, id));
         let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
         let breaks = self.breaks(&handled, &flights);
         let mut store = self.lock();
@@ -281,4 +279,9 @@ impl<P: Protocol> Machine<'_, P> {
         hand.flights[flight as usize].older = Some(older);
         older
     }
+}
+
+/// Whether this is the view of a leader whose term counts: epoch zero means that the algorithm knows none.
+pub(crate) fn leads_in_a_term(view: &View) -> bool {
+    view.role.leads() && view.epoch > Epoch::default()
 }

@@ -274,10 +274,13 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Whose detector has had all the time it needs to notice something and has not.
     fn unaware(&self, hand: &Hand<P>, parts: &Parts<'_>) -> u64 {
-        let Some(pace) = self.terms.pace else { return 0 };
+        if !self.terms.awaits_detectors() {
+            return 0;
+        }
+        let detection = self.terms.detection();
         let facts = |member: usize| &hand.locals[parts.locals[member] as usize];
         let members = || 0..parts.locals.len();
-        let is_calm = |&member: &usize| facts(member).calm >= pace.detection;
+        let is_calm = |&member: &usize| facts(member).calm >= detection;
         let calm = members().filter(is_calm).fold(0, |calm, member| calm | 1_u64 << member);
         let is_unaware = |&member: &usize| {
             let wrong = (facts(member).reported ^ !parts.up) & calm & !(1 << member);
@@ -383,12 +386,13 @@ impl<P: Protocol> Machine<'_, P> {
             let mut before = (0..place.min(waiting)).filter(is_left);
             !self.rules.fifo || !before.any(|before| channel(before) == channel(place))
         };
-        let hear = (0..mail.len())
-            .filter(is_left)
-            .filter(is_first)
-            .map(|place| (Input::Hear(mail[place]), taken | 1 << place));
+        let hear = (0..mail.len()).filter(is_left).filter(is_first).map(|place| {
+            // What may be sent besides may be sent again, in the same words.
+            let used_up = if place < waiting { 1 << place } else { 0 };
+            (Input::Hear(mail[place]), taken | used_up)
+        });
         let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
-        let mistaken = !(facts.reported ^ parts.up) & others;
+        let mistaken = if P::HEEDS_DETECTOR { !(facts.reported ^ parts.up) & others } else { 0 };
         let reports = (0..parts.locals.len())
             .filter(|peer| mistaken >> peer & 1 == 1)
             .map(|peer| Input::Report { peer: peer as u8, up: parts.up >> peer & 1 == 1 });

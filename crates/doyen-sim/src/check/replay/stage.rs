@@ -5,15 +5,15 @@
 
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
-    Effect, EffectOf, Event, Message, Notice, Origin, Protocol, View, name_of,
+    Durable, Effect, EffectOf, Event, Message, Notice, Origin, Protocol, View, name_of,
 };
 use doyen_core::time::Span;
 
-use super::super::Scene;
 use super::super::local::{self, Handled, Local, Stimulus};
-use super::super::machine::{Act, Explorable, Flight, Machine, Step};
+use super::super::machine::{Act, Explorable, Flight, Machine, Step, leads_in_a_term};
 use super::super::property::{Fact, Property};
 use super::super::space::Space;
+use super::super::{Scene, Timers};
 use crate::hash::FastMap;
 use crate::record::{self, Record, What};
 use crate::time::Time;
@@ -164,7 +164,6 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         // Detectors have had all the time they need.
         let calm = self.machine.terms.detection();
         self.locals.iter_mut().for_each(|local| local.calm = calm);
-        self.reigns.clear();
     }
 
     /// Takes a step at a time; says which rules fired.
@@ -223,7 +222,9 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 for member in 0..self.locals.len() {
                     self.locals[member] = self.handle(member, Stimulus::Wait(ticks), None).local;
                 }
-                self.under_way.iter_mut().for_each(|letter| letter.flight.age += 1);
+                if let Timers::Bounded { .. } = self.machine.rules.timers {
+                    self.under_way.iter_mut().for_each(|letter| letter.flight.age += 1);
+                }
                 Fired::new()
             }
         }
@@ -395,6 +396,12 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let mut note = |property, member, what| {
             self.missteps.push((property, Fact::new(member, what)));
         };
+        let stored = handled.local.disk.as_ref().map_or(0, |disk| disk.term().0);
+        let most = self.machine.highest_term();
+        if stored > most {
+            note(Property::BoundedTerms, id, format!("stores term {stored}"));
+            note(Property::BoundedTerms, id, format!("needs no higher term than {most}"));
+        }
         for (property, facts) in &handled.missteps {
             for fact in facts {
                 note(*property, fact.member, fact.what.clone());
@@ -410,8 +417,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             note(Property::BoundedMessages, id, what);
         }
         let view = handled.local.state.as_ref().map(Protocol::view);
-        let reigns = |view: &View| view.role.leads() && view.epoch > Epoch::default();
-        if let Some(View { epoch, .. }) = view.filter(reigns) {
+        if let Some(View { epoch, .. }) = view.filter(leads_in_a_term) {
             let usurps = |&&(term, other): &&(Epoch, NodeId)| term == epoch && other != id;
             if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
                 note(Property::OneLeaderPerTerm, other, format!("has led in term {epoch}"));

@@ -16,7 +16,7 @@ const BOUNDED: Timers = Timers::Bounded { tick: Span::from_millis(1), detection:
 
 /// What a check of `scenario` for `property` finds, written to a file and read back.
 fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> Counterexample {
-    let rules = Rules { budget, timers, fifo: true, properties: Some(vec![property]), from: None };
+    let rules = Rules { budget, timers, fifo: true, properties: vec![property], from: None };
     let scenario = Scenario::parse("test", scenario).unwrap();
     let case = scenario.resolve().unwrap();
     let limits = Limits { states: Some(500_000), ..Limits::default() };

@@ -161,10 +161,14 @@ fn write(out: &mut impl Write, question: &Question, budgets: &[Budget]) -> io::R
             if budget.one_leader { "never" } else { "possible" }
         )?;
     }
-    let stuck = budgets.iter().filter(|budget| budget.crash.never > 0);
-    for budget in stuck {
-        let never = budget.crash.never;
-        writeln!(out, "{}: in {never} trials nobody led when the time was up", budget.algorithm)?;
+    for budget in budgets {
+        let hand_over = budget.hand_over.map_or(0, |quantiles| quantiles.never);
+        for (never, what) in [(budget.crash.never, "crashes"), (hand_over, "hand-overs")] {
+            if never > 0 {
+                let name = budget.algorithm;
+                writeln!(out, "{name}: after {never} {what} nobody led when the time was up")?;
+            }
+        }
     }
     Ok(())
 }
