@@ -3,7 +3,7 @@
 use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
-use crate::network::LinkRule;
+use crate::network::{DelayModel, LinkRule};
 use crate::time::Time;
 
 /// Something that goes wrong, or right again.
@@ -130,7 +130,7 @@ pub(crate) fn calm_begins(script: &[(Trigger, Action)]) -> Time {
         }
     };
     let delay = |(_, action): &(Trigger, Action)| match action {
-        Action::Fault(Fault::Weather(rule)) => rule.delay.map_or(0, |delay| delay.bound()),
+        Action::Fault(Fault::Weather(rule)) => rule.delay.map_or(0, DelayModel::bound),
         _ => 0,
     };
     let longest_delay = script.iter().map(delay).max().unwrap_or_default();
