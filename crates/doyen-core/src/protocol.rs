@@ -108,7 +108,8 @@ pub enum Origin {
     },
     /// The group may be running already: the process has just been started or has recovered.
     Joining,
-    /// The same, but it has lost its disk, and its operator says that it may come back nevertheless.
+    /// The same, but it has lost its disk, and its operator says that it may come back nevertheless. That is so until it
+    /// has stored something: if it restarts before, it must not be taken for one that starts for the first time.
     Rejoining,
 }
 

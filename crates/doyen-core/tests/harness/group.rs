@@ -41,6 +41,8 @@ struct Host<P: Playable> {
     member: Option<P>,
     incarnation: Incarnation,
     disk: Option<P::Durable>,
+    /// Its disk was lost, and it has stored nothing since.
+    lost: bool,
     /// A copy of the disk, made earlier.
     copy: Option<P::Durable>,
     timers: BTreeMap<P::Timer, Alarm>,
@@ -108,6 +110,7 @@ impl<P: Playable> Group<P> {
             member: None,
             incarnation: Incarnation::default(),
             disk: None,
+            lost: false,
             copy: None,
             timers: BTreeMap::new(),
             doom: None,
@@ -188,13 +191,14 @@ impl<P: Playable> Group<P> {
         }
         let host = self.host(id);
         let (origin, what) = match disk {
+            Disk::Kept if host.lost => (Origin::Rejoining, "restarted, its disk still lost"),
             Disk::Kept => (Origin::Joining, "restarted"),
             Disk::Fresh => {
-                host.disk = None;
+                (host.disk, host.lost) = (None, true);
                 (Origin::Rejoining, "restarted, its disk lost")
             }
             Disk::Old => {
-                host.disk = host.copy;
+                (host.disk, host.lost) = (host.copy, false);
                 (Origin::Joining, "restarted, its disk an old copy")
             }
         };
@@ -485,7 +489,8 @@ impl<P: Playable> Group<P> {
             acts += usize::from(matches!(effect, Effect::Persist(_) | Effect::Send { .. }));
             match effect {
                 Effect::Persist(durable) => {
-                    self.host(id).disk = Some(durable);
+                    let host = self.host(id);
+                    (host.disk, host.lost) = (Some(durable), false);
                     outcome.push(format!("stores {}", durable.told()));
                 }
                 Effect::Send { to, message } => {
