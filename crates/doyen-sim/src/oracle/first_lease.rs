@@ -53,7 +53,7 @@ impl FirstLease {
     /// If a lease was running when trouble was over, and nothing was said of leases between that and `now`, it counts.
     fn look_back(&mut self, now: Time) {
         let spans = self.running.is_some_and(|(_, until)| until > self.calm);
-        if now >= self.calm && spans {
+        if now > self.calm && spans {
             self.first.get_or_insert(self.calm);
         }
     }
