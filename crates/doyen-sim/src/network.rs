@@ -116,6 +116,8 @@ pub struct LinkRule {
     pub delay: Option<DelayModel>,
     /// How often they are lost.
     pub loss: Option<f64>,
+    /// Only such a share of them, at random.
+    pub share: Option<f64>,
 }
 
 impl LinkRule {
@@ -131,7 +133,9 @@ impl LinkRule {
         id: impl Fn(u32) -> NodeId,
         name: impl Fn(usize) -> &'static str,
     ) -> String {
-        let mut words = vec![self.kind.map_or("messages", name).to_owned()];
+        let mut words: Vec<String> =
+            self.share.map(|share| format!("{}% of", share * 100.0)).into_iter().collect();
+        words.push(self.kind.map_or("messages", name).to_owned());
         words.extend(self.from.map(|from| format!("from {}", id(from))));
         words.extend(self.to.map(|to| format!("to {}", id(to))));
         let delay = self.delay.map(|delay| format!("take {delay}"));
@@ -234,7 +238,9 @@ impl Network {
             return Fate::Lost;
         }
         let mut rules = self.weather.iter().chain(&self.model.links);
-        let rule = rules.find(|rule| rule.fits(from, to, kind));
+        let rule = rules.find(|rule| {
+            rule.fits(from, to, kind) && rule.share.is_none_or(|share| random.happens(share))
+        });
         let delay = rule.and_then(|rule| rule.delay).unwrap_or(self.model.delay);
         let loss = rule.and_then(|rule| rule.loss).unwrap_or(self.model.loss);
         if loss > 0.0 && random.happens(loss) {

@@ -205,6 +205,9 @@ pub struct LinkException {
     /// How many are lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
+    /// Only such a share of these messages, at random; all of them without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<Share>,
 }
 
 /// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `pause`, `clock`, `cut`,

@@ -5,7 +5,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_sim::campaign::{self, Campaign};
 use doyen_sim::scenario::Scenario;
 
-const RUNS: u64 = 2_500;
+const RUNS: u64 = 10_000;
 
 #[test]
 fn a_quorum_bears_every_storm() {

@@ -26,12 +26,14 @@ impl LinkException {
         let kind = self.kind.as_ref().map(|name| kind(kinds, &key("kind"), name)).transpose()?;
         let delay = self.delay.as_ref().map(|text| parse_delay(&key("delay"), text)).transpose()?;
         let loss = self.loss.as_ref().map(|loss| share(Some(loss), &key("loss"))).transpose()?;
+        let some = self.share.as_ref().map(|some| share(Some(some), &key("share"))).transpose()?;
         Ok(LinkRule {
             from: place(self.from, "from")?,
             to: place(self.to, "to")?,
             kind,
             delay,
             loss,
+            share: some,
         })
     }
 }

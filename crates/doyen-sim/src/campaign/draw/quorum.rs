@@ -29,6 +29,8 @@ const MOST_TROUBLES: u64 = 20;
 /// Delays in calm: `D` is a millisecond.
 const BOUND: &str = "1ms";
 const DELAYS: [&str; 4] = ["0.1ms", "1ms", "uniform:0.05ms..0.3ms", "uniform:0.2ms..1ms"];
+/// How many messages stray where not all of them do.
+const SHARES: [f64; 3] = [0.05, 0.2, 0.4];
 /// How long messages take at most while the weather is bad, in quarters of a promise.
 const STRAYING: [u64; 4] = [1, 3, 6, 16];
 const LOSSES: [f64; 4] = [0.02, 0.1, 0.3, 1.0];
@@ -54,6 +56,7 @@ pub(super) fn draw(
     let mut tempest = Tempest::new(&case, random);
     tempest.draw_beginning(scenario);
     tempest.draw_clocks();
+    tempest.draw_weather();
     tempest.rage(run::kinds(case.algorithm));
     tempest.abate();
     Ok(tempest.storm.into_faults())
@@ -192,6 +195,23 @@ impl<'m> Tempest<'m> {
         }
     }
 
+    /// Mostly some messages stray from the beginning.
+    fn draw_weather(&mut self) {
+        if self.storm.random.happens(0.6) {
+            let weather = LinkException {
+                share: Some(Share::Fraction(pick(&SHARES, &mut self.storm.random))),
+                delay: Some(self.long_delay()),
+                ..LinkException::default()
+            };
+            self.storm.fault(0, FaultEntry { weather: Some(weather), ..FaultEntry::default() });
+        }
+    }
+
+    fn long_delay(&mut self) -> String {
+        let longest = self.promise * pick(&STRAYING, &mut self.storm.random) / 4;
+        format!("uniform:{}..{}", time(1), time(longest.max(2)))
+    }
+
     fn upset_clock(&mut self, id: NodeId, at: u64) {
         let (slowest, fastest) = (1000 - self.drift, 1000 + self.drift);
         let random = &mut self.storm.random;
@@ -260,13 +280,13 @@ impl<'m> Tempest<'m> {
             3 => weather.kind = Some(pick(kinds, &mut self.storm.random).name.to_owned()),
             _ => {}
         }
-        let random = &mut self.storm.random;
-        if random.happens(0.7) {
-            let longest = (self.promise * pick(&STRAYING, random) / 4).max(2);
-            weather.delay = Some(format!("uniform:{}..{}", time(1), time(longest)));
+        if self.storm.random.happens(0.7) {
+            weather.delay = Some(self.long_delay());
         } else {
-            weather.loss = Some(Share::Fraction(pick(&LOSSES, random)));
+            weather.loss = Some(Share::Fraction(pick(&LOSSES, &mut self.storm.random)));
         }
+        let random = &mut self.storm.random;
+        weather.share = random.happens(0.5).then(|| Share::Fraction(pick(&SHARES, random)));
         self.storm.fault(at, FaultEntry { weather: Some(weather), ..FaultEntry::default() });
         if self.storm.random.happens(0.6) {
             let healed = (at + self.storm.some_time()).min(self.storm.lasts);

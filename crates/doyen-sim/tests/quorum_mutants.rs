@@ -1,0 +1,262 @@
+//! The campaign is checked: take away one of the rules on which the quorum's safety rests, and it is noticed.
+//!
+//! Each [`Rule`] is taken away in the runs of a campaign, and the first of them that breaks the property named must come
+//! within [`MOST_RUNS`]. Where much must come together, a scenario of its own lets it. In the very same run the quorum as
+//! it is shipped breaks nothing.
+//!
+//! | specification, 5.1 | rule taken away | noticed by | where |
+//! |---|---|---|---|
+//! | `no_majority` | `Majority` | A4, leases-rise | random runs |
+//! | `term_not_persisted` | `TermIsStored` | stored-first; leases-rise without it | random runs |
+//! | `vote_not_persisted` | `VoteIsStored` | stored-first | random runs |
+//! | the same without looking at disks | `VoteIsStored` | one-vote-a-term | scenario: the voter must restart between two requests of a term, and nobody may tell of that term |
+//! | `votemany` | `OneVoteATerm` | one-vote-a-term | random runs |
+//! | `demote` | `VoteOutlivesOffice` | one-vote-a-term | random runs, scenario |
+//! | `stalevote` | `VoteCountsInItsTerm` | leases-rise | random runs, scenario |
+//! | `no_promise` | `Promise` | A4, promises-kept | random runs |
+//! | `no_quarantine` | `Quarantine` | promises-kept | random runs |
+//! | `lease_from_receipt` | `LeaseFromSending` | A4 | random runs, scenario |
+//! | `no_drift_margin` | `DriftMargin` | A4 | random runs |
+//! | `vote_is_lease` | `VoteIsNoLease` | leases-rise | random runs |
+//! | `ack_stale_hb` | `NoStaleHeartbeat` | A3 | random runs; see below |
+//! | `handover_keeps_lease` | `LeaseEndsBeforeHandOver` | A4 | random runs |
+//! | amendment 1 | `PromiseIsTheLeaders` | promises-kept | random runs |
+//! | amendment 1 | `QuarantineIsLongest` | A4 | scenario: a majority must restart under a generous leader |
+//! | amendment 3 | `RetiredFirst` | A4 | random runs |
+//! | amendment 4 | `RejoinVotesLater` | one-vote-a-term | scenario |
+//! | amendment 4 | `RejoinAsksAll` | one-vote-a-term | scenario |
+//! | beyond it | `LeaseBindsItsHolder` | A4 | scenario: a later term must come up under a lease |
+//! | beyond it | `WitnessNeverLeads` | leases-rise | random runs |
+//!
+//! An acknowledgement carries its sender's own term. So one for a heartbeat of an earlier term gives that leader nothing:
+//! it tells it of the later term. What is left of `ack_stale_hb` is that the sender follows the wrong leader, and that is
+//! noticed as a run without rest.
+
+use std::cell::Cell;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::Quorum;
+use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
+use doyen_sim::campaign::Campaign;
+use doyen_sim::check::property::Property;
+use doyen_sim::oracle::Oracle;
+use doyen_sim::run;
+use doyen_sim::scenario::{Case, Scenario};
+
+/// No mutation needs more random runs.
+const MOST_RUNS: u64 = 3_000;
+
+thread_local! {
+    /// The rule that does not stand.
+    static WITHOUT: Cell<Option<Rule>> = const { Cell::new(None) };
+}
+
+/// All rules stand but the one that a test has taken away.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Mutated {}
+
+impl Rulebook for Mutated {
+    fn keeps(rule: Rule) -> bool {
+        WITHOUT.get() != Some(rule)
+    }
+}
+
+fn breaks(case: &Case, without: Option<Rule>, property: Property) -> bool {
+    WITHOUT.set(without);
+    let mut oracle = Oracle::of(case, &[property]);
+    run::judge_as::<Quorum<Mutated>>(case, None, &mut oracle);
+    WITHOUT.set(None);
+    oracle.breach().is_some()
+}
+
+/// Without `rule`, `case` breaks `property`; with all of them it does not.
+fn shows(name: &str, text: &str, rule: Rule, property: Property) {
+    let case = Scenario::from_toml(name, text).unwrap();
+    assert!(breaks(&case, Some(rule), property), "{rule:?} is not missed in {name}");
+    let safety = Property::QUORUM;
+    let broken = safety.into_iter().find(|&property| breaks(&case, None, property));
+    assert_eq!(broken, None, "{name}, with all rules");
+}
+
+#[test]
+fn random_runs_miss_most_rules() {
+    let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
+    let campaign = Campaign::new(base, MOST_RUNS, 1);
+    let case = |run| campaign.scenario(run).unwrap().resolve().unwrap();
+    for (rule, property) in [
+        (Rule::Majority, Property::OneLeader),
+        (Rule::Majority, Property::LeasesRise),
+        (Rule::TermIsStored, Property::StoredFirst),
+        (Rule::TermIsStored, Property::LeasesRise),
+        (Rule::VoteIsStored, Property::StoredFirst),
+        (Rule::OneVoteATerm, Property::OneVoteATerm),
+        (Rule::VoteOutlivesOffice, Property::OneVoteATerm),
+        (Rule::VoteCountsInItsTerm, Property::LeasesRise),
+        (Rule::Promise, Property::OneLeader),
+        (Rule::Promise, Property::PromisesKept),
+        (Rule::Quarantine, Property::PromisesKept),
+        (Rule::PromiseIsTheLeaders, Property::PromisesKept),
+        (Rule::LeaseFromSending, Property::OneLeader),
+        (Rule::DriftMargin, Property::OneLeader),
+        (Rule::VoteIsNoLease, Property::LeasesRise),
+        (Rule::NoStaleHeartbeat, Property::Termination),
+        (Rule::LeaseEndsBeforeHandOver, Property::OneLeader),
+        (Rule::RetiredFirst, Property::OneLeader),
+        (Rule::WitnessNeverLeads, Property::LeasesRise),
+    ] {
+        let found = (1..=MOST_RUNS).find(|&run| breaks(&case(run), Some(rule), property));
+        let found = found.unwrap_or_else(|| panic!("{rule:?}: {property} holds without it"));
+        assert!(!breaks(&case(found), None, property), "{property} in run {found}, with all rules");
+    }
+}
+
+/// 1 votes for 3 in term 1, restarts and is asked by 5, which nobody has told of that term, when its quarantine is over.
+#[test]
+fn a_vote_that_was_not_stored_is_given_twice() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 5
+        initiators = [3]
+        attr = { 3 = 9 }
+        fault = [
+            { at = "0", weather = { from = 3, to = 2, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", weather = { from = 3, to = 4, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", weather = { from = 3, to = 5, kind = "REQUEST", loss = 1.0 } },
+            { when = { member = 1, has = "sent", kind = "VOTE" }, crash = 1 },
+            { at = "4ms", partition = [[3], [1, 2, 4, 5]] },
+            { at = "4ms", weather = { from = 1, to = 5, kind = "PRE-ANSWER", loss = 1.0 } },
+            { at = "4ms", weather = { from = 5, to = 1, delay = "30ms" } },
+            { at = "4ms", restart = 1 },
+            { at = "200ms", heal = true },
+        ]
+    "#;
+    shows("vote-not-persisted", text, Rule::VoteIsStored, Property::OneVoteATerm);
+}
+
+/// 3 stands in term 1 and nobody hears it. When it stands no longer, 2 asks it in the same term.
+#[test]
+fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        initiators = [3]
+        fault = [
+            { at = "1ms", weather = { kind = "REQUEST", loss = 1.0 } },
+            { at = "5ms", heal = true },
+            { at = "5ms", cut = [3, 2] },
+            { at = "5.2ms", campaign = 2 },
+            { at = "200ms", heal = true },
+        ]
+    "#;
+    shows("demote", text, Rule::VoteOutlivesOffice, Property::OneVoteATerm);
+}
+
+/// The votes of term 1 arrive when 3 stands in term 2, in which nobody has heard of it.
+#[test]
+fn votes_of_an_earlier_term_elect_nobody() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        initiators = [3]
+        fault = [
+            { at = "0", weather = { kind = "VOTE", delay = "8.5ms" } },
+            { at = "8ms", campaign = 3 },
+            { at = "9ms", weather = { kind = "REQUEST", loss = 1.0 } },
+            { at = "200ms", heal = true },
+        ]
+    "#;
+    shows("stalevote", text, Rule::VoteCountsInItsTerm, Property::LeasesRise);
+}
+
+/// Acknowledgements take long, the leader's clock is slow and the others' are fast; then it is cut off.
+#[test]
+fn a_lease_from_the_receipt_outlasts_the_promises() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        leader = 3
+        delay = "0.5ms"
+        bound = "1ms"
+        fault = [
+            { at = "0", clock = 1, rate = 1.1 },
+            { at = "0", clock = 2, rate = 1.1 },
+            { at = "0", clock = 3, rate = 0.9 },
+            { at = "10ms", weather = { kind = "ACK", delay = "12ms" } },
+            { at = "51.5ms", partition = [[3], [1, 2]] },
+            { at = "200ms", heal = true },
+        ]
+    "#;
+    shows("lease-from-receipt", text, Rule::LeaseFromSending, Property::OneLeader);
+}
+
+/// 5 asks for longer promises than the others would. Three that gave them restart at once, and are a majority.
+#[test]
+fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 5
+        leader = 5
+        quorum = { pace = { 5 = { promise = "80ms" } } }
+        fault = [
+            { at = "30ms", crash = 1 },
+            { at = "30ms", crash = 2 },
+            { at = "30ms", crash = 4 },
+            { at = "31ms", partition = [[3, 5], [1, 2, 4]] },
+            { at = "31ms", restart = 1 },
+            { at = "31ms", restart = 2 },
+            { at = "31ms", restart = 4 },
+            { at = "200ms", heal = true },
+        ]
+    "#;
+    shows("short-quarantine", text, Rule::QuarantineIsLongest, Property::OneLeader);
+}
+
+/// 2 comes to know a later term while 3 has a lease, and tells it. Should 3 then vote for 2, two would have one.
+#[test]
+fn a_leader_that_steps_down_is_bound_by_its_own_lease() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        initiators = [2]
+        attr = { 2 = 9 }
+        fault = [
+            { at = "1.5ms", weather = { from = 2, loss = 1.0 } },
+            { at = "4ms", heal = true },
+            { at = "4ms", cut = [3, 2] },
+            { at = "4ms", campaign = 3 },
+            { at = "5.5ms", campaign = 2 },
+            { at = "7ms", cut = [2, 1] },
+            { at = "7ms", weather = { from = 2, to = 3, delay = "5ms" } },
+            { at = "12.6ms", heal = true },
+            { at = "15.1ms", campaign = 2 },
+        ]
+    "#;
+    shows("unbound-leader", text, Rule::LeaseBindsItsHolder, Property::OneLeader);
+}
+
+/// 1 votes for 3 in term 1 and loses its disk. Of 3, which could tell, it hears; of 2, which cannot, it is asked next.
+const REJOIN: &str = r#"
+    algorithm = "quorum"
+    members = 3
+    initiators = [3]
+    fault = [
+        { at = "1.5ms", cut = [3, 2] },
+        { at = "1.5ms", cut = [2, 3] },
+        { when = { member = 1, has = "sent", kind = "VOTE" }, crash = 1 },
+        { at = "10ms", restart = 1, disk = false },
+        { at = "PARTED", partition = [[3], [1, 2]] },
+        { at = "200ms", heal = true },
+    ]
+"#;
+
+#[test]
+fn who_lost_its_disk_votes_in_no_term_it_may_have_voted_in() {
+    let text = REJOIN.replace("PARTED", "13ms");
+    shows("rejoin-votes", &text, Rule::RejoinVotesLater, Property::OneVoteATerm);
+}
+
+#[test]
+fn who_lost_its_disk_asks_everybody() {
+    let text = REJOIN.replace("PARTED", "5ms");
+    shows("rejoin-asks-some", &text, Rule::RejoinAsksAll, Property::OneVoteATerm);
+}
