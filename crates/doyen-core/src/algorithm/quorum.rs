@@ -2,14 +2,15 @@
 //!
 //! The bully elects the best of those that hear each other, so both sides of a partition elect one. Here a leader needs
 //! the votes of a majority of the *configured* members, each of which votes once a term and stores its vote before it
-//! gives it: two leaders of one term cannot be ([`ballot`]). It acts only under a lease, which a majority renews by
-//! promising to vote for nobody else for a while: two leases cannot run at once ([`office`], [`following`]). Priority
-//! is what is left of the bully: the best asks first, a better one that is asked stands itself, and a leader hands
-//! over to a better one that has come back ([`election`], [`orders`]). No rule of safety reads a priority.
+//! gives it: two leaders of one term cannot be (`quorum/ballot.rs`). It acts only under a lease, which a majority renews
+//! by promising to vote for nobody else for a while: two leases cannot run at once (`quorum/office.rs`,
+//! `quorum/following.rs`). Priority is what is left of the bully: the best asks first, a better one that is asked stands
+//! itself, and a leader hands over to a better one that has come back (`quorum/election.rs`, `quorum/orders.rs`). No rule
+//! of safety reads a priority.
 //!
 //! | rule | event | what it does |
 //! |---|---|---|
-//! | Q1 | start | after a restart votes for nobody until its old promises are over ([`arrival`]) |
+//! | Q1 | start | after a restart votes for nobody until its old promises are over (`quorum/arrival.rs`) |
 //! | Q2 | nothing binds it any more | waits for its turn, then asks all: may I stand? (PRE-VOTE) |
 //! | Q3 | PRE-VOTE | no, if bound; "higher", if better, and stands itself; else yes |
 //! | Q4 | a majority said yes | opens a term, votes for itself, stores that, sends REQUEST |
@@ -30,8 +31,8 @@
 //! wait and three round trips. A hand-over needs no question.
 //!
 //! **Beyond the specification**: [witnesses](settings::Settings::witnesses) and members that never lead, merits that
-//! change, preferences and penalties ([`standing`]), half-connected members ([`reach`]), reasons
-//! ([`story`](crate::story)), rejoining ([`arrival`]), and these decisions:
+//! change, preferences and penalties (`quorum/standing.rs`), half-connected members (`quorum/reach.rs`), reasons
+//! ([`story`](crate::story)), rejoining (`quorum/arrival.rs`), and these decisions:
 //!
 //! - a promise is as long as the leader asks for; a heartbeat of a later term replaces a longer one of an earlier;
 //! - a leader that steps down keeps its own running lease as a promise, unless it hands over: those it told "until

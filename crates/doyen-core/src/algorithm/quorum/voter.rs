@@ -1,4 +1,4 @@
-//! The voting rules as a protocol of their own, for the explorer: nothing but [`ballot`](super::ballot), told to stand
+//! The voting rules as a protocol of their own, for the explorer: nothing but `quorum/ballot.rs`, told to stand
 //! by [`Event::Campaign`].
 //!
 //! Leases, promises and priorities decide *when* a member stands and *whether* it answers; they take away runs, and
