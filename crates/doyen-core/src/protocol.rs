@@ -7,6 +7,7 @@
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId};
@@ -66,7 +67,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 }
 
 /// What a member stores.
-pub trait Durable: Clone + Eq + Hash + Debug {
+pub trait Durable: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned {
     /// The highest term that the member knows of. It never falls.
     fn term(&self) -> Epoch;
 
@@ -309,7 +310,7 @@ impl fmt::Display for Role {
 /// What members say to each other.
 ///
 /// `Display` writes the seed's upper-case word and the fields that matter, for traces and golden scripts.
-pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + DeserializeOwned {
     /// Every kind of message, in the order in which kinds that arrive at the same instant are handled.
     const KINDS: &'static [Kind];
 

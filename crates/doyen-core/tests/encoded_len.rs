@@ -131,9 +131,11 @@ fn packet<M: Message + 'static>(
     })
 }
 
-fn check(message: &impl Message) -> Result<(), TestCaseError> {
+fn check<M: Message>(message: &M) -> Result<(), TestCaseError> {
     let bytes = postcard::to_allocvec(message).expect("messages can be encoded");
     prop_assert_eq!(message.encoded_len(), bytes.len(), "{}", message);
+    let decoded: M = postcard::from_bytes(&bytes).expect("what was encoded can be decoded");
+    prop_assert_eq!(&decoded, message);
     Ok(())
 }
 

@@ -26,14 +26,14 @@
 //! What hardened mode needs and who is held for dead lies behind one pointer, so that a million textbook members stay
 //! small.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::members::{Epoch, Key, NodeId, PeerSet};
 use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
 
 /// A claim to lead: `leader` won the election numbered `epoch`. Ordered by epoch, then by key.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Reign {
     /// The election's number; zero in textbook mode.
     pub epoch: Epoch,
@@ -42,7 +42,7 @@ pub struct Reign {
 }
 
 /// What hardened members say to each other outside elections.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Upkeep {
     /// "This one leads": the leader's heartbeat, or a follower's word about its leader.
     Alive {

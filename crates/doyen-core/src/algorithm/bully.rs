@@ -34,7 +34,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use crate::config::{Announce, Config, Timing, Variant};
@@ -66,7 +66,7 @@ enum State {
 }
 
 /// What bullies say to each other.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "The coordinator is gone. Are you alive, you above me?"
     Election {

@@ -55,7 +55,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
@@ -82,7 +82,7 @@ struct Hardened {
 }
 
 /// What the members of the ring say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "Elect this one", in textbook mode.
     Election {
@@ -101,7 +101,7 @@ pub enum Message {
 }
 
 /// What goes round the ring in hardened mode.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Token {
     /// "Elect this one."
     Election {

@@ -77,7 +77,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
 use crate::config::{Config, Timing, Variant};
@@ -132,7 +132,7 @@ struct Poll {
 }
 
 /// What modified bullies say to each other.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "I have answered you, and somebody below you has asked since."
     Stop {

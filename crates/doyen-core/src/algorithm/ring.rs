@@ -27,7 +27,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Elective};
 use crate::config::Config;
@@ -36,7 +36,7 @@ use crate::protocol::{self, Effects, Protocol, varint_len};
 use crate::time::Span;
 
 /// What goes over one edge of the ring: a token, or the word that it has arrived.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Hop<T> {
     /// The token, clockwise.
     Pass {
@@ -53,7 +53,7 @@ pub enum Hop<T> {
 }
 
 /// What tells apart the hops whose HOP-ACK a member waits for; also the tag of the timer that ends the wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct HopNumber(pub u32);
 
@@ -227,7 +227,7 @@ pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId)
 
 /// One election on a ring, told apart from all others: by its number, and by who began it where two began at once.
 /// Ordered by number first. The spec's third part, the initiator's incarnation, is not needed: its epochs are durable.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// The election's number; zero where rounds are not numbered.
     pub epoch: Epoch,

@@ -40,7 +40,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
@@ -60,7 +60,7 @@ pub struct RingActiveList {
 }
 
 /// What the members of the ring say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// A number on its way round the ring, or the word that it has arrived.
     Hop(Hop<Token>),
@@ -69,7 +69,7 @@ pub enum Message {
 }
 
 /// What goes round the ring: ELECT, "this one is alive".
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Token {
     /// In which election; textbook mode does not look at it.
     pub round: Round,

@@ -50,7 +50,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
@@ -72,7 +72,7 @@ pub struct RingAllIds {
 }
 
 /// What the members of the ring say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// Something on its way round the ring, or the word that it has arrived.
     Hop(Hop<Token>),
@@ -81,7 +81,7 @@ pub enum Message {
 }
 
 /// What goes round the ring.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Token {
     /// "Elect me."
     ElectMe {

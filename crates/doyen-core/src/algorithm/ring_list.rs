@@ -51,7 +51,7 @@ use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
 use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
@@ -90,7 +90,7 @@ pub struct ListRing<R> {
 }
 
 /// What goes round the ring.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Token {
     /// Whose election it is, and which.
     pub round: Round,
@@ -101,7 +101,7 @@ pub struct Token {
 }
 
 /// The two circuits of an election.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Circuit {
     /// "Who is alive?"
     Election {
@@ -118,7 +118,7 @@ pub enum Circuit {
 }
 
 /// What the members of a list ring say to each other.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// A token, or the word that it has arrived.
     Hop(Hop<Token>),

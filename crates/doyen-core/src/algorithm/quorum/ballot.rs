@@ -15,6 +15,8 @@
 
 use std::marker::PhantomData;
 
+use serde::{Deserialize, Serialize};
+
 use crate::members::{Epoch, NodeId, PeerSet};
 use crate::protocol::{self, Effects, Protocol};
 use crate::time::Span;
@@ -22,7 +24,7 @@ use crate::time::Span;
 use super::rules::{Rule, Rulebook};
 
 /// What a member of a quorum must not forget.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Stored {
     /// The latest term that it knows of.
     pub term: Epoch,
@@ -35,7 +37,7 @@ pub struct Stored {
 }
 
 /// How long a drained member stays so.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Drain {
     /// Until it is told otherwise.
     UntilUndone,

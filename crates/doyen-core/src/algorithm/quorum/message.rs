@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, NodeId, PeerSet};
 use crate::protocol::{self, Kind, Pledge, varint_len};
@@ -12,7 +12,7 @@ use crate::time::Span;
 use super::standing::{Merit, Preference};
 
 /// A heartbeat's number, which its acknowledgement repeats. Monotone within a term.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Round(pub u64);
 
@@ -35,7 +35,7 @@ impl Round {
 }
 
 /// A message.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Message {
     /// The number of the sender's configuration: others ignore it.
     pub config: u32,
@@ -46,7 +46,7 @@ pub struct Message {
 }
 
 /// What a message says.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Body {
     /// "May I stand for election? Or take over?" Changes nothing at anybody.
     PreVote {
@@ -136,7 +136,7 @@ pub enum Body {
 }
 
 /// The answer to a question.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// "You may."
     Yes,
@@ -147,7 +147,7 @@ pub enum Answer {
 }
 
 /// Whom a member does not hear: nobody if that is not looked after.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Misses(pub Vec<NodeId>);
 

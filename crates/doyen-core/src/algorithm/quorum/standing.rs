@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
@@ -29,7 +29,7 @@ use crate::time::Span;
 use super::message::span_len;
 
 /// How good a member is, as it says itself.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Merit {
     /// Whether it would lead at all.
     pub eligible: bool,
@@ -52,7 +52,7 @@ impl fmt::Display for Merit {
 }
 
 /// Whom the operator prefers, as the leader says.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Preference {
     /// In which term it was given, and as the how manyth: later ones win.
     pub given: (Epoch, u32),

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
@@ -27,7 +27,7 @@ pub struct Voter<R: Rulebook = Sound, const TERMS: u64 = { u64::MAX }> {
 }
 
 /// What voters say to each other.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "I stand in this term."
     Request {
