@@ -1,0 +1,103 @@
+//! Who leads, for those who act on it.
+//!
+//! A leader acts under a lease, and a lease ends by the clock, not by a message: the process may have been paused, and
+//! what the loop last said may be long over. So [`Leadership::token`] compares the deadline with the clock *at the
+//! call*. Whoever is given a token may act until it ends, and should show its term to whatever it acts on: the lease is
+//! for efficiency, the term is for safety.
+//!
+//! The seeds' algorithms have no leases. Their leaders are leaders for as long as they believe so, and in a partition
+//! there are two; no token is ever given.
+
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::protocol::Role;
+use tokio::sync::watch;
+
+use crate::node::clock::Moment;
+
+/// What a node believes, and until when it may act on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Reign {
+    /// Whom it follows; itself, if it leads.
+    pub leader: Option<NodeId>,
+    /// In which term.
+    pub term: Epoch,
+    /// What it does; nothing before it has started.
+    pub role: Option<Role>,
+    /// The end of its lease, if it leads under one.
+    pub until: Option<Moment>,
+}
+
+/// A permission to act as the leader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Token {
+    /// The term: later leaders have higher ones.
+    pub term: Epoch,
+    /// Until when it holds. It may be renewed meanwhile.
+    pub until: Moment,
+}
+
+/// Answers whether this node leads.
+#[derive(Clone, Debug)]
+pub struct Leadership {
+    reign: watch::Receiver<Reign>,
+}
+
+impl Leadership {
+    /// One that is told by the other end of `reign`.
+    pub fn new(reign: watch::Receiver<Reign>) -> Self {
+        Self { reign }
+    }
+
+    /// What the node last announced.
+    pub fn reign(&self) -> Reign {
+        *self.reign.borrow()
+    }
+
+    /// The permission to act, if this node holds a lease now. One that is about to hand over begins nothing new, and
+    /// gives none.
+    pub fn token(&self) -> Option<Token> {
+        let Reign { term, role, until, .. } = self.reign();
+        let until = until.filter(|&until| role == Some(Role::Leader) && Moment::now() < until)?;
+        Some(Token { term, until })
+    }
+
+    /// Whether this node holds a valid lease now, be it about to hand over or not.
+    pub fn holds_lease(&self) -> bool {
+        self.reign().until.is_some_and(|until| Moment::now() < until)
+    }
+
+    /// Waits until something else is announced; `None` when the node has ended.
+    pub async fn changed(&mut self) -> Option<Reign> {
+        self.reign.changed().await.ok()?;
+        Some(*self.reign.borrow_and_update())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use doyen_core::time::Span;
+
+    use super::*;
+
+    #[test]
+    fn a_lease_ends_by_the_clock_and_not_by_a_word() {
+        let soon = Moment::now().after(Span::from_millis(100));
+        let reign = Reign { role: Some(Role::Leader), until: Some(soon), ..Reign::default() };
+        let (tell, told) = watch::channel(reign);
+        let leadership = Leadership::new(told);
+        assert!(leadership.token().is_some() && leadership.holds_lease());
+        std::thread::sleep(std::time::Duration::from_millis(110));
+        assert!(leadership.token().is_none() && !leadership.holds_lease());
+        drop(tell);
+        assert_eq!(leadership.reign(), reign, "nobody has said anything since");
+    }
+
+    #[test]
+    fn who_is_about_to_hand_over_begins_nothing_new() {
+        let later = Moment::now().after(Span::from_millis(60_000));
+        let reign = Reign { role: Some(Role::Retiring), until: Some(later), ..Reign::default() };
+        let (_tell, told) = watch::channel(reign);
+        let leadership = Leadership::new(told);
+        assert!(leadership.token().is_none() && leadership.holds_lease());
+    }
+}

@@ -1,0 +1,19 @@
+//! doyen as a library: a node that runs an election between real machines.
+//!
+//! The algorithms are those of [`doyen_core`], unchanged: what the simulator counts and the checker explores is what
+//! runs here. This crate is their host on a real network. It keeps the list at the head of the core: a boot-time clock,
+//! a disk that is synced before anything depends on it, sealed datagrams.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | `doyen.toml`, flags and environment, merged and checked |
+//! | [`key`] | the cluster's keys: files, rotation |
+//! | [`node`] | the loop, its clock, timers, disk and network |
+//! | [`leadership`] | who leads, asked at the moment of acting |
+//! | [`api`] | HTTP: health, status, history, orders, metrics |
+
+pub mod api;
+pub mod config;
+pub mod key;
+pub mod leadership;
+pub mod node;
