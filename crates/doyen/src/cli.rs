@@ -7,6 +7,7 @@ mod algorithms;
 mod check;
 mod compare;
 mod election;
+mod keygen;
 mod memory;
 mod output;
 mod progress;
@@ -66,6 +67,7 @@ enum Command {
     Replay(replay::Replay),
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
+    Keygen(keygen::Keygen),
 }
 
 /// Runs the command that the arguments name.
@@ -98,6 +100,7 @@ fn run() -> Result<Answer> {
         Command::Replay(replay) => replay.run(),
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Keygen(keygen) => keygen.run(),
     }
 }
 

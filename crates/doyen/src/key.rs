@@ -1,1 +1,318 @@
 //! The cluster's keys.
+//!
+//! Everybody in a cluster has the same keys, in a file that only the node may read:
+//!
+//! ```text
+//! # Keys of a doyen cluster. The first seals, all of them open.
+//! doyen-key-1:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08   # May
+//! doyen-key-1:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752   # June
+//! ```
+//!
+//! One key a line: a word that says what it is, and 32 random bytes in hexadecimal. What stands behind a `#` is a
+//! comment. **The first key seals** what this node sends, **all of them open** what it receives. So keys are changed
+//! without a lost datagram, in three steps, each done everywhere before the next:
+//!
+//! 1. add the new key at the end: everybody can open what it seals, nobody uses it yet;
+//! 2. promote it to the front: some seal with it and some with the old one, and everybody opens both;
+//! 3. remove the old one.
+//!
+//! **No key is used as it is.** HKDF-SHA256 makes of it what is needed, one thing for each purpose and cluster: the key
+//! of the cipher, and the four bytes by which a datagram says under which key it was sealed. The cluster's name takes
+//! part, so that two clusters with the same file do not hear each other.
+//!
+//! **Without a file** a node uses [`Keyring::open_to_all`], whose key is known to everybody: the same code, and no
+//! protection. The configuration permits that on the loopback interface only.
+//!
+//! Secrets appear in no error and in no debug output.
+
+mod file;
+
+use std::fmt;
+
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+pub use file::KeyFileError;
+
+/// The word that begins a key, and its version.
+const WORD: &str = "doyen-key-1:";
+
+/// How many keys a file may have: a rotation needs two, and one that was interrupted a few more.
+const MOST: usize = 16;
+
+/// The length of a secret, in bytes.
+const LENGTH: usize = 32;
+
+/// A secret that the members of a cluster share.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key([u8; LENGTH]);
+
+impl Key {
+    /// No secret at all.
+    const WELL_KNOWN: Self = Self([0; LENGTH]);
+
+    /// A new one, from the operating system's randomness.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; LENGTH];
+        getrandom::fill(&mut secret)?;
+        Ok(Self(secret))
+    }
+
+    /// As it stands in a key file: this is the secret itself.
+    pub fn to_line(&self) -> String {
+        let mut line = String::from(WORD);
+        for byte in self.0 {
+            for digit in [byte >> 4, byte & 15] {
+                line.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+            }
+        }
+        line
+    }
+
+    /// Reads what [`to_line`](Self::to_line) writes.
+    fn parse(text: &str) -> Result<Self, Fault> {
+        let digits = text.strip_prefix(WORD).ok_or(Fault::Word)?;
+        let mut secret = [0; LENGTH];
+        let values: Option<Vec<u32>> = digits.chars().map(|digit| digit.to_digit(16)).collect();
+        let values = values.ok_or(Fault::Digit)?;
+        if values.len() != 2 * LENGTH {
+            return Err(Fault::Length(values.len()));
+        }
+        for (byte, pair) in secret.iter_mut().zip(values.chunks_exact(2)) {
+            *byte = (pair[0] << 4 | pair[1]) as u8;
+        }
+        match Self(secret) {
+            Self::WELL_KNOWN => Err(Fault::WellKnown),
+            key => Ok(key),
+        }
+    }
+
+    /// Bytes for one purpose in one cluster: who knows some learns nothing of others.
+    fn derive<const N: usize>(&self, purpose: &str, cluster: &str) -> [u8; N] {
+        const { assert!(N <= 32, "one block of the hash is enough for every purpose") };
+        let mut bytes = [0; N];
+        // No purpose contains the zero byte that ends it, so no two pairs make the same text.
+        let info = [b"doyen 1 ", purpose.as_bytes(), b"\0", cluster.as_bytes()];
+        Hkdf::<Sha256>::new(None, &self.0)
+            .expand_multi_info(&info, &mut bytes)
+            .expect("no more than one block is asked for");
+        bytes
+    }
+
+    /// The key of the cipher.
+    pub(crate) fn cipher_key(&self, cluster: &str) -> [u8; 32] {
+        self.derive("seal", cluster)
+    }
+
+    /// How datagrams name the key that they were sealed with.
+    pub(crate) fn id(&self, cluster: &str) -> [u8; 4] {
+        self.derive("key id", cluster)
+    }
+}
+
+/// How datagrams name their cluster. Everybody can work it out, for it must be right before any key matters.
+pub(crate) fn cluster_tag(cluster: &str) -> [u8; 8] {
+    Key::WELL_KNOWN.derive("cluster", cluster)
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(secret)")
+    }
+}
+
+/// The keys of a node: at least one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Keyring {
+    keys: Vec<Key>,
+}
+
+impl Keyring {
+    /// A ring with one new key.
+    pub fn generate() -> Result<Self, getrandom::Error> {
+        Ok(Self { keys: vec![Key::generate()?] })
+    }
+
+    /// The ring of those who have no key: whoever reaches the node can talk to it.
+    pub fn open_to_all() -> Self {
+        Self { keys: vec![Key::WELL_KNOWN] }
+    }
+
+    /// Whether this is [`open_to_all`](Self::open_to_all).
+    pub fn is_open_to_all(&self) -> bool {
+        self.keys == [Key::WELL_KNOWN]
+    }
+
+    /// Reads the text of a key file.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let mut keys: Vec<(usize, Key)> = Vec::new();
+        for (line, content) in (1..).zip(text.lines()) {
+            let content = without_comment(content);
+            if content.is_empty() {
+                continue;
+            }
+            let at = |fault| KeyError::Line { line, fault };
+            let key = Key::parse(content).map_err(at)?;
+            if let Some((earlier, _)) = keys.iter().find(|(_, known)| *known == key) {
+                return Err(at(Fault::Repeated(*earlier)));
+            }
+            if keys.len() == MOST {
+                return Err(at(Fault::TooMany));
+            }
+            keys.push((line, key));
+        }
+        if keys.is_empty() {
+            return Err(KeyError::Empty);
+        }
+        Ok(Self { keys: keys.into_iter().map(|(_, key)| key).collect() })
+    }
+
+    /// The text of a key file with these keys.
+    pub fn to_text(&self) -> String {
+        let mut text = String::from(
+            "# Keys of a doyen cluster. The first seals, all of them open; keep them secret.\n",
+        );
+        for key in &self.keys {
+            text.push_str(&key.to_line());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The keys: the first one seals, all of them open.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+}
+
+/// What of a line is not a comment.
+fn without_comment(line: &str) -> &str {
+    line.split_once('#').map_or(line, |(content, _)| content).trim()
+}
+
+/// What is wrong with the text of a key file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It has no keys.
+    #[error("there is no key in it; `doyen keygen` makes one")]
+    Empty,
+    /// A line is wrong.
+    #[error("line {line}: {fault}")]
+    Line {
+        /// Which one, counted from one.
+        line: usize,
+        /// What is wrong with it.
+        fault: Fault,
+    },
+}
+
+/// What is wrong with a line of a key file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// It is something else.
+    #[error("this is no key; a key begins with `{WORD}`, and `doyen keygen` makes one")]
+    Word,
+    /// There is something in it that is no hexadecimal digit.
+    #[error("something in this key is no hexadecimal digit; copy the whole line again")]
+    Digit,
+    /// It is too long or too short.
+    #[error("this key has {0} hexadecimal digits and needs 64; copy the whole line again")]
+    Length(usize),
+    /// It is the key that everybody knows.
+    #[error("this key is all zeros, which everybody knows; `doyen keygen` makes another")]
+    WellKnown,
+    /// It stands in an earlier line too.
+    #[error("this key stands in line {0} already; remove one of them")]
+    Repeated(usize),
+    /// There are more keys than any rotation needs.
+    #[error("there are more than {MOST} keys; remove those that nobody uses any more")]
+    TooMany,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use proptest::prelude::*;
+
+    const MAY: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+    const JUNE: &str = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752";
+
+    fn fault(text: &str) -> (usize, Fault) {
+        match Keyring::parse(text) {
+            Err(KeyError::Line { line, fault }) => (line, fault),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_generated_can_be_read_back_and_is_never_the_same() {
+        let ring = Keyring::generate().unwrap();
+        assert_eq!(Keyring::parse(&ring.to_text()), Ok(ring.clone()));
+        assert_ne!(ring, Keyring::generate().unwrap());
+        assert!(!ring.is_open_to_all() && Keyring::open_to_all().is_open_to_all());
+    }
+
+    #[test]
+    fn comments_and_empty_lines_are_passed_over_and_the_order_is_kept() {
+        let text = format!("# keys\n\n  {WORD}{MAY}  # May\r\n{WORD}{JUNE}#June");
+        let ring = Keyring::parse(&text).unwrap();
+        let lines: Vec<String> = ring.keys().iter().map(Key::to_line).collect();
+        assert_eq!(lines, [format!("{WORD}{MAY}"), format!("{WORD}{JUNE}")]);
+    }
+
+    #[test]
+    fn every_mistake_is_named_with_its_line() {
+        assert_eq!(Keyring::parse("# nothing\n\n"), Err(KeyError::Empty));
+        assert_eq!(fault(&format!("#\n{MAY}")), (2, Fault::Word));
+        assert_eq!(fault(&format!("doyen-key-2:{MAY}")), (1, Fault::Word));
+        assert_eq!(fault(&format!("{WORD}{}", &MAY[1..])), (1, Fault::Length(63)));
+        assert_eq!(fault(&format!("{WORD}{MAY}{MAY}")), (1, Fault::Length(128)));
+        assert_eq!(fault(&format!("{WORD}{}ä", &MAY[1..])), (1, Fault::Digit));
+        assert_eq!(fault(&format!("{WORD}{MAY} {MAY}")), (1, Fault::Digit));
+        assert_eq!(fault(&format!("{WORD}{}", "0".repeat(64))), (1, Fault::WellKnown));
+        assert_eq!(fault(&format!("{WORD}{MAY}\n{WORD}{MAY}")), (2, Fault::Repeated(1)));
+        let many: String = (1..=MOST + 1).map(|i| format!("{WORD}{i:064x}\n")).collect();
+        assert_eq!(fault(&many), (MOST + 1, Fault::TooMany));
+    }
+
+    #[test]
+    fn no_error_and_no_debug_output_shows_a_secret() {
+        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
+        let wrong = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{MAY}")).unwrap_err();
+        let shown = format!("{ring:?} {wrong} {wrong:?}");
+        assert!(!shown.contains(&MAY[..6]) && !shown.contains("159, 134"), "{shown}");
+    }
+
+    #[test]
+    fn what_is_made_of_a_key_differs_by_key_by_cluster_and_by_purpose() {
+        let ring = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{JUNE}")).unwrap();
+        let [may, june] = ring.keys() else { panic!("there are two") };
+        assert_eq!(may.cipher_key("blue"), may.cipher_key("blue"));
+        assert_ne!(may.cipher_key("blue"), june.cipher_key("blue"));
+        assert_ne!(may.cipher_key("blue"), may.cipher_key("red"));
+        assert_ne!(may.id("blue"), june.id("blue"));
+        assert_ne!(may.id("blue"), may.cipher_key("blue")[..4]);
+        assert_ne!(cluster_tag("blue"), cluster_tag("red"));
+    }
+
+    /// Worked out with another program, so that no release makes something else of the same file by mistake:
+    /// `HKDF(b"", secret, b"doyen 1 seal\0blue", 32)`, and so on.
+    #[test]
+    fn what_is_made_of_a_key_never_changes() {
+        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
+        let key = &ring.keys()[0];
+        assert_eq!(key.id("blue"), [132, 186, 128, 63]);
+        assert_eq!(key.cipher_key("blue")[..8], [208, 85, 31, 137, 108, 88, 26, 65]);
+        assert_eq!(cluster_tag("blue"), [125, 112, 1, 186, 211, 181, 204, 146]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(doyen-key-1:[0-9a-f]{0,66}[ #\n]{0,2}|\\PC|\n){0,6}") {
+            if let Ok(ring) = Keyring::parse(&text) {
+                prop_assert_eq!(Keyring::parse(&ring.to_text()), Ok(ring));
+            }
+        }
+    }
+}
