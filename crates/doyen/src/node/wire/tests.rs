@@ -1,0 +1,263 @@
+//! What is sealed opens as it was, and nothing else does.
+
+use super::*;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+fn ring(numbers: &[u8]) -> Keyring {
+    let line = |number: &u8| format!("doyen-key-1:{}\n", format!("{number:02x}").repeat(32));
+    Keyring::parse(&numbers.iter().map(line).collect::<String>()).unwrap()
+}
+
+fn sealer() -> Sealer {
+    Sealer::new(&ring(&[1]), "blue")
+}
+
+fn session(number: u64) -> Session {
+    Session(NonZeroU64::new(number).unwrap())
+}
+
+fn envelope() -> Envelope {
+    Envelope {
+        from: NodeId(1),
+        to: NodeId(2),
+        session: session(0x1111),
+        known: Some(session(0x2222)),
+        counter: 7,
+        configuration: 0xc0_ff_ee,
+        group: 0,
+    }
+}
+
+fn hello() -> Hello {
+    Hello {
+        ask: Some(Challenge(NonZeroU64::new(5).unwrap())),
+        answer: None,
+        incarnation: Incarnation(3),
+        seen: Incarnation(2),
+    }
+}
+
+fn sealed(sealer: &Sealer, content: Content<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    sealer.seal(&envelope(), content, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn what_is_sealed_opens_as_it_was() {
+    let contents =
+        [Content::Hello(hello()), Content::Election(b"vote for me"), Content::Election(b"")];
+    for content in contents {
+        let mut datagram = sealed(&sealer(), content);
+        assert_eq!(datagram.len(), OVERHEAD + content.len());
+        assert_eq!(sealer().open(&mut datagram), Ok((envelope(), content)));
+    }
+}
+
+#[test]
+fn several_are_sealed_behind_each_other_in_one_buffer() {
+    let sealer = sealer();
+    let mut out = b"before".to_vec();
+    sealer.seal(&envelope(), Content::Election(b"one"), &mut out).unwrap();
+    let end = out.len();
+    sealer.seal(&envelope(), Content::Election(b"two"), &mut out).unwrap();
+    assert_eq!(&out[..6], b"before");
+    assert_eq!(sealer.open(&mut out[6..end]), Ok((envelope(), Content::Election(b"one"))));
+    assert_eq!(sealer.open(&mut out[end..]), Ok((envelope(), Content::Election(b"two"))));
+}
+
+#[test]
+fn the_same_text_is_never_sealed_into_the_same_bytes() {
+    let sealer = sealer();
+    let [one, two] = [(); 2].map(|()| sealed(&sealer, Content::Election(b"text")));
+    assert_ne!(one[CLEAR..HEADER], two[CLEAR..HEADER]);
+    assert_ne!(one[HEADER..], two[HEADER..]);
+}
+
+#[test]
+fn the_limit_is_kept_on_both_sides() {
+    let longest = vec![7; LIMIT - OVERHEAD];
+    let mut datagram = sealed(&sealer(), Content::Election(&longest));
+    assert_eq!(datagram.len(), LIMIT);
+    assert!(sealer().open(&mut datagram).is_ok());
+
+    let too_long = vec![7; LIMIT - OVERHEAD + 1];
+    let mut out = b"before".to_vec();
+    let refused = sealer().seal(&envelope(), Content::Election(&too_long), &mut out);
+    assert_eq!((refused, &out[..]), (Err(Unsealed::TooLong(too_long.len())), &b"before"[..]));
+    assert_eq!(sealer().open(&mut vec![0; LIMIT + 1]), Err(Rejection::Size));
+    assert_eq!(sealer().open(&mut [0; OVERHEAD - 1]), Err(Rejection::Size));
+    assert_eq!(sealer().open(&mut []), Err(Rejection::Size));
+}
+
+#[test]
+fn every_reason_not_to_open_has_its_name() {
+    let open = |alter: fn(&mut Vec<u8>)| {
+        let mut datagram = sealed(&sealer(), Content::Election(b"text"));
+        alter(&mut datagram);
+        sealer().open(&mut datagram).unwrap_err()
+    };
+    assert_eq!(open(|bytes| bytes[0] = b'G'), Rejection::Foreign);
+    assert_eq!(open(|bytes| bytes[2] = 2), Rejection::Version);
+    assert_eq!(open(|bytes| bytes[3] ^= 1), Rejection::Cluster);
+    assert_eq!(open(|bytes| bytes[11] ^= 1), Rejection::Key);
+    assert_eq!(open(|bytes| bytes[20] ^= 1), Rejection::Forged);
+    assert_eq!(open(|bytes| bytes.truncate(OVERHEAD)), Rejection::Forged);
+    assert_eq!(open(|bytes| bytes.truncate(OVERHEAD - 1)), Rejection::Size);
+    assert_eq!(open(|bytes| bytes.push(0)), Rejection::Forged);
+
+    let mut datagram = sealed(&sealer(), Content::Election(b"text"));
+    let before = datagram.clone();
+    assert_eq!(Sealer::new(&ring(&[1]), "red").open(&mut datagram), Err(Rejection::Cluster));
+    assert_eq!(Sealer::new(&ring(&[2]), "blue").open(&mut datagram), Err(Rejection::Key));
+    assert_eq!(datagram, before, "who cannot open it leaves it as it was");
+}
+
+#[test]
+fn a_sealed_text_that_makes_no_sense_is_malformed() {
+    // Sealed by somebody with the key: whatever it says, it is read without harm or not at all.
+    let seal_raw = |envelope: Envelope, raw: &[u8]| {
+        let sealer = sealer();
+        let mut out = Vec::new();
+        sealer.seal(&envelope, Content::Election(raw), &mut out).unwrap();
+        let (header, rest) = out.split_at_mut(HEADER);
+        let (sealed, tag) = rest.split_at_mut(rest.len() - TAG);
+        let (clear, nonce) = header.split_at(CLEAR);
+        let (cipher, nonce) = (&sealer.locks[0].cipher, Array(array::<NONCE>(nonce)));
+        cipher
+            .decrypt_inout_detached(&nonce, clear, (&mut *sealed).into(), &Array(array(tag)))
+            .unwrap();
+        // The content takes the place of the kind.
+        sealed.copy_within(ENVELOPE.., ENVELOPE - 1);
+        let text = sealed.len() - 1;
+        let new_tag = cipher.encrypt_inout_detached(&nonce, clear, (&mut sealed[..text]).into());
+        out.truncate(HEADER + text);
+        out.extend_from_slice(&new_tag.unwrap());
+        sealer.open(&mut out).map(|(_, content)| matches!(content, Content::Hello(_)))
+    };
+    let mut plain = Vec::new();
+    Content::Hello(hello()).write(&mut plain);
+    assert_eq!(seal_raw(envelope(), &plain), Ok(true));
+    assert_eq!(seal_raw(envelope(), &plain[..plain.len() - 1]), Err(Rejection::Malformed));
+    assert_eq!(seal_raw(envelope(), &[&plain[..], &[0]].concat()), Err(Rejection::Malformed));
+    assert_eq!(seal_raw(envelope(), &[0; 25]), Err(Rejection::Malformed), "there is no kind 0");
+    assert_eq!(seal_raw(envelope(), &[3; 25]), Err(Rejection::Malformed), "there is no kind 3");
+    let mut silent = vec![0; 25];
+    silent[0] = KIND_HELLO;
+    assert_eq!(seal_raw(envelope(), &silent), Err(Rejection::Malformed), "it asks nothing");
+    let uncounted = Envelope { counter: 0, ..envelope() };
+    assert_eq!(seal_raw(uncounted, &plain), Err(Rejection::Malformed));
+}
+
+#[test]
+fn the_first_key_seals_and_all_of_them_open() {
+    let [old, both, promoted, new] =
+        [&[1][..], &[1, 2], &[2, 1], &[2]].map(|keys| Sealer::new(&ring(keys), "blue"));
+    let opens = |by: &Sealer, with: &Sealer| {
+        let mut datagram = sealed(by, Content::Election(b"text"));
+        with.open(&mut datagram).map(|_| ())
+    };
+    for with in [&old, &both, &promoted] {
+        assert_eq!((opens(&old, with), opens(&both, with)), (Ok(()), Ok(())));
+    }
+    for with in [&both, &promoted, &new] {
+        assert_eq!((opens(&promoted, with), opens(&new, with)), (Ok(()), Ok(())));
+    }
+    assert_eq!(opens(&promoted, &old), Err(Rejection::Key));
+    assert_eq!(opens(&both, &new), Err(Rejection::Key));
+}
+
+#[test]
+fn reasons_have_distinct_names_and_stand_where_their_number_says() {
+    for (position, reason) in Rejection::ALL.into_iter().enumerate() {
+        assert_eq!(reason as usize, position);
+        let same = Rejection::ALL.iter().filter(|other| other.name() == reason.name());
+        assert_eq!(same.count(), 1);
+    }
+}
+
+#[test]
+fn no_debug_output_shows_a_key() {
+    let shown = format!("{:?}", sealer());
+    assert!(!shown.contains("[1, 1") && !shown.contains("0101"), "{shown}");
+    let derived = ring(&[1]).keys()[0].cipher_key("blue");
+    assert!(!shown.contains(&format!("{}, {}", derived[0], derived[1])), "{shown}");
+}
+
+fn any_envelope() -> impl Strategy<Value = Envelope> {
+    let ids = (any::<u32>(), any::<u32>());
+    let numbers = (1..=u64::MAX, any::<u64>(), 1..=u64::MAX);
+    (ids, numbers, any::<u32>(), any::<u16>()).prop_map(|(ids, numbers, configuration, group)| {
+        Envelope {
+            from: NodeId(ids.0),
+            to: NodeId(ids.1),
+            session: session(numbers.0),
+            known: NonZeroU64::new(numbers.1).map(Session),
+            counter: numbers.2,
+            configuration,
+            group,
+        }
+    })
+}
+
+fn any_hello() -> impl Strategy<Value = Hello> {
+    (1..=u64::MAX, any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(ask, answer, own, seen)| {
+        Hello {
+            ask: NonZeroU64::new(ask).map(Challenge),
+            answer: NonZeroU64::new(answer).map(Challenge),
+            incarnation: Incarnation(own),
+            seen: Incarnation(seen),
+        }
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_envelope_and_content_survives(
+        envelope in any_envelope(),
+        hello in any_hello(),
+        bytes in vec(any::<u8>(), 0..600),
+    ) {
+        let sealer = sealer();
+        for content in [Content::Hello(hello), Content::Election(&bytes)] {
+            let mut datagram = Vec::new();
+            sealer.seal(&envelope, content, &mut datagram).unwrap();
+            prop_assert_eq!(sealer.open(&mut datagram), Ok((envelope, content)));
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed(bytes in vec(any::<u8>(), 0..40), place in any::<prop::sample::Index>()) {
+        let sealer = sealer();
+        let datagram = sealed(&sealer, Content::Election(&bytes));
+        let bit = place.index(datagram.len() * 8);
+        let mut altered = datagram.clone();
+        altered[bit / 8] ^= 1 << (bit % 8);
+        let refused = altered.clone();
+        prop_assert!(sealer.open(&mut altered).is_err());
+        prop_assert_eq!(altered, refused, "what does not open is left as it was");
+    }
+
+    #[test]
+    fn any_bytes_are_refused(mut bytes in vec(any::<u8>(), 0..300), disguise in 0..4_usize) {
+        let sealer = sealer();
+        let genuine = sealed(&sealer, Content::Election(b""));
+        // The deeper the disguise, the further it gets.
+        let deep = [0, 3, 11, CLEAR][disguise].min(bytes.len());
+        bytes[..deep].copy_from_slice(&genuine[..deep]);
+        prop_assert!(sealer.open(&mut bytes).is_err());
+    }
+}
+
+#[test]
+fn every_single_bit_of_a_datagram_counts() {
+    let sealer = sealer();
+    let datagram = sealed(&sealer, Content::Hello(hello()));
+    for bit in 0..datagram.len() * 8 {
+        let mut altered = datagram.clone();
+        altered[bit / 8] ^= 1 << (bit % 8);
+        assert!(sealer.open(&mut altered).is_err(), "bit {bit}");
+    }
+}
