@@ -14,7 +14,9 @@
 //! reads what was published last.
 
 pub mod clock;
+pub mod peers;
 pub mod status;
+pub mod window;
 pub mod wire;
 
 use std::sync::Arc;
