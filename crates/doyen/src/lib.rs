@@ -17,3 +17,6 @@ pub mod config;
 pub mod key;
 pub mod leadership;
 pub mod node;
+
+#[cfg(test)]
+mod scratch;

@@ -17,6 +17,7 @@ pub mod clock;
 pub mod peers;
 pub mod status;
 pub mod window;
+pub mod store;
 pub mod wire;
 
 use std::sync::Arc;

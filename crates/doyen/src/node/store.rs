@@ -1,0 +1,506 @@
+//! What a node must not forget: one small file of two slots, written in turn.
+//!
+//! ```text
+//!   state_dir/
+//!     state        slot 0 at byte 0, slot 1 at byte 4096, each 512 bytes: `store/slot.rs`
+//!     lock         held while a node runs; holds its process id, for the error that a second one gets
+//!     state.old    what was there before somebody rejoined
+//! ```
+//!
+//! **Writing.** Whatever is stored goes with the next sequence number into the slot of the older record, and is synced
+//! before [`Store::save`] returns. The highest sequence that is whole counts, so a write that is torn leaves what was
+//! stored before, and nobody has been told of what was not. A slot is one sector; the slots lie on different pages, so
+//! that one bad write cannot harm both. All blocks are written when the file is made: a disk that fills up later does
+//! not stop a node whose file system writes in place. Nothing is allocated on the way.
+//!
+//! **If a write fails**, nothing is known about the disk any more: the system may forget what it could not write and
+//! say so only once. The process must end; a store that has failed refuses everything that follows. For the same
+//! reason [`Store::open`] writes the record that it found once more before it touches the other slot: what it read may
+//! have been in memory only, left there by a process whose last sync failed.
+//!
+//! **Where a state comes from.** `doyen init` makes it ([`Store::create`]), a node never does: a lost file must not look
+//! like a first start, for this member may have voted. A member whose state is lost, damaged or an old copy comes back
+//! by [`Store::rejoin`], which an operator must ask for. The new file is marked *rejoining* until the first record of
+//! the algorithm is stored in it, however often the process restarts until then; see
+//! [`Origin::Rejoining`].
+//!
+//! **What cannot be told from here**: a file that was restored from a copy, or cloned, is as whole as any. So is the
+//! older record of a file whose newer one has rotted: that looks like a torn write. Other members notice such a state
+//! by its incarnation, or by its term.
+
+mod slot;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::protocol::Origin;
+
+use slot::{FILE, Flaw, Image, Record, SLOT};
+
+pub use slot::{LONGEST_CLUSTER, LONGEST_DURABLE};
+
+/// Whose state it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Owner {
+    /// The cluster's name, at most [`LONGEST_CLUSTER`] bytes.
+    pub cluster: String,
+    /// The member.
+    pub member: NodeId,
+    /// The algorithm whose records these are.
+    pub algorithm: Algorithm,
+}
+
+/// The state of a running node, locked against any other.
+pub struct Store {
+    path: PathBuf,
+    file: File,
+    owner: Owner,
+    incarnation: Incarnation,
+    sequence: u64,
+    /// Where records are put together.
+    slot: [u8; SLOT],
+    /// A write has failed.
+    broken: bool,
+    /// The lock goes when this is closed.
+    _lock: File,
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, incarnation, sequence, broken, .. } = self;
+        f.debug_struct("Store")
+            .field("path", path)
+            .field("incarnation", incarnation)
+            .field("sequence", sequence)
+            .field("broken", broken)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A store, and what a node starts from.
+#[derive(Debug)]
+pub struct Opened {
+    /// Where it stores from now on.
+    pub store: Store,
+    /// Which life of the member this is. Stored already.
+    pub incarnation: Incarnation,
+    /// What its algorithm stored last.
+    pub durable: Option<Vec<u8>>,
+    /// Whether this member has never started before.
+    pub first: bool,
+    /// Whether it has lost its state and not stored anything since.
+    pub rejoining: bool,
+}
+
+impl Opened {
+    /// Into what the process comes.
+    pub fn origin(&self) -> Origin {
+        match self {
+            Self { rejoining: true, .. } => Origin::Rejoining,
+            Self { first: true, .. } => Origin::Founding { leader: None },
+            _ => Origin::Joining,
+        }
+    }
+}
+
+/// Why there is no state to run with. Each says the way out.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no file.
+    #[error(
+        "{}: there is no state; if this cluster has never run, `doyen init` makes it; if this member has run \
+         before, it may have voted: start it once with `doyen node --rejoin`, while all others are up", .0.display()
+    )]
+    Missing(PathBuf),
+    /// Neither slot is whole.
+    #[error(
+        "{}: both copies of the state are damaged; start this member once with `doyen node --rejoin`, while all \
+         others are up (the file is kept as state.old)", .0.display()
+    )]
+    Damaged(PathBuf),
+    /// It is somebody else's.
+    #[error(
+        "{}: this is the state of member {found} of cluster `{cluster}`, not of member {} of `{}`; give every member \
+         a state_dir of its own; if this one is meant, move the file away and start the member once with \
+         `doyen node --rejoin`, while all others are up", path.display(), expected.member, expected.cluster
+    )]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// Whose cluster it is of.
+        cluster: String,
+        /// Whose it is.
+        found: NodeId,
+        /// Whose it should be.
+        expected: Owner,
+    },
+    /// It holds what another algorithm stored.
+    #[error(
+        "{}: holds what `{found}` stored, and the configuration says `{expected}`; set `algorithm` back, or make the \
+         cluster anew for all members with `doyen init --algorithm {expected} --term-floor N`, N above any term \
+         that was ever shown", path.display()
+    )]
+    OtherAlgorithm {
+        /// The file.
+        path: PathBuf,
+        /// Who stored it.
+        found: String,
+        /// Who should have.
+        expected: &'static str,
+    },
+    /// A later version of doyen wrote it.
+    #[error(
+        "{}: a newer doyen wrote this state (format {found}; this one reads up to {}); run that version again",
+        path.display(), slot::VERSION
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u16,
+    },
+    /// Another process runs with it.
+    #[error(
+        "{}: another doyen runs with this state, {}; stop it first, or give this node a state_dir of its own",
+        path.display(), holder(*pid)
+    )]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+        /// The process, if it can be told.
+        pid: Option<u32>,
+    },
+    /// Anybody could change it.
+    #[error(
+        "{path}: others than its owner can write here (mode {mode:03o}), and could make this member vote twice; run \
+         `chmod go-w {path}`", path = path.display()
+    )]
+    Exposed {
+        /// The file or folder.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// There is one already.
+    #[error(
+        "{}: there is a state already, and it is never overwritten; move it away if this member is to start anew",
+        .0.display()
+    )]
+    Exists(PathBuf),
+    /// It has started more often than can be counted.
+    #[error(
+        "{}: its starts cannot be counted any further; make the cluster anew with `doyen init`",
+        .0.display()
+    )]
+    WornOut(PathBuf),
+    /// The system refuses.
+    #[error("{}: {doing}: {source}; {}", path.display(), remedy(source.kind()))]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What could not be done.
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn holder(pid: Option<u32>) -> String {
+    pid.map_or("in a process that has not said which".to_owned(), |pid| format!("pid {pid}"))
+}
+
+fn remedy(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::PermissionDenied => "give it to the user that doyen runs as",
+        io::ErrorKind::ReadOnlyFilesystem => "a node must be able to write its state",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room there"
+        }
+        io::ErrorKind::NotADirectory => "state_dir must name a folder",
+        io::ErrorKind::IsADirectory => "there must be a file",
+        _ => "see whether the disk is sound",
+    }
+}
+
+impl Store {
+    /// Makes the state of a member that has never started, with what its algorithm is to begin from, if anything. The
+    /// folder is made if need be. If something fails, no file is left.
+    pub fn create(folder: &Path, owner: &Owner, durable: Option<&[u8]>) -> Result<(), StoreError> {
+        match DirBuilder::new().mode(0o700).create(folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(failed(folder, "cannot be made")(error));
+            }
+            _ => check_folder(folder)?,
+        }
+        let path = folder.join("state");
+        write_new(&path, owner, Incarnation(0), false, durable)?;
+        sync_folder(folder)
+    }
+
+    /// Takes the state of `owner` for a start: locks it, raises the incarnation and stores that.
+    pub fn open(folder: &Path, owner: &Owner) -> Result<Opened, StoreError> {
+        let path = check_present(folder)?;
+        let lock = lock(folder)?;
+        let (file, image) = read(&path, OpenOptions::new().read(true).write(true))?;
+        let last = newest(&path, &image, owner)?;
+
+        let damaged = failed(&path, "cannot be written");
+        let here = slot::offset(last.sequence);
+        let as_found = &image[here as usize..][..SLOT];
+        file.write_all_at(as_found, here).and_then(|()| file.sync_data()).map_err(&damaged)?;
+
+        let incarnation = last.incarnation.checked_add(1).map(Incarnation);
+        let incarnation = incarnation.ok_or_else(|| StoreError::WornOut(path.clone()))?;
+        let files = (file, lock);
+        let mut store = Self::new(path.clone(), files, owner, incarnation, last.sequence);
+        store.write(last.rejoining, last.durable).map_err(&damaged)?;
+        Ok(Opened {
+            incarnation,
+            first: incarnation == Incarnation(1) && last.durable.is_none() && !last.rejoining,
+            rejoining: last.rejoining,
+            durable: last.durable.map(<[u8]>::to_owned),
+            store,
+        })
+    }
+
+    /// Makes a new state for a member that has lost its own, or whose own is damaged or an old copy. `incarnation` is
+    /// that of this start, above any that the other members have heard of; it is raised further if a state that was
+    /// there says so. That state is kept as `state.old`, unless it was made by rejoining and never used.
+    pub fn rejoin(
+        folder: &Path,
+        owner: &Owner,
+        incarnation: Incarnation,
+    ) -> Result<Opened, StoreError> {
+        check_folder(folder)?;
+        let lock = lock(folder)?;
+        let [path, old, new] = ["state", "state.old", "state.new"].map(|name| folder.join(name));
+        let image = match read(&path, OpenOptions::new().read(true)) {
+            Err(StoreError::Missing(_)) => None,
+            read => Some(read?.1),
+        };
+        let last = match image.as_ref().map(|image| newest(&path, image, owner)) {
+            None | Some(Err(StoreError::Damaged(_))) => None,
+            Some(found) => Some(found?),
+        };
+        let earlier = last.map_or(0, |last| last.incarnation);
+        let next = earlier.checked_add(1).ok_or_else(|| StoreError::WornOut(path.clone()))?;
+        let incarnation = incarnation.max(Incarnation(next));
+        if image.is_some() && !last.is_some_and(|last| last.rejoining) {
+            fs::rename(&path, &old).map_err(failed(&path, "cannot be moved to state.old"))?;
+        }
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(failed(&new, "cannot be removed")(error));
+        }
+        let file = write_new(&new, owner, incarnation, true, None)?;
+        fs::rename(&new, &path).map_err(failed(&new, "cannot be moved to state"))?;
+        sync_folder(folder)?;
+        let store = Self::new(path, (file, lock), owner, incarnation, 0);
+        Ok(Opened { store, incarnation, durable: None, first: false, rejoining: true })
+    }
+
+    /// Whether `owner` could start with what is there. Changes nothing, and does not mind that a node runs with it.
+    pub fn check(folder: &Path, owner: &Owner) -> Result<(), StoreError> {
+        let path = check_present(folder)?;
+        let (_, image) = read(&path, OpenOptions::new().read(true).write(true))?;
+        newest(&path, &image, owner).map(drop)
+    }
+
+    /// Stores what the algorithm must not forget, instead of what it stored before. When this returns, it would survive
+    /// a crash. If it fails, the process must end.
+    pub fn save(&mut self, durable: &[u8]) -> io::Result<()> {
+        self.write(false, Some(durable))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Which life of the member this is.
+    pub fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    fn new(
+        path: PathBuf,
+        (file, lock): (File, File),
+        owner: &Owner,
+        incarnation: Incarnation,
+        sequence: u64,
+    ) -> Self {
+        let (owner, slot) = (owner.clone(), [0; SLOT]);
+        Self { path, file, owner, incarnation, sequence, slot, broken: false, _lock: lock }
+    }
+
+    fn write(&mut self, rejoining: bool, durable: Option<&[u8]>) -> io::Result<()> {
+        if self.broken {
+            return Err(io::Error::other(
+                "an earlier write has failed, and this state is given up",
+            ));
+        }
+        // Until it has gone well.
+        self.broken = true;
+        let sequence = self.sequence + 1;
+        let record = Record {
+            sequence,
+            cluster: &self.owner.cluster,
+            member: self.owner.member.0,
+            incarnation: self.incarnation.0,
+            rejoining,
+            algorithm: self.owner.algorithm.name(),
+            durable,
+        };
+        record.encode(&mut self.slot)?;
+        self.file.write_all_at(&self.slot, slot::offset(sequence))?;
+        self.file.sync_data()?;
+        self.sequence = sequence;
+        self.broken = false;
+        Ok(())
+    }
+}
+
+/// Turns what the system said about `path` into an error that says what was wanted of it.
+fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
+    move |source| StoreError::Io { path: path.to_owned(), doing, source }
+}
+
+/// Where the state is, if the folder is there and nobody else can change what is in it.
+fn check_present(folder: &Path) -> Result<PathBuf, StoreError> {
+    let path = folder.join("state");
+    let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+    match fs::metadata(&path) {
+        Err(error) if is_gone(&error) => return Err(StoreError::Missing(path)),
+        Err(error) => return Err(failed(&path, "cannot be read")(error)),
+        Ok(_) => check_folder(folder)?,
+    }
+    Ok(path)
+}
+
+/// Whoever can write here can take a vote back.
+fn check_folder(folder: &Path) -> Result<(), StoreError> {
+    let meta = fs::metadata(folder).map_err(failed(folder, "cannot be read"))?;
+    if !meta.is_dir() {
+        return Err(failed(folder, "cannot hold a state")(io::ErrorKind::NotADirectory.into()));
+    }
+    check_mode(folder, &meta)
+}
+
+fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), StoreError> {
+    let mode = meta.mode() & 0o777;
+    if mode & 0o022 != 0 {
+        return Err(StoreError::Exposed { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+/// Makes sure that no other process runs with the state in `folder`.
+fn lock(folder: &Path) -> Result<File, StoreError> {
+    let path = folder.join("lock");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let mut file = options.open(&path).map_err(failed(&path, "cannot be opened"))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            let pid = file.read_to_string(&mut text).ok().and_then(|_| text.trim().parse().ok());
+            return Err(StoreError::Locked { path: folder.to_owned(), pid });
+        }
+        Err(TryLockError::Error(error)) => return Err(failed(&path, "cannot be locked")(error)),
+    }
+    // Only an error message depends on it, so a disk that is full does not matter. The width is that of the longest,
+    // so that nothing is left of the one before.
+    let _ = file.write_all_at(format!("{:10}\n", std::process::id()).as_bytes(), 0);
+    Ok(file)
+}
+
+/// Opens the file and reads both slots; what is not there reads as zeros.
+fn read(path: &Path, options: &OpenOptions) -> Result<(File, Image), StoreError> {
+    let mut file = options.open(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => StoreError::Missing(path.to_owned()),
+        _ => failed(path, "cannot be opened")(error),
+    })?;
+    let unreadable = failed(path, "cannot be read");
+    check_mode(path, &file.metadata().map_err(&unreadable)?)?;
+    let mut image = [0; FILE];
+    let mut filled = 0;
+    while filled < FILE {
+        match file.read(&mut image[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(error)),
+        }
+    }
+    Ok((file, image))
+}
+
+/// The record that counts, if it is one that `owner` can go on from.
+fn newest<'a>(path: &Path, image: &'a Image, owner: &Owner) -> Result<Record<'a>, StoreError> {
+    let path = || path.to_owned();
+    let last = Record::newest(image).map_err(|flaw| match flaw {
+        Flaw::Damaged => StoreError::Damaged(path()),
+        Flaw::Newer(found) => StoreError::Newer { path: path(), found },
+    })?;
+    if (last.cluster, last.member) != (owner.cluster.as_str(), owner.member.0) {
+        let (cluster, found) = (last.cluster.to_owned(), NodeId(last.member));
+        return Err(StoreError::Foreign { path: path(), cluster, found, expected: owner.clone() });
+    }
+    let expected = owner.algorithm.name();
+    if last.durable.is_some() && last.algorithm != expected {
+        let found = last.algorithm.to_owned();
+        return Err(StoreError::OtherAlgorithm { path: path(), found, expected });
+    }
+    Ok(last)
+}
+
+/// A file with one record, whole and synced, or none.
+fn write_new(
+    path: &Path,
+    owner: &Owner,
+    incarnation: Incarnation,
+    rejoining: bool,
+    durable: Option<&[u8]>,
+) -> Result<File, StoreError> {
+    let mut options = OpenOptions::new();
+    let opened = options.read(true).write(true).create_new(true).mode(0o600).open(path);
+    let file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => StoreError::Exists(path.to_owned()),
+        _ => failed(path, "cannot be made")(error),
+    })?;
+    let record = Record {
+        sequence: 0,
+        cluster: &owner.cluster,
+        member: owner.member.0,
+        incarnation: incarnation.0,
+        rejoining,
+        algorithm: owner.algorithm.name(),
+        durable,
+    };
+    let mut image = [0; FILE];
+    let written = record
+        .encode((&mut image[..SLOT]).try_into().expect("a slot is as long as a slot"))
+        .and_then(|()| file.write_all_at(&image, 0))
+        .and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // It is not whole, and a name without a whole state behind it only gets in the way.
+        let _ = fs::remove_file(path);
+        return Err(failed(path, "cannot be written")(error));
+    }
+    Ok(file)
+}
+
+/// A new name survives a crash only when its folder is synced.
+fn sync_folder(folder: &Path) -> Result<(), StoreError> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed(folder, "cannot be synced"))
+}
