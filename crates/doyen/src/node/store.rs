@@ -201,14 +201,14 @@ pub enum StoreError {
     )]
     WornOut(PathBuf),
     /// The system refuses.
-    #[error("{}: {doing}: {source}; {}", path.display(), remedy(source.kind()))]
+    #[error("{}: {doing}: {error}; {}", path.display(), remedy(error.kind()))]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What could not be done.
         doing: &'static str,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
 }
 
@@ -370,7 +370,7 @@ impl Store {
 
 /// Turns what the system said about `path` into an error that says what was wanted of it.
 fn failed(path: &Path, doing: &'static str) -> impl Fn(io::Error) -> StoreError {
-    move |source| StoreError::Io { path: path.to_owned(), doing, source }
+    move |error| StoreError::Io { path: path.to_owned(), doing, error }
 }
 
 /// Where the state is, if the folder is there and nobody else can change what is in it.
