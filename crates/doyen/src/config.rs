@@ -1,11 +1,54 @@
-//! What a node is configured with, when all layers have been merged and checked.
+//! What a node is configured with: `doyen.toml`, flags and environment, merged and checked.
+//!
+//! **Layers**, the first one that sets a value counts, value by value:
+//!
+//! 1. flags (`--listen`),
+//! 2. the environment (`DOYEN_LISTEN`, `DOYEN_TIMING_PROFILE`),
+//! 3. the file that `--config` or `DOYEN_CONFIG` names, else `./doyen.toml`,
+//! 4. the user's file, `$XDG_CONFIG_HOME/doyen/doyen.toml`,
+//! 5. the system's, `/etc/doyen/doyen.toml`,
+//! 6. what follows from the timing's profile, and the defaults.
+//!
+//! The members are one value: no file adds a member to those of another. Paths in a file are relative to the file,
+//! others to the working folder. Every layer is read by the same rules (`config/layer.rs` writes flags and variables
+//! down as TOML first), so there is one format (`config/file.rs`) and one set of errors.
+//!
+//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once
+//! (`config/resolve.rs`, `config/members.rs`, `config/timing.rs`). What is legal and probably not meant is a warning.
+//! `config/report.rs` shows every value with its origin; [`check`](Settings::check) looks at what the values name: keys
+//! and state.
+//!
+//! **Decisions.**
+//! - A node that can be reached from other machines needs a key: without one only loopback addresses are listened on.
+//! - HTTP is served on loopback, at the port of `listen`, unless told otherwise. It tells whoever can connect who leads
+//!   and who is up, so another address needs `http_open = true`; orders need the token in any case.
+//! - No secret is a value: files are named, not their contents.
+//! - Members that name no priority have 0; equal priorities are decided by the higher id.
 
+mod file;
+pub mod init;
+mod layer;
+mod members;
+mod report;
+mod resolve;
+#[cfg(test)]
+mod tests;
+mod timing;
+
+use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
+use sha2::{Digest, Sha256};
+
+use crate::key::Keyring;
+use crate::node::store::{Owner, Store, StoreError};
+
+pub use layer::{Override, Surroundings};
+pub use report::Report;
 
 /// The whole configuration of a node.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,4 +120,89 @@ pub enum Source {
     Load,
     /// The integer that a command prints.
     Command(Vec<String>),
+}
+
+/// Settings, and what there is to say about them.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What to run with.
+    pub settings: Settings,
+    /// What is legal, and probably not meant.
+    pub warnings: Vec<String>,
+    /// Every value, and where it came from.
+    pub report: Report,
+}
+
+/// Everything that is wrong with a configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// What is wrong: where, what, and what to do about it.
+    pub problems: Vec<String>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problems.as_slice() {
+            [problem] => f.write_str(problem),
+            problems => {
+                write!(f, "{} mistakes:\n  {}", problems.len(), problems.join("\n  "))
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl Configuration {
+    /// Reads all layers, `flags` before all others, and merges them. `file` takes the place of `./doyen.toml`.
+    pub fn load(
+        file: Option<&Path>,
+        flags: &[Override],
+        surroundings: &Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let stack = layer::Stack::collect(file, flags, surroundings)?;
+        resolve::resolve(&stack)
+    }
+}
+
+impl Settings {
+    /// This member's own entry.
+    pub fn own(&self) -> &Member {
+        let own = self.members.iter().find(|member| member.id == self.me);
+        own.expect("a configuration in which this member does not occur is refused")
+    }
+
+    /// Whose state it runs with.
+    pub fn owner(&self) -> Owner {
+        let Self { cluster, me, algorithm, .. } = self;
+        Owner { cluster: cluster.clone(), member: *me, algorithm: *algorithm }
+    }
+
+    /// The number of this configuration, which every datagram bears: equal where the cluster, the voters, their kinds,
+    /// the algorithm and the version of the protocol are. Addresses, priorities and timings may differ.
+    pub fn configuration_id(&self) -> u32 {
+        let voters = self.core.quorum.config_id(&self.core.members);
+        // FNV-1a, as the number of the voters itself.
+        let algorithm = self.algorithm.name().bytes();
+        algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    }
+
+    /// Whether what the values name is there and sound: the keys, and the state unless it is to be made anew.
+    pub fn check(&self, rejoins: bool) -> Result<(), ConfigError> {
+        let keys = self.key_file.as_deref().map(Keyring::read);
+        let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
+        let state = match Store::check(&self.state_dir, &self.owner()) {
+            Err(StoreError::Missing(_) | StoreError::Damaged(_)) if rejoins => None,
+            Err(error) => Some(format!("state_dir: {error}")),
+            Ok(()) => None,
+        };
+        let problems: Vec<String> = keys.into_iter().chain(state).collect();
+        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
+    }
+}
+
+/// The number of a cluster: part of what members compare. It is the same on every machine and in every version.
+fn cluster_number(name: &str) -> u64 {
+    let hash = Sha256::digest(name.as_bytes());
+    u64::from_le_bytes(std::array::from_fn(|place| hash[place]))
 }

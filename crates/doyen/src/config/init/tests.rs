@@ -1,0 +1,136 @@
+use std::os::unix::fs::MetadataExt;
+
+use doyen_core::protocol::Origin;
+
+use super::*;
+use crate::config::{Configuration, Surroundings};
+use crate::scratch::{Scratch, as_nobody, set_mode};
+
+fn founding() -> Founding {
+    let members = ["n1=10.0.0.1:7400", "n2=10.0.0.2:7400", "n3=c.example:7400"];
+    let members = (1..).zip(members).map(|(id, text)| NewMember::parse(id, text).unwrap());
+    let mut members: Vec<NewMember> = members.collect();
+    members[0].priority = 3;
+    members[2].witness = true;
+    Founding {
+        cluster: "orders".to_owned(),
+        algorithm: Algorithm::Quorum,
+        profile: Profile::Fast,
+        members,
+        term_floor: 0,
+    }
+}
+
+fn load(folder: &Path) -> Configuration {
+    let folder = folder.to_path_buf();
+    let nothing = Surroundings { variables: [].into(), system: folder.join("none"), folder };
+    Configuration::load(None, &[], &nothing).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_member_can_start_with_its_folder() {
+    let scratch = Scratch::new();
+    let folder = scratch.join("orders");
+    founding().write(&folder).unwrap();
+    assert_eq!(names(&scratch), ["orders"]);
+    assert_eq!(names(&folder), ["n1", "n2", "n3"]);
+    let key = fs::read(folder.join("n1/key")).unwrap();
+    for (id, name) in [(1, "n1"), (2, "n2"), (3, "n3")] {
+        let own = folder.join(name);
+        assert_eq!(fs::read(own.join("key")).unwrap(), key, "one key for all");
+        assert_eq!(fs::metadata(own.join("key")).unwrap().mode() & 0o777, 0o600);
+        let Configuration { settings, warnings, .. } = load(&own);
+        assert!(warnings.is_empty(), "{warnings:?}");
+        assert_eq!((settings.me, settings.own().name.as_str()), (NodeId(id), name));
+        assert_eq!(settings.members[0].priority, 3);
+        assert!(settings.members[2].witness);
+        settings.check(false).unwrap();
+        let opened = Store::open(&settings.state_dir, &settings.owner()).unwrap();
+        assert_eq!(opened.origin(), Origin::Founding { leader: None });
+    }
+    assert_eq!(load(&folder.join("n3")).settings.listen, "0.0.0.0:7400".parse().unwrap());
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_left_of_what_failed() {
+    let scratch = Scratch::new();
+    fs::create_dir(scratch.join("n2")).unwrap();
+    let refused = founding().write(&scratch).unwrap_err();
+    assert!(matches!(&refused, FoundingError::Exists(path) if path.ends_with("n2")), "{refused}");
+    assert_eq!(names(&scratch), ["n2"]);
+    fs::remove_dir(scratch.join("n2")).unwrap();
+    founding().write(&scratch).expect("an existing folder will do");
+    assert_eq!(names(&scratch), ["n1", "n2", "n3"]);
+
+    let elsewhere = scratch.join("no").join("where");
+    let refused = founding().write(&elsewhere).unwrap_err();
+    assert!(matches!(refused, FoundingError::Io { .. }), "{refused}");
+    as_nobody(|| {
+        let folder = Scratch::new();
+        set_mode(&folder, 0o500);
+        assert!(founding().write(&folder).is_err());
+        set_mode(&folder, 0o700);
+        assert!(names(&folder).is_empty());
+    });
+}
+
+#[test]
+fn one_member_is_written_with_the_keys_of_the_others() {
+    let scratch = Scratch::new();
+    let keys = Keyring::generate().unwrap();
+    founding().write_one(&scratch, "n2", &keys).unwrap();
+    assert_eq!(names(&scratch), ["n2"]);
+    assert_eq!(Keyring::read(&scratch.join("n2/key")).unwrap(), keys);
+    let refused = founding().write_one(&scratch, "n9", &keys).unwrap_err();
+    assert!(matches!(refused, FoundingError::Stranger(_)), "{refused}");
+}
+
+#[test]
+fn terms_begin_above_the_floor() {
+    for algorithm in [Algorithm::Quorum, Algorithm::RingList] {
+        let scratch = Scratch::new();
+        let mut founding = Founding { algorithm, term_floor: 77, ..founding() };
+        founding.members[2].witness = false;
+        founding.write(&scratch).unwrap();
+        let settings = load(&scratch.join("n1")).settings;
+        let opened = Store::open(&settings.state_dir, &settings.owner()).unwrap();
+        let durable = opened.durable.unwrap();
+        let term = match algorithm {
+            Algorithm::Quorum => postcard::from_bytes::<Stored>(&durable).unwrap().term,
+            _ => postcard::from_bytes(&durable).unwrap(),
+        };
+        assert_eq!(term, Epoch(77));
+    }
+    let scratch = Scratch::new();
+    let highest = Founding { term_floor: u64::MAX, ..founding() };
+    assert!(matches!(highest.write(&scratch), Err(FoundingError::TooHigh)));
+}
+
+#[test]
+fn what_no_node_would_accept_is_not_written() {
+    let scratch = Scratch::new();
+    let mut twice = founding();
+    twice.members[1].address = "10.0.0.1:7400".to_owned();
+    let refused = twice.write(&scratch.join("orders")).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "member[1].address: 10.0.0.1:7400 is another member's already; each needs its own"
+    );
+    assert!(names(&scratch).is_empty());
+    for (text, problem) in [
+        ("n1", "`n1` is not NAME=ADDRESS; write for example n1=10.0.0.1:7400"),
+        ("../n1=10.0.0.1:1", "`../n1` contains `/`; use letters, digits, `-`, `_` and `.`"),
+        ("n1=10.0.0.1", "`10.0.0.1` is not an address; write for example 10.0.0.1:7400"),
+    ] {
+        let refused = NewMember::parse(1, text).unwrap_err();
+        assert!(refused.starts_with(problem), "{refused}");
+    }
+}

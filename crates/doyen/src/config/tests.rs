@@ -1,0 +1,498 @@
+use std::collections::BTreeMap;
+use std::fs;
+
+use doyen_core::algorithm::quorum::settings::{Preemption, Profile};
+use doyen_core::config::Mode;
+use doyen_core::time::Span;
+
+use super::*;
+use crate::scratch::Scratch;
+
+const THREE: &str = r#"
+cluster = "orders"
+id = 1
+key_file = "key"
+state_dir = "state"
+
+[[member]]
+id = 1
+name = "a"
+address = "10.0.0.1:7400"
+priority = 5
+
+[[member]]
+id = 2
+name = "b"
+address = "10.0.0.2:7400"
+
+[[member]]
+id = 3
+address = "c.example:7400"
+witness = true
+"#;
+
+/// A folder with a `doyen.toml`, and nothing around it.
+struct Scene {
+    folder: Scratch,
+    flags: Vec<Override>,
+    surroundings: Surroundings,
+}
+
+impl Scene {
+    fn new(text: &str) -> Self {
+        let folder = Scratch::new();
+        fs::write(folder.join("doyen.toml"), text).unwrap();
+        let surroundings = Surroundings {
+            variables: BTreeMap::new(),
+            folder: folder.to_path_buf(),
+            system: folder.join("etc"),
+        };
+        Self { folder, flags: Vec::new(), surroundings }
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.surroundings.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    fn flag(mut self, flag: &'static str, key: &'static str, value: &str) -> Self {
+        self.flags.push(Override { flag, key, value: value.to_owned() });
+        self
+    }
+
+    fn file(self, path: &str, text: &str) -> Self {
+        let path = self.folder.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    fn load(&self) -> Result<Configuration, ConfigError> {
+        Configuration::load(None, &self.flags, &self.surroundings)
+    }
+
+    fn settings(&self) -> Settings {
+        self.load().unwrap().settings
+    }
+
+    fn problems(&self) -> Vec<String> {
+        self.load().unwrap_err().problems
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.load().unwrap().warnings
+    }
+}
+
+/// [`THREE`] with `line` in the place of the line that begins as it does, up to the `=`, or else in front.
+fn with(line: &str) -> String {
+    let key = line.split('=').next().unwrap();
+    match THREE.lines().find(|old| old.starts_with(key)) {
+        Some(old) => THREE.replacen(old, line, 1),
+        None => format!("{line}\n{THREE}"),
+    }
+}
+
+#[test]
+fn a_file_becomes_settings() {
+    let scene = Scene::new(THREE);
+    let settings = scene.settings();
+    assert_eq!(settings.me, NodeId(1));
+    assert_eq!(settings.own().name, "a");
+    assert_eq!(settings.listen, "10.0.0.1:7400".parse().unwrap(), "its own address");
+    assert_eq!(settings.http, Some("127.0.0.1:7400".parse().unwrap()));
+    assert_eq!(settings.key_file, Some(scene.folder.join("key")));
+    assert_eq!(settings.state_dir, scene.folder.join("state"));
+    assert_eq!(settings.algorithm, Algorithm::Quorum);
+    assert_eq!(settings.attribute, Attribute::Priority);
+    assert_eq!(settings.grace, Duration::from_secs(10));
+    assert_eq!(settings.trace, None);
+    let names: Vec<&str> = settings.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "n3"], "a member without a name has its id's");
+
+    let core = &settings.core;
+    assert_eq!(core.mode, Mode::Hardened);
+    assert_eq!(core.timing, Profile::Lan.timing());
+    assert_eq!(core.members.highest(), NodeId(1));
+    assert_eq!(core.members.by_rank(0), NodeId(2), "equal priorities are decided by the higher id");
+    assert_eq!(core.quorum.pace, Profile::Lan.settings().pace);
+    assert_eq!(core.quorum.witnesses.iter().collect::<Vec<_>>(), [NodeId(3)]);
+    assert_eq!(core.quorum.cluster, cluster_number("orders"));
+}
+
+#[test]
+fn each_value_comes_from_the_first_layer_that_sets_it() {
+    let scene = Scene::new(&with("grace = \"1s\""))
+        .file(
+            "home/doyen/doyen.toml",
+            "grace = \"2s\"\ntrace = \"of-user\"\ntiming.profile = \"wan\"",
+        )
+        .file(
+            "etc/doyen.toml",
+            "timing.profile = \"fast\"\ntiming.tenure = \"9s\"\ncluster = \"other\"",
+        );
+    let home = scene.folder.join("home").display().to_string();
+    let scene = scene
+        .variable("XDG_CONFIG_HOME", &home)
+        .variable("DOYEN_ID", "b")
+        .variable("DOYEN_LISTEN", "10.0.0.9:7000")
+        .variable("DOYEN_STATE_DIR", "from-variable")
+        .flag("--listen", "listen", "10.0.0.8:7000");
+    let settings = scene.settings();
+    assert_eq!(settings.listen, "10.0.0.8:7000".parse().unwrap(), "the flag's");
+    assert_eq!(settings.me, NodeId(2), "the variable's");
+    assert_eq!(settings.state_dir, scene.folder.join("from-variable"), "from the working folder");
+    assert_eq!((settings.grace, settings.cluster.as_str()), (Duration::from_secs(1), "orders"));
+    let of_user = scene.folder.join("home/doyen/of-user");
+    assert_eq!(settings.trace, Some(of_user), "relative to the file that it stands in");
+    assert_eq!(settings.core.timing.heartbeat, Profile::Wan.timing().heartbeat, "the user's");
+    assert_eq!(settings.core.quorum.tenure, Span::from_millis(9_000), "the system's");
+}
+
+#[test]
+fn a_file_that_is_named_takes_the_place_of_the_working_folders() {
+    let scene = Scene::new("cluster = 1").file("conf/node.toml", THREE);
+    let file = Path::new("conf/node.toml");
+    let load = |scene: &Scene, file| Configuration::load(file, &[], &scene.surroundings);
+    let settings = load(&scene, Some(file)).unwrap().settings;
+    assert_eq!(settings.state_dir, scene.folder.join("conf/state"));
+    let missing = load(&scene, Some(Path::new("conf/other.toml"))).unwrap_err();
+    assert!(missing.problems[0].starts_with("conf/other.toml: cannot be read: "), "{missing}");
+    let scene = scene.variable("DOYEN_CONFIG", "conf/node.toml");
+    assert_eq!(load(&scene, None).unwrap().settings, settings);
+}
+
+#[test]
+fn without_any_file_it_is_said_where_one_was_looked_for() {
+    let scene = Scene::new(THREE);
+    fs::remove_file(scene.folder.join("doyen.toml")).unwrap();
+    let problem = scene.problems().remove(0);
+    let system = scene.folder.join("etc/doyen.toml").display().to_string();
+    assert!(problem.contains("none of doyen.toml, ") && problem.contains(&system), "{problem}");
+    assert!(problem.contains("doyen init"), "{problem}");
+}
+
+#[test]
+fn a_wrong_value_is_called_by_the_name_of_its_source() {
+    let wrong =
+        "`nowhere` is not an IP address with a port; write for example 0.0.0.0:7400 or [::]:7400";
+    let scene = Scene::new(&with("listen = \"nowhere\""));
+    assert_eq!(scene.problems(), [format!("doyen.toml:1: listen: {wrong}")]);
+    let scene = Scene::new(THREE).variable("DOYEN_LISTEN", "nowhere");
+    assert_eq!(scene.problems(), [format!("DOYEN_LISTEN: {wrong}")]);
+    let scene = Scene::new(THREE).flag("--listen", "listen", "nowhere");
+    assert_eq!(scene.problems(), [format!("--listen: {wrong}")]);
+    let scene = Scene::new(THREE)
+        .variable("DOYEN_ATTRIBUTE_STEP", "much")
+        .variable("DOYEN_HTTP_OPEN", "yes")
+        .variable("DOYEN_TIMING_DRIFT", "nan");
+    let expected = [
+        "DOYEN_ATTRIBUTE_STEP: `much` is not a number",
+        "DOYEN_HTTP_OPEN: `yes` is neither true nor false",
+        "DOYEN_TIMING_DRIFT: `nan` is not a number",
+    ];
+    assert_eq!(scene.problems(), expected);
+}
+
+#[test]
+fn every_mistake_is_named_with_its_line_and_a_way_out() {
+    for (line, expected) in [
+        ("clustre = \"x\"", "doyen.toml:1: unknown field `clustre`, expected one of `cluster`"),
+        (
+            "cluster = 5",
+            "doyen.toml:2: invalid type: integer `5`, expected a string, in `cluster = 5`",
+        ),
+        ("cluster = \"\"", "doyen.toml:2: cluster: is empty; write a name such as orders"),
+        ("cluster = \"a b\"", "doyen.toml:2: cluster: `a b` contains ` `; use letters"),
+        ("id = 9", "doyen.toml:3: id: `9` is no member; there are a (1), b (2), n3 (3)"),
+        ("id = \"z\"", "doyen.toml:3: id: `z` is no member;"),
+        ("id = -1", "doyen.toml:3: a member's number is from 0 to 4294967295"),
+        (
+            "listen = \"10.0.0.1:0\"",
+            "doyen.toml:1: listen: `10.0.0.1:0` is not an IP address with a port",
+        ),
+        (
+            "http = \"10.0.0.1:80\"",
+            "doyen.toml:1: http: 10.0.0.1:80 can be reached from other machines",
+        ),
+        ("http = \"on\"", "doyen.toml:1: http: `on` is not an IP address with a port"),
+        (
+            "algorithm = \"buly\"",
+            "doyen.toml:1: algorithm: unknown algorithm `buly`; use one of bully",
+        ),
+        (
+            "grace = \"5\"",
+            "doyen.toml:1: grace: `5` is not a length of time; write for example 1ms",
+        ),
+        ("key_file = \"\"", "doyen.toml:4: key_file: is empty; write a path"),
+        (
+            "timing.profile = \"slow\"",
+            "doyen.toml:1: timing.profile: unknown profile `slow`; use fast, lan or wan",
+        ),
+        ("timing.drift = 1.5", "doyen.toml:1: timing.drift: 1.5 is not at least 0 and below 1"),
+        (
+            "timing.heartbeat = \"90ms\"",
+            "timing: 0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 90ms",
+        ),
+        ("timing.probe = \"0\"", "timing.probe: nobody can probe all the time"),
+        ("preemption.policy = \"soon\"", "doyen.toml:1: preemption.policy: unknown policy `soon`"),
+        (
+            "attribute.source = \"disk\"",
+            "doyen.toml:1: attribute.source: unknown source `disk`; use priority",
+        ),
+        (
+            "attribute.source = \"command\"",
+            "doyen.toml: attribute.command: is missing; name the program",
+        ),
+        (
+            "attribute.command = [\"x\"]",
+            "doyen.toml:1: attribute.command: stands beside another source",
+        ),
+        ("attribute.every = \"1ms\"", "doyen.toml:1: attribute.every: 1ms is too often"),
+        (
+            "address = \"10.0.0.1\"",
+            "doyen.toml:10: member[0].address: `10.0.0.1` is not an address",
+        ),
+        (
+            "address = \"10.0.0.300:1\"",
+            "doyen.toml:10: member[0].address: `10.0.0.300:1` is not an address",
+        ),
+        (
+            "address = \"fd00::1:7400\"",
+            "doyen.toml:10: member[0].address: `fd00::1:7400` is not an address",
+        ),
+        (
+            "address = \"0.0.0.0:7400\"",
+            "doyen.toml:10: member[0].address: nobody can send to 0.0.0.0:7400",
+        ),
+        (
+            "address = \"10.0.0.2:7400\"",
+            "doyen.toml:16: member[1].address: 10.0.0.2:7400 is another member's",
+        ),
+        ("name = \"b\"", "doyen.toml:15: member[1].name: `b` is another member's already"),
+        ("name = \"7\"", "doyen.toml:9: member[0].name: `7` would be taken for an id"),
+        ("priority = \"high\"", "doyen.toml:11: invalid type: string \"high\", expected i64"),
+        (
+            "listen = \"127.0.0.1:7400\"",
+            "listen: 127.0.0.1:7400 cannot reach a at 10.0.0.1:7400: it listens on this",
+        ),
+        (
+            "listen = \"[fd00::1]:7400\"",
+            "listen: [fd00::1]:7400 cannot reach a at 10.0.0.1:7400: it listens on an IPv6",
+        ),
+    ] {
+        let problems = Scene::new(&with(line)).problems();
+        assert!(problems[0].starts_with(expected), "{line}: {problems:?}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for (key, expected) in [
+        ("cluster", "doyen.toml: cluster: is missing; give the cluster a name"),
+        ("id", "doyen.toml: id: is missing; say which member this is"),
+        (
+            "key_file",
+            "doyen.toml: key_file: is missing; 10.0.0.1:7400 can be reached from other machines",
+        ),
+        ("state_dir", "doyen.toml: state_dir: is missing; say where"),
+    ] {
+        let line = THREE.lines().find(|line| line.starts_with(key)).unwrap();
+        let problems = Scene::new(&THREE.replacen(line, "", 1)).problems();
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].starts_with(expected), "{problems:?}");
+    }
+    let problems = Scene::new(&THREE.replace("address = \"10.0.0.2:7400\"", "")).problems();
+    assert!(
+        problems[0].starts_with("doyen.toml:13: member[1].address: is missing;"),
+        "{problems:?}"
+    );
+    let (top, _) = THREE.split_once("[[").unwrap();
+    let problems = Scene::new(top).problems();
+    assert!(
+        problems[0].starts_with("doyen.toml: member: is missing; list everybody"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn all_problems_are_reported_at_once() {
+    let text = with("cluster = \"\"").replace("state_dir = \"state\"", "grace = \"x\"");
+    let problems = Scene::new(&text).problems();
+    assert_eq!(problems.len(), 3, "{problems:?}");
+}
+
+#[test]
+fn who_cannot_be_reached_from_elsewhere_needs_no_key() {
+    let local = THREE.replace("10.0.0.", "127.0.0.").replace("key_file = \"key\"\n", "");
+    let warnings = Scene::new(&local).warnings();
+    assert!(
+        warnings[0].starts_with("key_file: without a key anybody on this machine"),
+        "{warnings:?}"
+    );
+    // A name is listened on where one says; without a word there is no telling.
+    let named = Scene::new(&local).variable("DOYEN_ID", "3");
+    let problems = named.problems();
+    assert!(
+        problems[0].contains("listen: is missing; its own address `c.example:7400` is a name"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn http_is_open_only_if_one_says_so() {
+    let open = with("http = \"0.0.0.0:8080\"\nhttp_open = true");
+    assert_eq!(Scene::new(&open).settings().http, Some("0.0.0.0:8080".parse().unwrap()));
+    assert_eq!(Scene::new(&with("http = \"off\"")).settings().http, None);
+    assert_eq!(
+        Scene::new(&with("http = \"[::1]:80\"")).settings().http.map(|it| it.port()),
+        Some(80)
+    );
+}
+
+#[test]
+fn a_witness_has_no_priority_and_only_a_quorum_has_witnesses() {
+    let text = THREE.replace("witness = true", "witness = true\npriority = 1");
+    let problems = Scene::new(&text).problems();
+    assert!(
+        problems[0].starts_with("doyen.toml:22: member[2].priority: has no meaning"),
+        "{problems:?}"
+    );
+    let problems = Scene::new(&with("algorithm = \"bully\"")).problems();
+    assert_eq!(
+        problems,
+        ["member: n3 is a witness, and bully has none; leave it out, or use quorum"]
+    );
+    let nobody = THREE
+        .replace("priority = 5", "witness = true")
+        .replace("10.0.0.2:7400\"", "10.0.0.2:7400\"\nwitness = true");
+    let problems = Scene::new(&nobody).problems();
+    assert!(problems[0].starts_with("timing: some member may lead does not hold"), "{problems:?}");
+}
+
+#[test]
+fn a_cluster_without_failover_is_warned_of() {
+    let cut = |count: usize| {
+        let parts: Vec<&str> = THREE.split("[[member]]").collect();
+        parts[..=count].join("[[member]]")
+    };
+    let one = Scene::new(&cut(1)).warnings();
+    assert!(one[0].contains("there is only one"), "{one:?}");
+    let two = Scene::new(&cut(2)).warnings();
+    assert!(two[0].contains("a majority of two is two"), "{two:?}");
+    let three = Scene::new(THREE).warnings();
+    assert!(three.is_empty(), "{three:?}");
+    let lonely = THREE.replace("10.0.0.2:7400\"", "10.0.0.2:7400\"\nwitness = true");
+    assert!(Scene::new(&lonely).warnings()[0].contains("only one may lead"));
+}
+
+#[test]
+fn the_seeds_algorithms_run_hardened_and_with_a_warning() {
+    let text = with("algorithm = \"bully\"").replace("witness = true", "");
+    let scene = Scene::new(&text);
+    assert_eq!(scene.settings().core.mode, Mode::Hardened);
+    assert!(scene.warnings()[0].contains("only quorum survives"), "{:?}", scene.warnings());
+    for (line, expected) in [
+        ("preemption.policy = \"never\"", "preemption.policy: only quorum can do otherwise"),
+        ("attribute.source = \"load\"", "attribute.source: with bully attributes cannot change"),
+        ("timing.transmission = \"0\"", "timing.transmission: nothing takes no time"),
+    ] {
+        let problems = Scene::new(&format!("{line}\n{text}")).problems();
+        assert!(problems[0].contains(expected), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_variable_that_nothing_reads_is_warned_of() {
+    let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
+    assert_eq!(
+        scene.warnings(),
+        ["DOYEN_STATEDIR: no setting of a node has this name; it is ignored"]
+    );
+}
+
+#[test]
+fn values_of_every_kind_are_read() {
+    let text = with(
+        "timing = { profile = \"fast\", drift = 0.0501, probe = \"off\", jitter = \"2ms\", forgiveness = \"4s\" }\n\
+         preemption = { policy = \"immediate\" }\n\
+         attribute = { source = \"command\", command = [\"score\", \"-q\"], every = \"2s\", step = 10 }",
+    );
+    let settings = Scene::new(&text).settings();
+    let quorum = &settings.core.quorum;
+    assert_eq!(quorum.pace.drift, 51, "upwards, which is safe");
+    assert_eq!((quorum.probe, quorum.jitter), (None, Span::from_millis(2)));
+    assert_eq!(quorum.forgiveness, Span::from_millis(4_000));
+    assert_eq!(quorum.preemption, Preemption::Immediate);
+    assert_eq!(quorum.pace.heartbeat, Profile::Fast.timing().heartbeat);
+    let source = Source::Command(vec!["score".to_owned(), "-q".to_owned()]);
+    let every = Duration::from_secs(2);
+    assert_eq!(settings.attribute, Attribute::Measured { source, every, step: 10 });
+}
+
+#[test]
+fn what_is_printed_means_the_same() {
+    for text in [
+        with(
+            "trace = \"events\"\nhttp = \"off\"\ntiming.probe = \"off\"\ntiming.promise = \"1.5s\"",
+        ),
+        with("http = \"0.0.0.0:1\"\nhttp_open = true\npreemption.policy = \"never\""),
+        with("attribute = { source = \"command\", command = [\"a \\\"b\\\"\"], step = 3 }"),
+    ] {
+        let scene = Scene::new(&text).variable("DOYEN_GRACE", "3s");
+        let Configuration { settings, report, .. } = scene.load().unwrap();
+        let printed = report.to_string();
+        assert!(printed.contains("# DOYEN_GRACE\n"), "{printed}");
+        let again = Scene::new(&printed).settings();
+        assert_eq!(again, settings, "{printed}");
+    }
+}
+
+#[test]
+fn the_example_is_sound_and_what_is_commented_out_is_the_default() {
+    let example = include_str!("../../../../examples/doyen.toml");
+    let scene = Scene::new(example);
+    let settings = scene.settings();
+    let warnings = scene.warnings();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    assert_eq!(settings.members.len(), 3);
+    let is_default = |line: &&str| {
+        let key = line.strip_prefix("# ").and_then(|rest| rest.split_once(" = "));
+        key.is_some_and(|(key, _)| !key.contains(' ') && !["trace", "command"].contains(&key))
+    };
+    let commented = example.lines().filter(is_default).count();
+    assert!(commented > 10, "there are {commented} of them");
+    let lines = example.lines().map(|line| if is_default(&line) { &line[2..] } else { line });
+    let uncommented = lines.collect::<Vec<_>>().join("\n");
+    let relocated =
+        |settings: Settings| Settings { key_file: None, state_dir: "".into(), ..settings };
+    assert_eq!(relocated(Scene::new(&uncommented).settings()), relocated(settings));
+}
+
+#[test]
+fn the_configurations_number_is_its_cluster_voters_and_algorithm() {
+    let number = |text: &str| Scene::new(text).settings().configuration_id();
+    let plain = THREE.replace("witness = true", "");
+    let usual = number(&plain);
+    let same = [
+        plain.replace("10.0.0.2:7400", "10.0.0.77:99"),
+        plain.replace("priority = 5", "priority = -3"),
+        plain.replace("\"a\"", "\"other\""),
+        format!("timing.profile = \"wan\"\n{plain}"),
+        plain.replace("id = 1\nkey", "id = 2\nkey"),
+    ];
+    for text in same {
+        assert_eq!(number(&text), usual, "{text}");
+    }
+    let other = [
+        THREE.to_owned(),
+        plain.replace("orders", "order"),
+        plain.replace("id = 3", "id = 4"),
+        format!("algorithm = \"bully\"\n{plain}"),
+    ];
+    for text in other {
+        assert_ne!(number(&text), usual, "{text}");
+    }
+    // Members of different versions must compute the same, for ever.
+    assert_eq!(usual, 544_529_538);
+}

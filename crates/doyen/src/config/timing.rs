@@ -1,0 +1,192 @@
+//! `[timing]` and `[preemption]`: a profile, what is set otherwise, and whether it holds together.
+//!
+//! What is safe is not decided here but by [`Settings::check`](doyen_core::algorithm::quorum::settings::Settings::check),
+//! which names the inequality that is broken.
+
+use std::fmt;
+use std::str::FromStr;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
+use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::members::Members;
+use doyen_core::time::Span;
+use doyen_sim::time::parse_span;
+
+use super::file::{Given, Written};
+use super::report::DEFAULT;
+use super::resolve::Resolver;
+use super::{Member, cluster_number};
+
+/// What the algorithms read. `None` if there are no members, which has been said.
+pub(super) fn core(
+    resolver: &mut Resolver<'_>,
+    cluster: Option<&str>,
+    algorithm: Algorithm,
+    members: &[Member],
+) -> Option<Config> {
+    let profile = profile(resolver);
+    let (mut timing, mut quorum) = timing_table(resolver, profile);
+    preemption_table(resolver, algorithm, profile, (&mut timing, &mut quorum));
+    quorum.cluster = cluster_number(cluster?);
+    quorum.witnesses =
+        members.iter().filter(|member| member.witness).map(|member| member.id).collect();
+    let ids = Members::listed(members.iter().map(|member| member.id).collect());
+    let attrs = members.iter().map(|member| (member.id, member.priority));
+    let members = ids.and_then(|ids| ids.with_attrs(attrs)).ok()?;
+    match algorithm.has_leases() {
+        true => {
+            if let Err(refusal) = quorum.check(&timing, &members) {
+                resolver.problems.push(format!("timing: {refusal}"));
+            }
+        }
+        false => check_seed(resolver, &timing),
+    }
+    let mut config = Config::new(members, timing, Mode::Hardened);
+    config.quorum = quorum;
+    Some(config)
+}
+
+fn profile(resolver: &mut Resolver<'_>) -> Profile {
+    resolver.report.table("[timing]", "");
+    let Named(profile) = resolver.read(
+        "timing.profile",
+        |it| &it.timing.profile,
+        |text| text.parse().map(Named),
+        (Named(Profile::default()), DEFAULT),
+    );
+    profile
+}
+
+/// Where a value comes from that follows from the profile.
+fn source(profile: Profile) -> String {
+    format!("profile {}", profile.name())
+}
+
+fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Settings) {
+    let (mut timing, mut quorum) = (profile.timing(), profile.settings());
+    let from = source(profile);
+    let mut set = |key, get: fn(&Written) -> &Given<String>, usual: &mut Span| {
+        *usual = resolver.span(key, get, *usual, &from);
+    };
+    set("timing.transmission", |it| &it.timing.transmission, &mut timing.transmission);
+    set("timing.processing", |it| &it.timing.processing, &mut timing.processing);
+    set("timing.heartbeat", |it| &it.timing.heartbeat, &mut timing.heartbeat);
+    set("timing.promise", |it| &it.timing.promise, &mut quorum.pace.promise);
+    set("timing.jitter", |it| &it.timing.jitter, &mut quorum.jitter);
+    set("timing.stagger", |it| &it.timing.stagger, &mut quorum.stagger);
+    set("timing.tenure", |it| &it.timing.tenure, &mut quorum.tenure);
+    set("timing.forgiveness", |it| &it.timing.forgiveness, &mut quorum.forgiveness);
+    quorum.pace.heartbeat = timing.heartbeat;
+    quorum.pace.drift = drift(resolver, quorum.pace.drift, &from);
+    let Maybe(probe) = resolver.read(
+        "timing.probe",
+        |it| &it.timing.probe,
+        |text| if text == "off" { Ok(Maybe(None)) } else { parse_span(text).map(Some).map(Maybe) },
+        (Maybe(quorum.probe), &from),
+    );
+    if probe == Some(Span::ZERO) {
+        let problem = "timing.probe: nobody can probe all the time; write for example 1s, or off";
+        resolver.problems.push(problem.to_owned());
+    }
+    quorum.probe = probe;
+    (timing, quorum)
+}
+
+/// By how much a clock may be wrong, in thousandths.
+fn drift(resolver: &mut Resolver<'_>, usual: u32, from: &str) -> u32 {
+    let Some(found) = resolver.find(|it| &it.timing.drift) else {
+        resolver.report.value("drift", f64::from(usual) / 1000.0, from);
+        return usual;
+    };
+    let drift = *found.value;
+    if !(0.0..1.0).contains(&drift) {
+        let problem = format!("{drift} is not at least 0 and below 1; 0.1 is usual");
+        resolver.wrong::<_, ()>(&found, "timing.drift", &problem);
+        return usual;
+    }
+    // Upwards: a clock that is trusted less is safe.
+    let thousandths = (drift * 1000.0).ceil() as u32;
+    resolver.report.value("drift", f64::from(thousandths) / 1000.0, &found.source());
+    thousandths
+}
+
+fn preemption_table(
+    resolver: &mut Resolver<'_>,
+    algorithm: Algorithm,
+    profile: Profile,
+    (timing, quorum): (&mut Timing, &mut Settings),
+) {
+    resolver.report.table("[preemption]", "");
+    let Policy(policy) =
+        resolver.parsed("preemption.policy", |it| &it.preemption.policy, Policy(quorum.preemption));
+    quorum.preemption = policy;
+    timing.preempt = resolver.span(
+        "preemption.delay",
+        |it| &it.preemption.delay,
+        timing.preempt,
+        &source(profile),
+    );
+    let found = resolver.find(|it| &it.preemption.policy);
+    if let (Some(found), false) = (found, algorithm.has_leases() || policy == Preemption::Delayed) {
+        let problem = format!("only quorum can do otherwise than `delayed`, not {algorithm}");
+        resolver.wrong::<_, ()>(&found, "preemption.policy", &problem);
+    }
+    if policy != Preemption::Delayed && resolver.find(|it| &it.preemption.delay).is_some() {
+        let policy = Policy(policy);
+        let warning = format!("preemption.delay: has no meaning while the policy is `{policy}`");
+        resolver.warnings.push(warning);
+    }
+}
+
+/// The seeds' algorithms make all their time-outs of two lengths.
+fn check_seed(resolver: &mut Resolver<'_>, timing: &Timing) {
+    for (key, span) in [("transmission", timing.transmission), ("heartbeat", timing.heartbeat)] {
+        if span == Span::ZERO {
+            let problem = format!("timing.{key}: nothing takes no time; write for example 10ms");
+            resolver.problems.push(problem);
+        }
+    }
+}
+
+/// A profile, shown by its name.
+struct Named(Profile);
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+/// A length of time, or `off`.
+struct Maybe(Option<Span>);
+
+impl fmt::Display for Maybe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(span) => span.fmt(f),
+            None => f.write_str("off"),
+        }
+    }
+}
+
+/// A policy as it is written.
+struct Policy(Preemption);
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Preemption::Never => "never",
+            Preemption::Delayed => "delayed",
+            Preemption::Immediate => "immediate",
+        })
+    }
+}
