@@ -8,6 +8,7 @@ mod check;
 mod compare;
 mod election;
 mod keygen;
+mod init;
 mod memory;
 mod output;
 mod progress;
@@ -68,6 +69,7 @@ enum Command {
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
     Keygen(keygen::Keygen),
+    Init(init::Init),
 }
 
 /// Runs the command that the arguments name.
@@ -101,6 +103,7 @@ fn run() -> Result<Answer> {
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Keygen(keygen) => keygen.run(),
+        Command::Init(init) => init.run(),
     }
 }
 
