@@ -7,9 +7,10 @@ mod algorithms;
 mod check;
 mod compare;
 mod election;
-mod keygen;
 mod init;
+mod keygen;
 mod memory;
+mod node;
 mod output;
 mod progress;
 mod replay;
@@ -70,6 +71,7 @@ enum Command {
     Algorithms(algorithms::Algorithms),
     Keygen(keygen::Keygen),
     Init(init::Init),
+    Node(node::Node),
 }
 
 /// Runs the command that the arguments name.
@@ -104,6 +106,7 @@ fn run() -> Result<Answer> {
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Keygen(keygen) => keygen.run(),
         Command::Init(init) => init.run(),
+        Command::Node(node) => node.run(),
     }
 }
 

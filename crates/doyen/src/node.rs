@@ -16,8 +16,8 @@
 pub mod clock;
 pub mod peers;
 pub mod status;
-pub mod window;
 pub mod store;
+pub mod window;
 pub mod wire;
 
 use std::sync::Arc;

@@ -1,0 +1,151 @@
+//! The flags of `doyen node`: they come before everything else that configures it.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use doyen::config::{Configuration, Override, Settings, Surroundings};
+
+/// Run one member of a cluster
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400
+  doyen node --config orders/n1/doyen.toml --check
+  doyen node --config orders/n1/doyen.toml
+
+Flags come before DOYEN_* variables, those before ./doyen.toml, then the user's and the system's file.
+
+Exit: 0 stopped as told, or sound (--check); 2 the configuration, the keys or the state are wrong.")]
+pub(crate) struct Node {
+    /// The configuration file [default: ./doyen.toml]
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Which member this is: its id or its name
+    #[arg(long, value_name = "MEMBER")]
+    id: Option<String>,
+
+    /// Where it listens for the others, for example 0.0.0.0:7400
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+
+    /// Where it serves HTTP, or off
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+
+    /// Where it keeps its state
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<String>,
+
+    /// Where the cluster's keys are
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<String>,
+
+    /// By which algorithm the leader is elected
+    #[arg(long, value_name = "NAME")]
+    algorithm: Option<String>,
+
+    /// How fast: fast, lan or wan
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+
+    /// Record every event in this file, for `doyen replay`
+    #[arg(long, value_name = "FILE")]
+    trace: Option<String>,
+
+    /// Come back without the old state: it is lost, damaged or an old copy. All other members must be up
+    #[arg(long)]
+    pub(super) rejoin: bool,
+
+    /// Show every value and where it came from, and end
+    #[arg(long)]
+    print_config: bool,
+
+    /// Say whether configuration, keys and state are sound, and end
+    #[arg(long)]
+    check: bool,
+
+    /// How the log is written
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(super) log_format: LogFormat,
+
+    /// End when the standard input does: for whoever starts nodes and must not leave any behind
+    #[arg(long, hide = true)]
+    pub(super) while_stdin_is_open: bool,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(super) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub(super) enum Wanted {
+    /// A node.
+    Run(Box<Configuration>),
+    /// Only what has been said.
+    Told,
+}
+
+impl Node {
+    /// Reads the configuration, and shows or checks it if that is what is asked for.
+    pub(super) fn settings(&self) -> Result<Wanted> {
+        let surroundings = Surroundings::of_process();
+        let file = self.config.as_deref();
+        let configuration = Configuration::load(file, &self.overrides(), &surroundings)?;
+        if self.print_config {
+            write!(io::stdout(), "{}", configuration.report)?;
+        }
+        if self.check {
+            configuration.settings.check(self.rejoin)?;
+            for warning in &configuration.warnings {
+                writeln!(io::stderr(), "doyen: warning: {warning}")?;
+            }
+            writeln!(io::stdout(), "{}", self.summary(&configuration.settings))?;
+        }
+        match self.print_config || self.check {
+            true => Ok(Wanted::Told),
+            false => Ok(Wanted::Run(Box::new(configuration))),
+        }
+    }
+
+    fn overrides(&self) -> Vec<Override> {
+        let flags = [
+            ("--id", "id", &self.id),
+            ("--listen", "listen", &self.listen),
+            ("--http", "http", &self.http),
+            ("--state-dir", "state_dir", &self.state_dir),
+            ("--key-file", "key_file", &self.key_file),
+            ("--algorithm", "algorithm", &self.algorithm),
+            ("--profile", "timing.profile", &self.profile),
+            ("--trace", "trace", &self.trace),
+        ];
+        let given = flags.into_iter().filter_map(|(flag, key, value)| {
+            value.as_ref().map(|value| Override { flag, key, value: value.clone() })
+        });
+        given.collect()
+    }
+
+    /// What a check says of what is sound.
+    fn summary(&self, settings: &Settings) -> String {
+        let Settings { cluster, algorithm, listen, members, .. } = settings;
+        let (name, count) = (&settings.own().name, members.len());
+        let sound = match (settings.key_file.is_some(), self.rejoin) {
+            (true, false) => "keys and state are sound",
+            (false, false) => "its state is sound",
+            (true, true) => "its keys are sound, its state is made anew",
+            (false, true) => "its state is made anew",
+        };
+        format!(
+            "{name} of cluster {cluster}: {count} members, {algorithm}, listens on {listen}; {sound}"
+        )
+    }
+}
