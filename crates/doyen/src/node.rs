@@ -13,46 +13,161 @@
 //! disk full, and heartbeats go on. Whoever wants something sends a request and is answered; whoever wants to know
 //! reads what was published last.
 
+mod attribute;
+mod bell;
+mod board;
 pub mod clock;
+mod host;
+mod insight;
+mod journal;
+mod machine;
+mod network;
 pub mod peers;
+mod rejoin;
+pub mod replay;
+mod resolver;
+mod start;
 pub mod status;
 pub mod store;
+mod timers;
+pub mod trace;
 pub mod window;
 pub mod wire;
 
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::{Order, Refusal};
 use tokio::sync::{oneshot, watch};
 
 use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
+pub use bell::Requests;
+pub use start::{Running, start};
+
 /// What the loop can be asked for.
 #[derive(Debug)]
 pub enum Request {
     /// An order of the operator's, and whom to answer.
-    Order(Order, oneshot::Sender<Result<(), Refusal>>),
+    Order(Order, oneshot::Sender<Result<(), NotDone>>),
     /// Somebody wants an election.
-    Campaign(oneshot::Sender<Result<(), Refusal>>),
+    Campaign(oneshot::Sender<Result<(), NotDone>>),
     /// Read the keys again.
-    ReloadKeys(oneshot::Sender<Result<(), String>>),
-    /// Hand over if it leads, then end.
-    Stop,
+    ReloadKeys(oneshot::Sender<Result<(), NotDone>>),
+    /// A member's name has been looked up; it has no address, if it was in vain.
+    Resolved {
+        /// Whose.
+        member: NodeId,
+        /// Where it is.
+        address: Option<SocketAddr>,
+    },
+    /// Hand over if it leads, then end; at the latest after this long.
+    Stop {
+        /// How long handing over may take.
+        grace: Duration,
+    },
 }
 
-/// Why an order was not carried out.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+/// Why something was not done.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotDone {
     /// The member refuses.
     #[error("{0}")]
     Refused(Refusal),
-    /// The node has ended.
-    #[error("the node has stopped")]
-    Stopped,
+    /// The algorithm has no leases, so nothing can be handed over.
+    #[error("this algorithm has no leases and takes no orders; only quorum does")]
+    NoLeases,
     /// The keys cannot be read; the old ones stay.
     #[error("{0}")]
     Keys(String),
+    /// It has lost its state, and asks the others what they know of it.
+    #[error("the node has lost its state and asks the others; try again when it has rejoined")]
+    Rejoining,
+    /// Too much has been asked for at once.
+    #[error("the node is busy with other requests; try again")]
+    Busy,
+    /// The node has ended.
+    #[error("the node has stopped")]
+    Stopped,
+}
+
+/// Why a node cannot start, or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The state file is missing, damaged, somebody else's, in use.
+    #[error(transparent)]
+    State(#[from] store::StoreError),
+    /// Something could not be stored. A member that goes on and has forgotten would be worse than one that stops.
+    #[error("{}: cannot be written: {error}; the node stops, for it must not forget", path.display())]
+    Store {
+        /// The state file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// What was stored is sound, and not what this version of the algorithm stores.
+    #[error("{}: holds nothing that this version can read; start with --rejoin", path.display())]
+    Unreadable {
+        /// The state folder.
+        path: PathBuf,
+    },
+    /// Another process has this address, or the machine does not have it.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The keys cannot be read.
+    #[error("{0}")]
+    Keys(String),
+    /// The trace cannot be written.
+    #[error("{}: cannot be begun: {error}; name a file that does not exist yet", path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// The machine refuses something that it should not.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What.
+        what: &'static str,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A member has heard this one in a later term than the disk knows of.
+    #[error(
+        "the state is an old copy: {by} has heard this member in term {seen}; restore nothing, start with --rejoin"
+    )]
+    StateIsOld {
+        /// In which term it was heard.
+        seen: Epoch,
+        /// By whom.
+        by: NodeId,
+    },
+    /// A member has heard this one in a life that is not before this one.
+    #[error(
+        "the state is a copy: {by} has heard this member in its life {}, and this is not a later one; another \
+         process may run with a clone of it. Stop one of them, then start with --rejoin",
+        seen.0
+    )]
+    Cloned {
+        /// In which life it was heard.
+        seen: Incarnation,
+        /// By whom.
+        by: NodeId,
+    },
+    /// There is no higher term.
+    #[error("there is no higher term than the present one, so nobody can be elected any more")]
+    OutOfTerms,
 }
 
 /// How the rest of the program talks to a running node. Cheap to clone.
@@ -64,18 +179,13 @@ pub struct Handle {
     counters: Arc<Counters>,
     requests: Requests,
 }
-
-/// The way into the loop: a queue and a bell.
-#[derive(Clone, Debug)]
-pub struct Requests;
-
-impl Requests {
-    fn send(&self, _request: Request) -> Result<(), NotDone> {
-        Err(NotDone::Stopped)
-    }
-}
-
 impl Handle {
+    /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
+    fn new(readers: board::Readers, requests: Requests) -> Self {
+        let board::Readers { reign, status, history, counters } = readers;
+        Self { leadership: Leadership::new(reign), status, history, counters, requests }
+    }
+
     /// Who leads, asked at the moment of acting.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
@@ -108,31 +218,31 @@ impl Handle {
 
     /// Gives an order and waits until it is obeyed or refused. A hand-over has begun then, it need not be over.
     pub async fn order(&self, order: Order) -> Result<(), NotDone> {
-        self.ask(|answer| Request::Order(order, answer)).await?.map_err(NotDone::Refused)
+        self.ask(|answer| Request::Order(order, answer)).await
     }
 
     /// Has the member call an election.
     pub async fn campaign(&self) -> Result<(), NotDone> {
-        self.ask(Request::Campaign).await?.map_err(NotDone::Refused)
+        self.ask(Request::Campaign).await
     }
 
     /// Has the keys read again.
     pub async fn reload_keys(&self) -> Result<(), NotDone> {
-        self.ask(Request::ReloadKeys).await?.map_err(NotDone::Keys)
+        self.ask(Request::ReloadKeys).await
     }
 
-    /// Has the node hand over and end. Whoever holds its thread can wait for that.
-    pub fn stop(&self) {
+    /// Has the node hand over and end, within `grace`. Whoever holds it can wait for that.
+    pub fn stop(&self, grace: Duration) {
         // If it has ended already, that is what was wanted.
-        let _ = self.requests.send(Request::Stop);
+        let _ = self.requests.send(Request::Stop { grace });
     }
 
-    async fn ask<T>(
+    async fn ask(
         &self,
-        request: impl FnOnce(oneshot::Sender<T>) -> Request,
-    ) -> Result<T, NotDone> {
+        request: impl FnOnce(oneshot::Sender<Result<(), NotDone>>) -> Request,
+    ) -> Result<(), NotDone> {
         let (answer, answered) = oneshot::channel();
         self.requests.send(request(answer))?;
-        answered.await.map_err(|_| NotDone::Stopped)
+        answered.await.map_err(|_| NotDone::Stopped)?
     }
 }
