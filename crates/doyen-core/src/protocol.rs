@@ -139,7 +139,8 @@ pub enum Event<M, T> {
 }
 
 /// What an operator can ask of a member whose algorithm has leases. The others pay no heed.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Lead no longer.
     Resign,

@@ -120,14 +120,24 @@ impl Why {
     }
 }
 
+/// How a teller calls the members.
+pub type Names<'a> = &'a dyn Fn(NodeId) -> String;
+
+impl Why {
+    /// In words, with members called by their names.
+    pub fn told(self, name: Names<'_>) -> String {
+        match self {
+            Self::Founded => "it led from the beginning".to_owned(),
+            Self::Elected { after: None } => "elected, for nobody led".to_owned(),
+            Self::Elected { after: Some(id) } => format!("elected, for {} led no longer", name(id)),
+            Self::HandedOver { by, cause } => format!("{} handed over: {cause}", name(by)),
+        }
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Founded => f.write_str("it led from the beginning"),
-            Self::Elected { after: None } => f.write_str("elected, for nobody led"),
-            Self::Elected { after: Some(id) } => write!(f, "elected, for {id} led no longer"),
-            Self::HandedOver { by, cause } => write!(f, "{by} handed over: {cause}"),
-        }
+        f.write_str(&self.told(&|id| id.to_string()))
     }
 }
 
@@ -143,16 +153,39 @@ impl fmt::Display for Cause {
     }
 }
 
-impl fmt::Display for Loss {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Loss {
+    /// In words, with members called by their names.
+    pub fn told(self, name: Names<'_>) -> String {
         match self {
-            Self::NoMajority => f.write_str("no majority renewed its lease in time"),
-            Self::NeverConfirmed => f.write_str("no majority ever confirmed it"),
-            Self::LaterTerm { term, from } => write!(f, "{from} knew of the later term {term}"),
-            Self::Halted => f.write_str("its disk is an old copy"),
-            Self::HandedOver { to: Some(to), cause } => write!(f, "handed over to {to}: {cause}"),
+            Self::NoMajority => "no majority renewed its lease in time".to_owned(),
+            Self::NeverConfirmed => "no majority ever confirmed it".to_owned(),
+            Self::LaterTerm { term, from } => {
+                format!("{} knew of the later term {term}", name(from))
+            }
+            Self::Halted => "its disk is an old copy".to_owned(),
+            Self::HandedOver { to: Some(to), cause } => {
+                format!("handed over to {}: {cause}", name(to))
+            }
             Self::HandedOver { to: None, cause } => {
-                write!(f, "stepped down, and nobody fit was there: {cause}")
+                format!("stepped down, and nobody fit was there: {cause}")
+            }
+        }
+    }
+}
+
+impl Change {
+    /// In words, with members called by their names.
+    pub fn told(self, name: Names<'_>) -> String {
+        match self {
+            Self::Took { term, why } => format!("leads in term {term}: {}", why.told(name)),
+            Self::Lost { term, loss } => {
+                format!("no longer leads in term {term}: {}", loss.told(name))
+            }
+            Self::Follows { leader, term, why } => {
+                format!("follows {} in term {term}: {}", name(leader), why.told(name))
+            }
+            Self::Silent { leader, term } => {
+                format!("hears no more of {}, term {term}", name(leader))
             }
         }
     }
@@ -160,13 +193,6 @@ impl fmt::Display for Loss {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Took { term, why } => write!(f, "leads in term {term}: {why}"),
-            Self::Lost { term, loss } => write!(f, "no longer leads in term {term}: {loss}"),
-            Self::Follows { leader, term, why } => {
-                write!(f, "follows {leader} in term {term}: {why}")
-            }
-            Self::Silent { leader, term } => write!(f, "hears no more of {leader}, term {term}"),
-        }
+        f.write_str(&self.told(&|id| id.to_string()))
     }
 }

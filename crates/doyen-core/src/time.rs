@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::{Add, Mul};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -72,6 +73,38 @@ impl fmt::Display for Span {
     }
 }
 
+impl FromStr for Span {
+    type Err = String;
+
+    /// Reads `1.5ms`, `20us`, `3s`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
+    /// is refused.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let scale = match unit {
+            "ns" => 1.0,
+            "us" | "µs" => 1e3,
+            "ms" => 1e6,
+            "s" => 1e9,
+            "" if number.bytes().all(|b| b == b'0') && !number.is_empty() => 1.0,
+            _ => {
+                return Err(format!(
+                    "`{text}` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s"
+                ));
+            }
+        };
+        let value: f64 = number
+            .parse()
+            .map_err(|_| format!("`{text}` is not a length of time; write for example 1.5ms"))?;
+        let nanos = value * scale;
+        if nanos > u64::MAX as f64 / 4.0 {
+            return Err(format!("`{text}` is too long"));
+        }
+        Ok(Self::from_nanos(nanos.round() as u64))
+    }
+}
+
 /// How long a timer waits: the host draws a length from `min..=max`, the checker lets the timer fire whenever it likes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Delay {
@@ -103,6 +136,16 @@ impl From<Span> for Delay {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_read_with_their_unit() {
+        assert_eq!("1.5ms".parse(), Ok(Span::from_micros(1_500)));
+        assert_eq!("0".parse(), Ok(Span::ZERO));
+        assert_eq!("3s".parse(), Ok(Span::from_millis(3_000)));
+        for bad in ["", "5", "-1ms", "1m", "1.2.3ms", "ms", "1e300s", "99999999999999999999s"] {
+            assert!(bad.parse::<Span>().is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn a_span_is_written_in_its_largest_unit() {

@@ -6,7 +6,6 @@ use doyen_core::time::Span;
 use crate::account::{Ended, Outcome};
 use crate::formula::Formula;
 use crate::scenario::{Case, Expect};
-use crate::time::parse_span;
 
 /// What differs from `case.expect`, one line each; nothing, if everything is as it must be.
 pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) -> Vec<String> {
@@ -70,7 +69,7 @@ impl Differences {
     }
 
     fn span(&mut self, what: &str, must: Option<&String>, is: Span) {
-        match must.map(|text| parse_span(text)) {
+        match must.map(|text| text.parse::<Span>()) {
             Some(Ok(must)) if must != is => {
                 self.0.push(format!("{what}: expected {must}, got {is}"));
             }

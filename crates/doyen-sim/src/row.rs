@@ -11,7 +11,7 @@ use crate::formula::Formula;
 use crate::network::DelayModel;
 use crate::scenario::{Case, RingOrder};
 use crate::summary;
-use crate::time::{Time, parse_span};
+use crate::time::Time;
 
 /// What must be said beside every count.
 pub const CONVENTIONS: &str = "messages: election messages sent, those to dead members (to_dead) included; \
@@ -278,7 +278,7 @@ impl Field {
         };
         match self.unit {
             Unit::Words => Err(format!("{} has no numbers to compare with", self.name)),
-            Unit::Time => parse_span(text).map(|span| span.as_nanos() as f64),
+            Unit::Time => text.parse::<Span>().map(|span| span.as_nanos() as f64),
             Unit::Share => match text.strip_suffix('%').map(str::trim) {
                 None => plain().ok_or_else(|| wrong("5%")),
                 Some(number) => number.parse::<f64>().map(|n| n / 100.0).map_err(|_| wrong("5%")),

@@ -1,15 +1,16 @@
 //! A check can begin anywhere in a simulation.
 
+use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Report, Rules, Timers};
 use doyen_sim::scenario::Scenario;
-use doyen_sim::time::{Time, parse_span};
+use doyen_sim::time::Time;
 
 fn explore(scenario: &str, from: Option<&str>) -> Report {
     let case = Scenario::from_toml("test", scenario).expect("a scenario that makes sense");
-    let at = |text| Time(parse_span(text).expect("a time").as_nanos());
+    let at = |text: &str| Time(text.parse::<Span>().expect("a time").as_nanos());
     let rules = Rules {
         budget: Budget::default(),
         timers: Timers::usual(&case),

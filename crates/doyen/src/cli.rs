@@ -5,6 +5,7 @@
 
 mod algorithms;
 mod check;
+mod cluster;
 mod compare;
 mod election;
 mod init;
@@ -64,14 +65,15 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Cluster(cluster::Cluster),
+    Init(Box<init::Init>),
+    Keygen(keygen::Keygen),
+    Node(Box<node::Node>),
     Sim(Box<sim::Sim>),
     Check(Box<check::Check>),
     Replay(replay::Replay),
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
-    Keygen(keygen::Keygen),
-    Init(init::Init),
-    Node(node::Node),
 }
 
 /// Runs the command that the arguments name.
@@ -99,14 +101,15 @@ fn run() -> Result<Answer> {
         Err(error) => return explain(&error),
     };
     match arguments.command {
+        Command::Cluster(cluster) => cluster.run(),
+        Command::Init(init) => init.run(),
+        Command::Keygen(keygen) => keygen.run(),
+        Command::Node(node) => node.run(),
         Command::Sim(sim) => sim.run(),
         Command::Check(check) => check.run(),
         Command::Replay(replay) => replay.run(),
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
-        Command::Keygen(keygen) => keygen.run(),
-        Command::Init(init) => init.run(),
-        Command::Node(node) => node.run(),
     }
 }
 

@@ -122,6 +122,16 @@ pub enum Source {
     Command(Vec<String>),
 }
 
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::FreeMemory => f.write_str("the free memory"),
+            Self::Load => f.write_str("the load"),
+            Self::Command(words) => write!(f, "what `{}` prints", words.join(" ")),
+        }
+    }
+}
+
 /// Settings, and what there is to say about them.
 #[derive(Clone, Debug)]
 pub struct Configuration {
@@ -162,6 +172,11 @@ impl Configuration {
     ) -> Result<Self, ConfigError> {
         let stack = layer::Stack::collect(file, flags, surroundings)?;
         resolve::resolve(&stack)
+    }
+
+    /// Reads one text alone, as a file called `name` would be read.
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
+        resolve::resolve(&layer::Stack::of_text(name, text)?)
     }
 }
 

@@ -10,7 +10,7 @@ use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use crate::scenario::{Case, FaultEntry, Scenario};
-use crate::time::{Time, parse_span};
+use crate::time::Time;
 
 /// Where things stand once every fault of a scenario has happened.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub fn holds(scenario: &Scenario, case: &Case) -> bool {
     standing.noticed.extend(case.initiators.iter().map(|(id, at)| (id.0, at)));
     let mut timed: Vec<(Time, &FaultEntry)> = Vec::new();
     for fault in &scenario.fault {
-        match fault.at.as_deref().map(parse_span) {
+        match fault.at.as_deref().map(str::parse::<Span>) {
             Some(Ok(at)) => timed.push((Time::ZERO + at, fault)),
             Some(Err(_)) => return false,
             None => {}

@@ -13,7 +13,6 @@ use crate::oracle::Breach;
 use crate::scenario::{
     FaultEntry, Initiator, Initiators, MemberList, QuorumEntry, RingOrder, Scenario,
 };
-use crate::time::parse_span;
 
 /// A scenario that was made smaller, and what it still breaks.
 #[derive(Clone, PartialEq, Debug)]
@@ -338,7 +337,7 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
 
 /// Fault number `index` happens `gap` milliseconds after the one before it, and so do all after it follow sooner.
 fn pull_forward(scenario: &mut Scenario, index: usize, gap: u64) {
-    let at = |fault: &FaultEntry| fault.at.as_deref().and_then(|at| parse_span(at).ok());
+    let at = |fault: &FaultEntry| fault.at.as_deref().and_then(|at| at.parse::<Span>().ok());
     let Some(now) = at(&scenario.fault[index]) else { return };
     let before = scenario.fault[..index].iter().filter_map(at).max().unwrap_or_default();
     let sooner = before + Span::from_millis(gap);
@@ -355,7 +354,7 @@ fn pull_forward(scenario: &mut Scenario, index: usize, gap: u64) {
 
 /// A time to the next lower multiple of `grain` microseconds, unless that is zero.
 fn round(time: &mut Option<String>, grain: u64) {
-    let Some(Ok(span)) = time.as_deref().map(parse_span) else { return };
+    let Some(Ok(span)) = time.as_deref().map(str::parse::<Span>) else { return };
     let grain = Span::from_micros(grain).as_nanos();
     let rounded = span.as_nanos() / grain * grain;
     if rounded > 0 {

@@ -46,7 +46,7 @@ use super::property::Property;
 use super::schedule::Move;
 use super::{MOST_MEMBERS, Rules, Timers, Violation};
 use crate::scenario::{Case, Scenario, ScenarioError, toml_error};
-use crate::time::{Time, parse_span};
+use crate::time::Time;
 
 /// The version of the file format.
 const VERSION: i64 = 1;
@@ -249,7 +249,7 @@ impl RulesEntry {
     fn read(self, property: Property) -> Result<Rules, ScenarioError> {
         let wrong =
             |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
-        let parse_tick = |text: &String| match parse_span(text) {
+        let parse_tick = |text: &String| match text.parse::<Span>() {
             Ok(Span::ZERO) => Err(wrong("tick", "must be above zero".to_owned())),
             Ok(tick) => Ok(tick),
             Err(problem) => Err(wrong("tick", problem)),
@@ -269,7 +269,7 @@ impl RulesEntry {
         if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > MOST) {
             return Err(wrong("budget", format!("{count} {name} are too many; at most {MOST}")));
         }
-        let from = self.from.as_ref().map(|text| parse_span(text)).transpose();
+        let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
         let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
         let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
         Ok(Rules { budget, timers, fifo, properties, from })

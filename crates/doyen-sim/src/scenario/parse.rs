@@ -8,7 +8,6 @@ use doyen_core::time::Span;
 
 use super::{ScenarioError, Share};
 use crate::network::DelayModel;
-use crate::time::parse_span;
 
 pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -24,7 +23,7 @@ pub(super) fn parse<T: FromStr<Err = String>>(
 }
 
 pub(super) fn span(text: Option<&String>, key: &str) -> Result<Option<Span>> {
-    let parsed = text.map(|text| parse_span(text)).transpose();
+    let parsed = text.map(|text| text.parse::<Span>()).transpose();
     parsed.map_err(|problem| ScenarioError::new(key, problem))
 }
 
@@ -103,7 +102,7 @@ pub(super) fn share(share: Option<&Share>, key: &str) -> Result<f64> {
 /// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
 pub(crate) fn parse_delay(key: &str, text: &str) -> Result<DelayModel> {
     let wrong = |problem: String| ScenarioError::new(key, problem);
-    let nanos = |text: &str| parse_span(text).map(Span::as_nanos).map_err(wrong);
+    let nanos = |text: &str| text.parse::<Span>().map(Span::as_nanos).map_err(wrong);
     if let Some(range) = text.strip_prefix("uniform:") {
         let (min, max) = range.split_once("..").ok_or_else(|| {
             wrong(format!("`{text}` is not a range; write for example uniform:1ms..2ms"))

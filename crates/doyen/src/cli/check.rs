@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
 use doyen_core::algorithm::Algorithm;
+use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{self, Budget};
 use doyen_sim::check::counterexample::Counterexample;
@@ -18,7 +19,7 @@ use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
 use doyen_sim::scenario::{Case, RingOrder, Scenario};
 use doyen_sim::sweep::Shard;
-use doyen_sim::time::{Time, parse_span};
+use doyen_sim::time::Time;
 
 use super::Answer;
 use super::election::{Election, as_flag};
@@ -294,7 +295,7 @@ impl Check {
         };
         let properties = self.explorable(case.algorithm, timers)?;
         let from = self.from.as_ref().map(|text| {
-            let span = parse_span(text).map_err(|problem| anyhow!("--from: {problem}"))?;
+            let span = text.parse::<Span>().map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
         });
         let from = from.transpose()?;

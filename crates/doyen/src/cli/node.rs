@@ -1,20 +1,127 @@
 //! `doyen node`: one member, until it is told to stop.
+//!
+//! The loop of the election has a thread of its own; this one serves HTTP and waits for signals. SIGTERM and SIGINT
+//! have the node hand over and end, a second one ends it at once, SIGHUP has it read its keys again.
 
 mod flags;
 
-use anyhow::{Result, bail};
+use std::io::{self, IsTerminal as _, Read as _};
+use std::net::TcpListener;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use doyen::api::{self, Admin, Limits};
+use doyen::config::{Configuration, Settings};
+use doyen::node::{self, Handle, Running};
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::{info, warn};
+use tracing_subscriber::EnvFilter;
 
 use super::Answer;
 
+use flags::LogFormat;
 pub(super) use flags::Node;
 
 impl Node {
     pub(super) fn run(&self) -> Result<Answer> {
-        match self.settings()? {
-            flags::Wanted::Told => Ok(Answer::Yes),
-            flags::Wanted::Run(configuration) => {
-                bail!("nothing here runs {} yet", configuration.settings.own().name)
-            }
+        let configuration = match self.settings()? {
+            flags::Wanted::Run(configuration) => *configuration,
+            flags::Wanted::Told => return Ok(Answer::Yes),
+        };
+        start_log(self.log_format);
+        introduce(&configuration);
+        if self.while_stdin_is_open {
+            end_with_stdin();
         }
+        serve(configuration, self.rejoin)?;
+        Ok(Answer::Yes)
     }
+}
+
+/// Runs the node and its HTTP interface to the end.
+fn serve(configuration: Configuration, rejoin: bool) -> Result<()> {
+    let Settings { http, grace, .. } = configuration.settings;
+    let admin = Admin::new(&configuration.settings.state_dir);
+    let failed = |address| format!("cannot serve HTTP on {address}");
+    let listener = http.map(|address| TcpListener::bind(address).with_context(|| failed(address)));
+    let listener = listener.transpose()?;
+    let running = node::start(configuration, rejoin)?;
+    let handle = running.handle().clone();
+    let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
+    let server = server.transpose()?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(until_the_end(running, grace));
+    if let Some(server) = server {
+        server.stop();
+    }
+    ended
+}
+
+/// Waits for the node's end, and passes signals on to it.
+async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
+    let handle = running.handle().clone();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    let ended = running.ended();
+    tokio::pin!(ended);
+    let mut stopping = false;
+    loop {
+        tokio::select! {
+            ended = &mut ended => return Ok(ended?),
+            _ = hang_up.recv() => {
+                reload(&handle).await;
+                continue;
+            }
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        if stopping {
+            bail!("stopped at once, without handing over, by a second signal");
+        }
+        stopping = true;
+        info!("stops, and hands over first if it leads; a second signal stops it at once");
+        handle.stop(grace);
+    }
+}
+
+async fn reload(handle: &Handle) {
+    if let Err(error) = handle.reload_keys().await {
+        warn!("the keys stay as they are: {error}");
+    }
+}
+
+/// Says what is being run, once.
+fn introduce(configuration: &Configuration) {
+    let settings = &configuration.settings;
+    let Settings { cluster, algorithm, listen, members, .. } = settings;
+    let (name, count) = (&settings.own().name, members.len());
+    info!("{name} of cluster {cluster}: {algorithm}, {count} members, listens on {listen}");
+    if let Some(http) = settings.http {
+        info!("status, health and metrics: http://{http}/");
+    }
+    for warning in &configuration.warnings {
+        warn!("{warning}");
+    }
+}
+
+fn start_log(format: LogFormat) {
+    let filter = EnvFilter::try_from_env("DOYEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+    let log = log.with_writer(io::stderr);
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    match format {
+        LogFormat::Text => log.with_ansi(colours).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
+}
+
+/// Ends the process when whoever started it does: `doyen cluster` holds the other end of the standard input.
+fn end_with_stdin() {
+    std::thread::spawn(|| {
+        let mut byte = [0];
+        while matches!(io::stdin().read(&mut byte), Ok(1)) {}
+        std::process::exit(1);
+    });
 }

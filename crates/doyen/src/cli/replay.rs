@@ -1,9 +1,11 @@
-//! `doyen replay`: a counterexample again, and why.
+//! `doyen replay`: a counterexample again, and why; or what a node recorded, again.
+
+mod node;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::replay;
@@ -15,7 +17,7 @@ use serde_json::json;
 use super::output::{self, Output};
 use super::{Answer, sim};
 
-/// Play a counterexample again, and say why its property does not hold
+/// Play a counterexample again, and say why its property does not hold; or what nodes recorded with --trace
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -23,13 +25,14 @@ Examples:
   doyen replay counterexample.toml
   doyen replay counterexample.toml --svg why.svg
   doyen replay counterexample.toml --script crates/doyen-core/tests/scripts/bully/my_claim
+  doyen replay n1.trace n2.trace n3.trace
 
 ShiViz reads its log with the expression (?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)
 Exit: 0 the run no longer breaks the property, 1 it does, 2 the file is wrong.")]
 pub(crate) struct Replay {
-    /// The counterexample, as `doyen check` wrote it
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The counterexample, as `doyen check` wrote it; or the traces of one or more nodes of this machine
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
 
     /// Draw the space-time diagram, with what led to the violation in full colour; - is the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -62,7 +65,13 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn run(self) -> Result<Answer> {
-        let (name, text) = sim::read(&self.file)?;
+        let (name, text) = sim::read(&self.files[0])?;
+        if node::is_trace(&text) {
+            return node::run(&self.files, self.json);
+        }
+        if self.files.len() > 1 {
+            bail!("{name} is no trace of a node; give one counterexample at a time");
+        }
         let file = Counterexample::parse(&name, &text).map_err(|error| anyhow!(error))?;
         let replay = file.replay().map_err(|error| anyhow!(error))?;
         let to_stdout = self.write_files(&replay)?;
@@ -151,7 +160,7 @@ fn script(command: &Replay, replay: &replay::Replay) -> Result<String> {
     if replay.steps.is_empty() {
         return Err(anyhow!(
             "--script: {} is a run by the clock; a script is made of steps",
-            command.file.display()
+            command.files[0].display()
         ));
     }
     if let Some(from) = replay.from {

@@ -12,7 +12,6 @@ use std::time::Duration;
 use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
-use doyen_sim::time::parse_span;
 
 use super::file::{Given, Who, Written};
 use super::layer::{Layer, Stack};
@@ -401,7 +400,7 @@ impl<'a> Resolver<'a> {
         usual: Span,
         usual_source: &str,
     ) -> Span {
-        self.read(key, get, parse_span, (usual, usual_source))
+        self.read(key, get, str::parse::<Span>, (usual, usual_source))
     }
 
     /// A word that names one of several things.

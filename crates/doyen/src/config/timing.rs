@@ -11,7 +11,6 @@ use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
 use doyen_core::time::Span;
-use doyen_sim::time::parse_span;
 
 use super::file::{Given, Written};
 use super::report::DEFAULT;
@@ -82,7 +81,9 @@ fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Setti
     let Maybe(probe) = resolver.read(
         "timing.probe",
         |it| &it.timing.probe,
-        |text| if text == "off" { Ok(Maybe(None)) } else { parse_span(text).map(Some).map(Maybe) },
+        |text| {
+            if text == "off" { Ok(Maybe(None)) } else { text.parse::<Span>().map(Some).map(Maybe) }
+        },
         (Maybe(quorum.probe), &from),
     );
     if probe == Some(Span::ZERO) {

@@ -42,6 +42,12 @@ impl Moment {
         Self(self.0.saturating_add(span.as_nanos()))
     }
 
+    /// The moment so many nanoseconds later.
+    #[must_use]
+    pub const fn after_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
     /// How long after `earlier` this is; no time if it is before.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,11 +1,11 @@
 //! When a check stops, whether it has seen everything or not.
 
+use doyen_core::time::Span;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
 use doyen_sim::check::search;
-use doyen_sim::time::parse_span;
 
 use crate::cli::memory;
 
@@ -34,7 +34,7 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn resolve(&self) -> Result<search::Limits> {
         let time = self.max_time.as_ref().map(|text| {
-            let span = parse_span(text).map_err(|problem| anyhow!("--max-time: {problem}"))?;
+            let span = text.parse::<Span>().map_err(|problem| anyhow!("--max-time: {problem}"))?;
             Ok::<_, anyhow::Error>(Duration::from_nanos(span.as_nanos()))
         });
         let memory = match &self.max_memory {

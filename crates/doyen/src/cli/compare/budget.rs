@@ -8,7 +8,6 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::time::Span;
 use doyen_sim::dead_air::{self, Budget, Quantiles, Question};
-use doyen_sim::time::parse_span;
 use serde_json::json;
 
 use crate::cli::progress;
@@ -35,7 +34,7 @@ pub(super) struct BudgetArgs {
     profile: Profile,
 
     /// How long a message and its answer take on average [default: 0.2ms fast, 1ms lan, 100ms wan]
-    #[arg(long, value_name = "TIME", requires = "budget", value_parser = parse_span, help_heading = "Budget")]
+    #[arg(long, value_name = "TIME", requires = "budget", help_heading = "Budget")]
     round_trip: Option<Span>,
 
     /// How many messages are lost, as a fraction or as a percentage

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use doyen_core::time::Span;
 use doyen_sim::scenario::{ChaosEntry, FaultEntry, Scenario, Share};
-use doyen_sim::time::parse_span;
 
 use crate::cli::election::{Election, number, set};
 
@@ -143,7 +143,7 @@ impl Flags {
             faults.push(FaultEntry { at, partition, ..FaultEntry::default() });
         }
         for time in &self.heal {
-            parse_span(time).map_err(|problem| anyhow!("--heal: {problem}"))?;
+            time.parse::<Span>().map_err(|problem| anyhow!("--heal: {problem}"))?;
             let at = Some(time.clone());
             faults.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
         }
@@ -169,7 +169,7 @@ fn at<'a>(flag: &str, text: &'a str) -> Result<(&'a str, Option<String>)> {
         format!("--{flag}: `{text}` does not say when; write for example @3ms at its end")
     })?;
     let first = time.split('+').next().unwrap_or(time);
-    parse_span(first).map_err(|problem| anyhow!("--{flag}: {problem}"))?;
+    first.parse::<Span>().map_err(|problem| anyhow!("--{flag}: {problem}"))?;
     Ok((what, Some(time.to_owned())))
 }
 

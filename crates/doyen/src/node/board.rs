@@ -1,0 +1,143 @@
+//! What the loop lets others know: the reign, the status, the history, the log.
+//!
+//! Everything here is written by the loop and read by everybody else, through channels that keep the latest value
+//! alone: no reader can hold the loop up.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Role, View};
+use doyen_core::story::{Change, Why};
+use tokio::sync::watch;
+
+use super::clock::Moment;
+use super::journal::{Journal, Line};
+use super::status::{Counters, Entry, Status};
+use crate::leadership::Reign;
+
+/// How many changes are kept.
+const HISTORY: usize = 256;
+
+/// The loop's side of what is published.
+#[derive(Debug)]
+pub(super) struct Board {
+    reign: watch::Sender<Reign>,
+    status: watch::Sender<Arc<Status>>,
+    history: watch::Sender<Arc<Vec<Entry>>>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) journal: Journal,
+    /// The names of the members, for texts.
+    names: Vec<(NodeId, String)>,
+    /// Since when this member has been trying to become the leader.
+    seeking_since: Option<Moment>,
+    /// Why the present leader leads.
+    why: Option<Why>,
+}
+
+/// Everybody else's side.
+#[derive(Clone, Debug)]
+pub(super) struct Readers {
+    pub(super) reign: watch::Receiver<Reign>,
+    pub(super) status: watch::Receiver<Arc<Status>>,
+    pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+impl Board {
+    /// Both sides; `status` is what is known before anything has happened.
+    pub(super) fn new(status: Status, journal: Journal) -> (Self, Readers) {
+        let names = status.members.iter().map(|member| (member.id, member.name.clone())).collect();
+        let (reign, reigns) = watch::channel(Reign::default());
+        let (status, statuses) = watch::channel(Arc::new(status));
+        let (history, histories) = watch::channel(Arc::new(Vec::new()));
+        let counters = Arc::new(Counters::default());
+        let readers = Readers {
+            reign: reigns,
+            status: statuses,
+            history: histories,
+            counters: Arc::clone(&counters),
+        };
+        let board = Self {
+            reign,
+            status,
+            history,
+            counters,
+            journal,
+            names,
+            seeking_since: None,
+            why: None,
+        };
+        (board, readers)
+    }
+
+    /// The view, and the lease's end if there is one. Everybody who asks from now on is told this.
+    pub(super) fn announce(&mut self, view: View, until: Option<Moment>) {
+        let View { leader, epoch, role } = view;
+        match role {
+            Role::Candidate => {
+                self.seeking_since.get_or_insert_with(Moment::now);
+            }
+            Role::Follower => self.seeking_since = None,
+            Role::Leader | Role::Retiring => {}
+        }
+        let reign = Reign { leader, term: epoch, role: Some(role), until };
+        self.reign.send_if_modified(|last| std::mem::replace(last, reign) != reign);
+    }
+
+    /// Replaces the snapshot.
+    pub(super) fn publish(&self, status: Status) {
+        self.status.send_replace(Arc::new(status));
+    }
+
+    /// Why the present leader leads, in words.
+    pub(super) fn why(&self) -> Option<String> {
+        self.why.map(|why| why.told(&|id| self.name_of(id)))
+    }
+
+    /// Enters a change into the history and the log. `half_trip`: how long a word from `peer` takes.
+    pub(super) fn record(&mut self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) {
+        self.why = match change {
+            Change::Took { why, .. } | Change::Follows { why, .. } => Some(why),
+            Change::Lost { .. } | Change::Silent { .. } => None,
+        };
+        let dead_air_us = self.dead_air(change, half_trip);
+        if matches!(change, Change::Took { .. }) {
+            Counters::add(&self.counters.took_office, 1);
+            self.seeking_since = None;
+        }
+        let mut text = change.told(&|id| self.name_of(id));
+        if let Some(micros) = dead_air_us {
+            text += &format!("; nobody led for {:.1} ms", micros as f64 / 1000.0);
+        }
+        self.journal.write(Line::Info(text.clone()));
+        self.history.send_modify(|history| {
+            let history = Arc::make_mut(history);
+            if history.len() == HISTORY {
+                history.remove(0);
+            }
+            let number = history.last().map_or(1, |last| last.number + 1);
+            history.push(Entry { number, at_unix_ms: unix_ms(), change, text, dead_air_us });
+        });
+    }
+
+    /// For how long nobody led when a leader handed over to this one: from the word that it may stand, which the
+    /// predecessor sent when it had given up its lease, to the lease; and the word's own way.
+    fn dead_air(&self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) -> Option<u64> {
+        let Change::Took { why: Why::HandedOver { by, .. }, .. } = change else { return None };
+        let since = self.seeking_since?;
+        let waited = Moment::now().since(since).as_micros() as u64;
+        Some(waited + half_trip(by)?)
+    }
+
+    /// What people call a member.
+    fn name_of(&self, id: NodeId) -> String {
+        let found = self.names.iter().find(|(member, _)| *member == id);
+        found.map_or_else(|| id.to_string(), |(_, name)| name.clone())
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

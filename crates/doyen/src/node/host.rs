@@ -1,0 +1,293 @@
+//! The loop: one event at a time, effects in order. The numbers are those of the list at the head of the core.
+//!
+//! On waking it looks, in this order (8), at the lease timers that are due, at the datagrams that wait, at the other
+//! timers and at the requests of the rest of the program. Each is bounded, so that none can starve the others: of a
+//! flood of datagrams it takes [`BATCH`], then it is the timers' turn. A lease timer goes before every single event.
+
+use std::collections::VecDeque;
+
+use doyen_core::members::NodeId;
+use doyen_core::node::{Node, NodeConfig};
+use doyen_core::protocol::{
+    Boot, Effect, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role,
+};
+use doyen_core::time::Delay;
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::Rng as _;
+
+use super::clock::Moment;
+use super::insight::Tells;
+use super::journal::Line;
+use super::machine::Machine;
+use super::network::Arrival;
+use super::status::Counters;
+use super::timers::Timers;
+use super::{Failure, NotDone, Request, trace};
+
+/// How many datagrams are handled before it is the timers' turn.
+const BATCH: usize = 64;
+
+/// How many requests are answered before it is the network's turn.
+const REQUESTS: usize = 16;
+
+/// A member and the machine that it runs on.
+pub(super) struct Host<P: Tells> {
+    id: NodeId,
+    config: NodeConfig<P::Config>,
+    member: Node<P>,
+    effects: Effects<Node<P>>,
+    timers: Timers<TimerOf<P>>,
+    /// What came in together, by kind.
+    batch: Vec<(usize, NodeId, MessageOf<P>)>,
+    /// What the loop itself has to tell the member.
+    due: VecDeque<EventOf<P>>,
+    machine: Machine,
+    random: Pcg64Mcg,
+    /// What the member said to the order that it is being given.
+    refused: Option<Refusal>,
+    /// It is to end: at this moment at the latest.
+    ends_by: Option<Moment>,
+    /// The snapshot no longer holds.
+    changed: bool,
+}
+
+type TimerOf<P> = <Node<P> as Protocol>::Timer;
+type MessageOf<P> = <Node<P> as Protocol>::Message;
+type EventOf<P> = Event<MessageOf<P>, TimerOf<P>>;
+
+impl<P: Tells> Host<P> {
+    /// Starts the member.
+    pub(super) fn start(
+        id: NodeId,
+        config: NodeConfig<P::Config>,
+        boot: Boot<P::Durable>,
+        mut machine: Machine,
+        random: Pcg64Mcg,
+    ) -> Result<Self, Failure> {
+        let mut effects = Effects::new();
+        let header = machine.trace_header(&boot);
+        let member = Node::start(id, &config, boot, &mut effects);
+        machine.begin_trace(header, trace::told::<Node<P>>(effects.list()))?;
+        let mut host = Self {
+            id,
+            config,
+            member,
+            effects,
+            timers: Timers::new(Node::<P>::is_lease),
+            batch: Vec::with_capacity(BATCH),
+            due: VecDeque::new(),
+            machine,
+            random,
+            refused: None,
+            ends_by: None,
+            changed: true,
+        };
+        host.carry_out()?;
+        Ok(host)
+    }
+
+    /// Runs until it is told to stop, or must.
+    pub(super) fn run(mut self) -> Result<(), Failure> {
+        while !self.is_over() {
+            self.publish();
+            let until = [self.timers.next_due(), self.ends_by].into_iter().flatten().min();
+            self.machine.sleep(until)?;
+            self.turn()?;
+        }
+        self.publish();
+        Ok(())
+    }
+
+    fn turn(&mut self) -> Result<(), Failure> {
+        self.expire_leases()?;
+        self.read_datagrams()?;
+        self.fire_timers()?;
+        self.machine.inbox.silence();
+        for _ in 0..REQUESTS {
+            let Some(request) = self.machine.inbox.next() else { break };
+            self.answer(request)?;
+        }
+        self.machine.keep_up();
+        Ok(())
+    }
+
+    /// Whether it was told to stop and leads no longer, or has been waiting for that long enough.
+    fn is_over(&self) -> bool {
+        let leads = P::LEASES && self.member.view().role.leads();
+        self.ends_by.is_some_and(|latest| !leads || Moment::now() >= latest)
+    }
+
+    fn expire_leases(&mut self) -> Result<(), Failure> {
+        while let Some(timer) = self.timers.pop_lease(Moment::now()) {
+            self.handle_now(Event::Timer(timer))?;
+        }
+        Ok(())
+    }
+
+    /// Reads what waits, up to a number, and handles it by kind, then in the order in which it came (8).
+    fn read_datagrams(&mut self) -> Result<(), Failure> {
+        for _ in 0..BATCH {
+            match self.machine.receive()? {
+                Arrival::Nothing => break,
+                Arrival::Upkeep => {}
+                Arrival::Election { from, bytes } => match postcard::from_bytes(bytes) {
+                    Ok(message) => {
+                        let message: MessageOf<P> = message;
+                        self.batch.push((message.kind(), from, message));
+                    }
+                    Err(_) => self.machine.reject_malformed(),
+                },
+            }
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.sort_by_key(|(kind, ..)| *kind);
+        for (_, from, message) in batch.drain(..) {
+            self.handle(Event::Message { from, message })?;
+        }
+        self.batch = batch; // its room is used again
+        Ok(())
+    }
+
+    /// Fires what is due now; what becomes due meanwhile waits for the next turn.
+    fn fire_timers(&mut self) -> Result<(), Failure> {
+        let now = Moment::now();
+        while let Some(timer) = self.timers.pop(now) {
+            self.handle(Event::Timer(timer))?;
+        }
+        Ok(())
+    }
+
+    /// Handles one event, after the leases that have run out meanwhile.
+    fn handle(&mut self, event: EventOf<P>) -> Result<(), Failure> {
+        self.expire_leases()?;
+        self.handle_now(event)?;
+        while let Some(event) = self.due.pop_front() {
+            self.handle_now(event)?;
+        }
+        Ok(())
+    }
+
+    fn handle_now(&mut self, event: EventOf<P>) -> Result<(), Failure> {
+        Counters::add(&self.machine.board.counters.events, 1);
+        let tracer = self.machine.tracer.as_ref();
+        let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Node<P>>(&event)));
+        self.member.handle(&self.config, event, &mut self.effects);
+        if let (Some(tracer), Some((at, what))) = (&mut self.machine.tracer, named) {
+            tracer.event(at, what, trace::told::<Node<P>>(self.effects.list()));
+        }
+        self.carry_out()
+    }
+
+    /// Carries out what the member wants done, in order (3). `Persist` and `Announce` are barriers (4, 5): both are
+    /// over when the next effect is looked at.
+    fn carry_out(&mut self) -> Result<(), Failure> {
+        let elections = self.effects.elections();
+        Counters::add(&self.machine.board.counters.elections, u64::from(elections));
+        let mut effects = std::mem::take(&mut self.effects);
+        for effect in effects.drain() {
+            match effect {
+                Effect::Persist(durable) => self.machine.store(&durable)?,
+                Effect::Send { to, message } => self.machine.send(to, &message),
+                Effect::SetTimer { timer, after } => {
+                    let wait = self.draw(after);
+                    self.timers.arm(timer, Moment::now().after_nanos(wait)); // 7
+                }
+                Effect::CancelTimer(timer) => self.timers.disarm(timer),
+                Effect::Announce(view) => {
+                    self.changed = true;
+                    self.machine.board.announce(view, self.lease_end());
+                    if view.role == Role::Retiring {
+                        // Nothing runs under its lease in this process: it has stopped already.
+                        self.due.push_back(Event::Retired);
+                    }
+                }
+                Effect::Inform(notice) => self.take_note(notice)?,
+            }
+        }
+        effects.clear();
+        self.effects = effects;
+        // A renewed lease is announced by nobody: its end is read off the timer (13).
+        let until = self.lease_end();
+        self.machine.board.announce(self.member.view(), until);
+        if let Some(tracer) = &mut self.machine.tracer {
+            tracer.lease(until);
+        }
+        Ok(())
+    }
+
+    /// When the lease ends under which this member leads.
+    fn lease_end(&self) -> Option<Moment> {
+        self.member.lease().and_then(|timer| self.timers.due_of(timer))
+    }
+
+    /// A length of time from `min..=max`, every one as likely, in nanoseconds.
+    fn draw(&mut self, Delay { min, max }: Delay) -> u64 {
+        let (min, max) = (min.as_nanos(), max.as_nanos());
+        match (max - min).checked_add(1) {
+            // The high half of a product: the bias is one in 2^64 of the range, which is nothing.
+            Some(range) => {
+                min + ((u128::from(self.random.next_u64()) * u128::from(range)) >> 64) as u64
+            }
+            None => self.random.next_u64(),
+        }
+    }
+
+    fn take_note(&mut self, notice: Notice) -> Result<(), Failure> {
+        self.changed = true;
+        match notice {
+            Notice::Changed(change) => self.machine.record(change),
+            Notice::Refused(refusal) => self.refused = Some(refusal),
+            Notice::Down(peer) => self.machine.note(Line::Info, peer, "is not heard any more"),
+            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is heard again"),
+            Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
+            Notice::StateIsOld { seen, by } => return Err(Failure::StateIsOld { seen, by }),
+            Notice::OutOfTerms => return Err(Failure::OutOfTerms),
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: Request) -> Result<(), Failure> {
+        // Whoever asked may have gone: nothing is lost then, so what `send` says does not matter.
+        match request {
+            Request::Order(order, answer) => {
+                let obeyed = self.obey(Event::Order(order))?;
+                let _ = answer.send(obeyed);
+            }
+            Request::Campaign(answer) => {
+                self.handle(Event::Campaign)?;
+                let _ = answer.send(Ok(()));
+            }
+            Request::ReloadKeys(answer) => {
+                let _ = answer.send(self.machine.reload_keys().map_err(NotDone::Keys));
+            }
+            Request::Resolved { member, address } => self.machine.resolved(member, address),
+            Request::Stop { grace } => {
+                if self.ends_by.is_none() {
+                    self.ends_by = Some(Moment::now().after_nanos(grace.as_nanos() as u64));
+                    // If nobody else could lead it goes all the same: its lease will run out.
+                    let _ = self.obey(Event::Order(Order::Resign))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn obey(&mut self, order: EventOf<P>) -> Result<Result<(), NotDone>, Failure> {
+        if !P::LEASES {
+            return Ok(Err(NotDone::NoLeases));
+        }
+        self.refused = None;
+        self.handle(order)?;
+        Ok(self.refused.take().map_or(Ok(()), |refusal| Err(NotDone::Refused(refusal))))
+    }
+
+    /// Replaces the snapshot, if something has changed or it is old.
+    fn publish(&mut self) {
+        if self.changed || self.machine.snapshot_is_old() {
+            self.changed = false;
+            let insight = self.member.inner().insight(&self.config.inner);
+            let (view, until) = (self.member.view(), self.lease_end());
+            self.machine.publish(self.id, view, until, insight);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! What the loop has of the machine it runs on: the network, the disk, the board, the trace. Nothing here depends on
+//! the algorithm.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::protocol::{Boot, Durable, Message, View};
+use doyen_core::story::Change;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::Failure;
+use super::bell::Inbox;
+use super::board::Board;
+use super::clock::Moment;
+use super::insight::Insight;
+use super::journal::Line;
+use super::network::{self, Arrival, Network};
+use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
+use super::store::Store;
+use super::trace::{self, Header, Tracer};
+use crate::config::{Member, Settings};
+
+/// How old a snapshot may get.
+const SNAPSHOT: Duration = Duration::from_millis(250);
+
+/// How often the same warning is repeated.
+const REPEAT: Duration = Duration::from_secs(60);
+
+/// The machine.
+pub(super) struct Machine {
+    pub(super) settings: Arc<Settings>,
+    /// The configuration as a file would say it.
+    config_text: String,
+    pub(super) network: Network,
+    store: Store,
+    life: Incarnation,
+    pub(super) board: Board,
+    pub(super) inbox: Inbox,
+    pub(super) tracer: Option<Tracer>,
+    /// When the last snapshot was taken.
+    snapshot: Moment,
+    /// When each member was last warned of.
+    warned: BTreeMap<NodeId, Moment>,
+    /// What is being encoded; its room is used again.
+    encoded: Vec<u8>,
+}
+
+impl Machine {
+    pub(super) fn new(
+        (settings, config_text): (Arc<Settings>, String),
+        network: Network,
+        (store, life): (Store, Incarnation),
+        board: Board,
+        inbox: Inbox,
+    ) -> Self {
+        Self {
+            settings,
+            config_text,
+            network,
+            store,
+            life,
+            board,
+            inbox,
+            tracer: None,
+            snapshot: Moment::default(),
+            warned: BTreeMap::new(),
+            encoded: Vec::new(),
+        }
+    }
+
+    /// What a trace begins with, if one is wanted.
+    pub(super) fn trace_header<D: Durable>(&self, boot: &Boot<D>) -> Option<Header> {
+        self.settings.trace.as_ref()?;
+        let encoded = boot.durable.as_ref().and_then(|stored| postcard::to_allocvec(stored).ok());
+        Some(Header {
+            doyen: trace::MAGIC.to_owned(),
+            version: trace::VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            config: self.config_text.clone(),
+            member: self.settings.me,
+            incarnation: boot.incarnation,
+            origin: boot.origin.into(),
+            durable: encoded.map(|bytes| trace::hex(&bytes)),
+            did: Vec::new(),
+        })
+    }
+
+    /// Begins the trace, if one is wanted.
+    pub(super) fn begin_trace(
+        &mut self,
+        header: Option<Header>,
+        did: Vec<String>,
+    ) -> Result<(), Failure> {
+        let (Some(path), Some(header)) = (&self.settings.trace, header) else { return Ok(()) };
+        let failed = |error| Failure::Trace { path: path.clone(), error };
+        let header = Header { did, ..header };
+        let journal = self.board.journal.clone();
+        self.tracer = Some(Tracer::begin(path, &header, journal).map_err(failed)?);
+        Ok(())
+    }
+
+    /// Sleeps until a datagram or a request comes, or `until`, or there is upkeep to do.
+    pub(super) fn sleep(&self, until: Option<Moment>) -> Result<(), Failure> {
+        let snapshot = Moment::from_nanos(self.snapshot.as_nanos() + SNAPSHOT.as_nanos() as u64);
+        let wake = until.into_iter().chain(self.network.due()).fold(snapshot, Moment::min);
+        let wait = wake.since(Moment::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let (socket, bell) = (self.network.as_fd(), self.inbox.as_fd());
+        let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
+        match poll(&mut fds, Some(&wait)) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => {
+                Err(Failure::System { what: "wait for the network", error: error.into() })
+            }
+        }
+    }
+
+    /// The next datagram, if one waits.
+    pub(super) fn receive(&mut self) -> Result<Arrival<'_>, Failure> {
+        self.network.receive(&self.board.counters)
+    }
+
+    /// Counts a datagram that opened, and held something that is no message of this algorithm.
+    pub(super) fn reject_malformed(&self) {
+        network::reject_malformed(&self.board.counters);
+    }
+
+    /// Sends a message.
+    pub(super) fn send(&mut self, to: NodeId, message: &impl Message) {
+        self.encoded.clear();
+        let room = std::mem::take(&mut self.encoded);
+        // Encoding into a vector cannot fail.
+        if let Ok(encoded) = postcard::to_extend(message, room) {
+            self.network.send(to, &encoded, &self.board.counters);
+            self.encoded = encoded;
+        }
+    }
+
+    /// Stores what must survive. If that fails the process must stop (4).
+    pub(super) fn store(&mut self, durable: &impl Durable) -> Result<(), Failure> {
+        let begun = Instant::now();
+        let path = &self.settings.state_dir;
+        let failed = |error| Failure::Store { path: path.clone(), error };
+        let mut room = [0; 128];
+        let encoded = postcard::to_slice(durable, &mut room)
+            .map_err(|error| std::io::Error::other(error.to_string()))
+            .map_err(&failed)?;
+        self.store.save(encoded).map_err(failed)?;
+        let counters = &self.board.counters;
+        Counters::add(&counters.stored, 1);
+        Counters::add(&counters.stored_us, begun.elapsed().as_micros() as u64);
+        Ok(())
+    }
+
+    /// What the disk holds is no record of this algorithm.
+    pub(super) fn unreadable(&self) -> Failure {
+        Failure::Unreadable { path: self.settings.state_dir.clone() }
+    }
+
+    /// What has to be done now and then: greetings, pings, names that are to be resolved again.
+    pub(super) fn keep_up(&mut self) {
+        self.network.keep_up(&self.board.counters);
+    }
+
+    /// A name was resolved.
+    pub(super) fn resolved(&mut self, member: NodeId, address: Option<SocketAddr>) {
+        self.network.resolved(member, address);
+    }
+
+    /// Reads the keys again; the old ones stay if that fails.
+    pub(super) fn reload_keys(&mut self) -> Result<(), String> {
+        self.network.reload_keys()?;
+        self.board.journal.write(Line::Info("has read its keys again".to_owned()));
+        Ok(())
+    }
+
+    /// Enters a change of leadership into the history.
+    pub(super) fn record(&mut self, change: Change) {
+        let network = &self.network;
+        let half = |peer| network.contact(peer)?.round_trip.map(|trip| trip.as_micros() as u64 / 2);
+        self.board.record(change, half);
+    }
+
+    /// Logs something about a member.
+    pub(super) fn note(&self, line: fn(String) -> Line, member: NodeId, what: &str) {
+        self.board.journal.write(line(format!("{} {what}", self.name_of(member))));
+    }
+
+    /// Logs that a member is configured otherwise, but not with every datagram of its.
+    pub(super) fn warn_of_configuration(&mut self, member: NodeId) {
+        let now = Moment::now();
+        let recent = |&last: &Moment| now.since(last) < REPEAT;
+        if !self.warned.get(&member).is_some_and(recent) {
+            self.warned.insert(member, now);
+            let what =
+                "is configured otherwise and is ignored: compare the members and the algorithm";
+            self.note(Line::Warning, member, what);
+        }
+    }
+
+    /// Whether it is time for a new snapshot.
+    pub(super) fn snapshot_is_old(&self) -> bool {
+        Moment::now().since(self.snapshot) >= SNAPSHOT
+    }
+
+    /// Publishes a snapshot.
+    pub(super) fn publish(
+        &mut self,
+        me: NodeId,
+        view: View,
+        until: Option<Moment>,
+        insight: Insight,
+    ) {
+        let now = Moment::now();
+        self.snapshot = now;
+        let settings = &self.settings;
+        let lease = until.map(|until| Lease {
+            until: until.as_nanos(),
+            remaining_ms: until.since(now).as_millis() as u64,
+        });
+        let preference = insight.preference.map(|(member, lasting)| Preferred {
+            member,
+            remaining_ms: lasting.as_nanos() / 1_000_000,
+        });
+        let members =
+            settings.members.iter().map(|member| self.member_status(member, now, &insight));
+        self.board.publish(Status {
+            cluster: settings.cluster.clone(),
+            algorithm: settings.algorithm.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            id: me,
+            name: self.name_of(me).to_owned(),
+            incarnation: self.life,
+            role: view.role,
+            leader: view.leader,
+            term: view.epoch,
+            lease,
+            why: self.board.why(),
+            drained: insight.drained,
+            preference,
+            next: insight.next,
+            members: members.collect(),
+        });
+    }
+
+    fn member_status(&self, member: &Member, now: Moment, insight: &Insight) -> MemberStatus {
+        let is_me = member.id == self.settings.me;
+        let known = insight.members.get(&member.id);
+        let contact = self.network.contact(member.id);
+        let silence = contact.and_then(|contact| contact.last_heard).map(|at| now.since(at));
+        MemberStatus {
+            id: member.id,
+            name: member.name.clone(),
+            address: member.address.clone(),
+            seen_at: contact.and_then(|contact| contact.address).map(|address| address.to_string()),
+            priority: known.map_or(member.priority, |known| known.attribute),
+            witness: member.witness,
+            heard: is_me || silence.is_some_and(network::is_fresh),
+            silent_ms: silence.map(|silence| silence.as_millis() as u64),
+            rtt_us: contact
+                .and_then(|contact| contact.round_trip)
+                .map(|trip| trip.as_micros() as u64),
+            misses: known.map_or_else(Vec::new, |known| known.misses.clone()),
+            eligible: known.map_or(!member.witness, |known| known.eligible),
+        }
+    }
+
+    fn name_of(&self, id: NodeId) -> &str {
+        let found = self.settings.members.iter().find(|member| member.id == id);
+        found.map_or("a stranger", |member| &member.name)
+    }
+}

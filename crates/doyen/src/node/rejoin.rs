@@ -1,0 +1,75 @@
+//! Coming back without a state: asking everybody which lives of this member they have met.
+//!
+//! The incarnation must be above any that the others know of, or they would take this process for an earlier one. So
+//! before anything else every other member is asked, and all of them must answer: one that does not might be the one
+//! that knows of the last life.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use doyen_core::members::Incarnation;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::bell::Inbox;
+use super::board::Board;
+use super::clock::Moment;
+use super::journal::Line;
+use super::network::{Arrival, Network};
+use super::{Failure, NotDone, Request};
+use crate::config::Settings;
+
+/// How often the log says who has not answered.
+const REPORT: Duration = Duration::from_secs(5);
+
+/// How long it sleeps at most.
+const NAP: Duration = Duration::from_millis(50);
+
+/// Asks around. Says which life begins, once everybody has answered; `None` if it was told to stop meanwhile.
+pub(super) fn ask_around(
+    settings: &Arc<Settings>,
+    network: &mut Network,
+    board: &Board,
+    inbox: &mut Inbox,
+) -> Result<Option<Incarnation>, Failure> {
+    board.journal.write(Line::Info("rejoins: asks every other member what it knows".to_owned()));
+    let mut reported = Moment::now();
+    loop {
+        network.keep_up(&board.counters);
+        while !matches!(network.receive(&board.counters)?, Arrival::Nothing) {}
+        if let Some(Incarnation(latest)) = network.latest_life() {
+            return Ok(Some(Incarnation(latest.saturating_add(1))));
+        }
+        inbox.silence();
+        while let Some(request) = inbox.next() {
+            match request {
+                Request::Stop { .. } => return Ok(None),
+                Request::Resolved { member, address } => network.resolved(member, address),
+                // Whoever asked may have gone.
+                Request::Order(_, answer)
+                | Request::Campaign(answer)
+                | Request::ReloadKeys(answer) => drop(answer.send(Err(NotDone::Rejoining))),
+            }
+        }
+        if Moment::now().since(reported) >= REPORT {
+            reported = Moment::now();
+            board.journal.write(Line::Warning(waiting_for(settings, network)));
+        }
+        nap(network, inbox)?;
+    }
+}
+
+fn waiting_for(settings: &Settings, network: &Network) -> String {
+    let name = |id| settings.members.iter().find(|member| member.id == id);
+    let names: Vec<&str> = network.unheard().filter_map(name).map(|one| &*one.name).collect();
+    format!("waits for an answer from {}: rejoining needs every other member", names.join(", "))
+}
+
+fn nap(network: &Network, inbox: &Inbox) -> Result<(), Failure> {
+    let (socket, bell) = (network.as_fd(), inbox.as_fd());
+    let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
+    let wait = Timespec { tv_sec: 0, tv_nsec: NAP.subsec_nanos().into() };
+    match poll(&mut fds, Some(&wait)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(Failure::System { what: "wait for the network", error: error.into() }),
+    }
+}

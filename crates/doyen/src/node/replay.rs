@@ -1,0 +1,299 @@
+//! What happened to a member, again: its trace fed to the same state machine.
+//!
+//! The member is started as it was and told the same events in the same order. It must want the same things done; where
+//! it does not, this is another program, or the trace is not what it says. Meanwhile the promises are checked that one
+//! member alone can break:
+//!
+//! - a stored term never falls, and a vote in a term never changes;
+//! - what a message binds its sender to was stored before;
+//! - a lease that is published has not run out.
+//!
+//! Two members together can break one more: at no instant do two leases run. Traces of one machine share its clock, so
+//! several of them can be compared ([`overlaps`]).
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use doyen_core::config::Config;
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::node::Node;
+use doyen_core::protocol::{
+    Boot, Durable as _, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
+};
+
+use super::start::{beneath, with_protocol};
+use super::trace::{Header, MAGIC, Record, VERSION, What, told, unhex};
+use crate::config::{Configuration, Settings};
+
+/// A trace that was read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Trace {
+    /// What it begins with.
+    pub header: Header,
+    /// What happened.
+    pub records: Vec<Record>,
+}
+
+/// What came of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Replayed {
+    /// Every event, in order.
+    pub steps: Vec<Step>,
+    /// What is wrong, if anything is.
+    pub findings: Vec<Finding>,
+}
+
+/// One event, and what the member made of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Step {
+    /// When, in nanoseconds since the machine booted.
+    pub at: u64,
+    /// What happened, in words.
+    pub event: String,
+    /// The rules that fired.
+    pub rules: Vec<&'static str>,
+    /// What the member wanted done.
+    pub did: Vec<String>,
+}
+
+/// Something that is wrong.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// On which line of the trace.
+    pub line: usize,
+    /// What.
+    pub what: String,
+}
+
+/// Reads a trace. A last line that was cut short, as a crash leaves it, is left out.
+pub fn read(text: &str) -> Result<Trace, String> {
+    let mut lines = text.lines().enumerate().peekable();
+    let (_, first) = lines.next().ok_or("line 1: is missing; an empty file is no trace")?;
+    let head = |error| format!("line 1: is not the head of a node's trace: {error}");
+    let header: Header = serde_json::from_str(first).map_err(head)?;
+    if header.doyen != MAGIC {
+        return Err(format!(
+            "line 1: is not the head of a node's trace, but of a {}",
+            header.doyen
+        ));
+    }
+    if header.version != VERSION {
+        let theirs = header.version;
+        return Err(format!("line 1: a trace of version {theirs}; this program reads {VERSION}"));
+    }
+    let mut records = Vec::new();
+    while let Some((number, line)) = lines.next() {
+        match serde_json::from_str(line) {
+            Ok(record) => records.push(record),
+            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {}
+            Err(error) => return Err(format!("line {}: {error}", number + 1)),
+        }
+    }
+    Ok(Trace { header, records })
+}
+
+/// Tells the member the same events again.
+pub fn replay(trace: &Trace) -> Result<Replayed, String> {
+    let settings = Configuration::parse("configuration", &trace.header.config)
+        .map_err(|error| format!("line 1: its configuration cannot be used: {error}"))?
+        .settings;
+    with_protocol!(settings.algorithm, replay_as(trace, &settings))
+}
+
+fn replay_as<P: Protocol<Config = Config>>(
+    trace: &Trace,
+    settings: &Settings,
+) -> Result<Replayed, String> {
+    let mut desk = Desk::<P>::start(trace, settings)?;
+    for (place, record) in trace.records.iter().enumerate() {
+        desk.line = place + 2;
+        desk.take(record)?;
+    }
+    Ok(Replayed { steps: desk.steps, findings: desk.findings })
+}
+
+/// A member at a desk.
+struct Desk<P: Protocol<Config = Config>> {
+    config: <Node<P> as Protocol>::Config,
+    member: Node<P>,
+    effects: Effects<Node<P>>,
+    /// The timers that are armed, by the names that a trace gives them.
+    armed: BTreeMap<String, <Node<P> as Protocol>::Timer>,
+    stored: Option<P::Durable>,
+    line: usize,
+    steps: Vec<Step>,
+    findings: Vec<Finding>,
+}
+
+impl<P: Protocol<Config = Config>> Desk<P> {
+    fn start(trace: &Trace, settings: &Settings) -> Result<Self, String> {
+        let Header { member, incarnation, origin, durable, did, .. } = &trace.header;
+        let unreadable = || "line 1: what its disk held cannot be read".to_owned();
+        let stored: Option<P::Durable> = match durable {
+            None => None,
+            Some(digits) => {
+                let bytes = unhex(digits).ok_or_else(unreadable)?;
+                Some(postcard::from_bytes(&bytes).map_err(|_| unreadable())?)
+            }
+        };
+        let config = beneath(settings);
+        let mut effects = Effects::new();
+        let boot =
+            Boot { incarnation: *incarnation, durable: stored.clone(), origin: (*origin).into() };
+        let member = Node::start(*member, &config, boot, &mut effects);
+        let mut desk = Self {
+            config,
+            member,
+            effects,
+            armed: BTreeMap::new(),
+            stored,
+            line: 1,
+            steps: Vec::new(),
+            findings: Vec::new(),
+        };
+        desk.conclude(0, format!("started, life {}", incarnation.0), did);
+        Ok(desk)
+    }
+
+    fn take(&mut self, record: &Record) -> Result<(), String> {
+        let at = record.at;
+        let (event, text, did) = match &record.what {
+            What::Received { from, text, bytes, did, .. } => {
+                let message = unhex(bytes).and_then(|bytes| postcard::from_bytes(&bytes).ok());
+                let message = message.ok_or_else(|| self.misread("the message"))?;
+                (Event::Message { from: *from, message }, format!("{from} says {text}"), did)
+            }
+            What::Fired { timer, did, .. } => {
+                let Some(tag) = self.armed.remove(timer) else {
+                    self.find(format!("the timer {timer} fires and is not armed"));
+                    return Ok(());
+                };
+                (Event::Timer(tag), format!("{timer} fires"), did)
+            }
+            What::Campaign { did, .. } => (Event::Campaign, "is to call an election".into(), did),
+            What::Ordered { order, did, .. } => {
+                (Event::Order(*order), format!("is ordered to {order}"), did)
+            }
+            What::Retired { did, .. } => (Event::Retired, "has stopped what ran".into(), did),
+            What::Leased { until, .. } => {
+                if until.is_some_and(|until| until <= at) {
+                    self.find("a lease is published that has run out".to_owned());
+                }
+                return Ok(());
+            }
+        };
+        self.member.handle(&self.config, event, &mut self.effects);
+        self.conclude(at, text, did);
+        Ok(())
+    }
+
+    /// Compares what the member wants done with what it wanted then, and checks its promises.
+    fn conclude(&mut self, at: u64, event: String, then: &[String]) {
+        let did = told::<Node<P>>(self.effects.list());
+        if did != then {
+            self.find(format!("it did {then:?} then, and does {did:?} now"));
+        }
+        let effects: Vec<EffectOf<Node<P>>> = self.effects.drain().collect();
+        for effect in &effects {
+            self.check(effect);
+        }
+        let rules = self.effects.rules().to_vec();
+        self.effects.clear();
+        self.steps.push(Step { at, event, rules, did });
+    }
+
+    fn check(&mut self, effect: &EffectOf<Node<P>>) {
+        match effect {
+            Effect::Persist(durable) => {
+                let before = self.stored.replace(durable.clone());
+                let Some(before) = before else { return };
+                if durable.term() < before.term() {
+                    self.find(format!(
+                        "its term falls from {} to {}",
+                        before.term(),
+                        durable.term()
+                    ));
+                }
+                let same_term = durable.term() == before.term();
+                if same_term && before.vote().is_some() && durable.vote() != before.vote() {
+                    self.find(format!("its vote of term {} changes", before.term()));
+                }
+            }
+            Effect::Send { to, message } => self.check_pledge(*to, message.pledge()),
+            Effect::SetTimer { timer, .. } => {
+                self.armed.insert(name(timer), *timer);
+            }
+            Effect::CancelTimer(timer) => {
+                self.armed.remove(&name(timer));
+            }
+            Effect::Announce(_) | Effect::Inform(_) => {}
+        }
+    }
+
+    /// What a message binds its sender to was stored before it.
+    fn check_pledge(&mut self, to: NodeId, pledge: Option<Pledge>) {
+        let stored = self.stored.as_ref();
+        let term: Epoch = stored.map(|stored| stored.term()).unwrap_or_default();
+        let vote = stored.and_then(|stored| stored.vote());
+        let kept = match pledge {
+            Some(Pledge::Vote { term: of }) => term > of || (term == of && vote == Some(to)),
+            Some(Pledge::Candidacy { term: of } | Pledge::Promise { term: of }) => term >= of,
+            Some(Pledge::Release { .. }) | None => true,
+        };
+        if !kept {
+            self.find(format!("a message to {to} leaves before what it depends on is stored"));
+        }
+    }
+
+    fn find(&mut self, what: String) {
+        self.findings.push(Finding { line: self.line, what });
+    }
+
+    fn misread(&self, what: &str) -> String {
+        format!("line {}: {what} cannot be read", self.line)
+    }
+}
+
+fn name(timer: &impl Debug) -> String {
+    format!("{timer:?}")
+}
+
+/// A lease, by its holder's own record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// Whose.
+    pub member: NodeId,
+    /// Since when.
+    pub from: u64,
+    /// Until when: its deadline, or the moment at which its holder gave it up.
+    pub until: u64,
+}
+
+/// The leases in a trace, one after the other. Renewals lengthen one.
+pub fn leases(trace: &Trace) -> Vec<Held> {
+    let mut held: Vec<Held> = Vec::new();
+    let mut running = false;
+    for record in &trace.records {
+        let What::Leased { member, until } = record.what else { continue };
+        match (until, held.last_mut().filter(|_| running)) {
+            (Some(until), Some(last)) if record.at <= last.until => last.until = until,
+            (Some(until), _) => held.push(Held { member, from: record.at, until }),
+            (None, Some(last)) => last.until = last.until.min(record.at),
+            (None, None) => {}
+        }
+        running = until.is_some();
+    }
+    held
+}
+
+/// The pairs of leases of different members that run at the same instant, in traces of one machine.
+pub fn overlaps(traces: &[Trace]) -> Vec<(Held, Held)> {
+    let mut all: Vec<Held> = traces.iter().flat_map(leases).collect();
+    all.sort_by_key(|lease| lease.from);
+    let mut found = Vec::new();
+    for (place, &one) in all.iter().enumerate() {
+        let later = all[place + 1..].iter().take_while(|other| other.from < one.until);
+        found.extend(later.filter(|other| other.member != one.member).map(|&other| (one, other)));
+    }
+    found
+}

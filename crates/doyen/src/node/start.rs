@@ -1,0 +1,226 @@
+//! Starting a node: state, keys, socket, then the loop in a thread of its own.
+
+use std::sync::Arc;
+use std::thread;
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::config::Config;
+use doyen_core::detector::DetectorConfig;
+use doyen_core::link::LinkConfig;
+use doyen_core::members::{Epoch, Incarnation};
+use doyen_core::node::NodeConfig;
+use doyen_core::protocol::{Boot, Origin, Protocol, Role};
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::SeedableRng as _;
+use tokio::sync::oneshot;
+
+use super::bell::Inbox;
+use super::board::Board;
+use super::host::Host;
+use super::insight::Tells;
+use super::journal::{Journal, Line};
+use super::machine::Machine;
+use super::network::Network;
+use super::status::{MemberStatus, Status};
+use super::store::{Opened, Store};
+use super::{Failure, Handle, attribute, bell, rejoin};
+use crate::config::{Configuration, Settings};
+
+/// Calls a function that is generic over the protocol with the one that an algorithm's name means.
+macro_rules! with_protocol {
+    ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {{
+        use doyen_core::algorithm::{self, Algorithm};
+        match $algorithm {
+            Algorithm::Bully => $function::<algorithm::bully::Bully>($($argument),*),
+            Algorithm::ModifiedBully => {
+                $function::<algorithm::modified_bully::ModifiedBully>($($argument),*)
+            }
+            Algorithm::RingList => $function::<algorithm::ring_list::RingList>($($argument),*),
+            Algorithm::RingResilient => {
+                $function::<algorithm::ring_resilient::RingResilient>($($argument),*)
+            }
+            Algorithm::RingActiveList => {
+                $function::<algorithm::ring_active_list::RingActiveList>($($argument),*)
+            }
+            Algorithm::RingAllIds => $function::<algorithm::ring_all_ids::RingAllIds>($($argument),*),
+            Algorithm::ChangRoberts => {
+                $function::<algorithm::chang_roberts::ChangRoberts>($($argument),*)
+            }
+            Algorithm::Quorum => $function::<algorithm::quorum::Quorum>($($argument),*),
+        }
+    }};
+}
+
+pub(super) use with_protocol;
+
+/// How many heartbeats in a row the failure detector of a seed's algorithm forgives: datagrams get lost.
+const LOST_HEARTBEATS: u32 = 3;
+
+/// A node that runs.
+#[derive(Debug)]
+pub struct Running {
+    handle: Handle,
+    ended: oneshot::Receiver<Result<(), Failure>>,
+}
+
+impl Running {
+    /// How to talk to it.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Waits for its end: because it was told to stop, or had to.
+    pub async fn ended(self) -> Result<(), Failure> {
+        let lost = || Failure::System {
+            what: "go on: the loop has panicked",
+            error: std::io::Error::other("a bug"),
+        };
+        self.ended.await.unwrap_or_else(|_| Err(lost()))
+    }
+}
+
+/// Starts a node. `rejoin`: its state is lost, and its operator says that it may come back nevertheless.
+pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
+    let system = |what| move |error| Failure::System { what, error };
+    let text = configuration.report.to_string();
+    let settings = Arc::new(configuration.settings);
+    let journal = Journal::start(settings.own().name.clone())
+        .map_err(system("start a thread for the log"))?;
+    let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
+    let network = Network::open(&settings, requests.clone())?;
+    let (board, readers) = Board::new(status_before(&settings), journal.clone());
+    let handle = Handle::new(readers, requests.clone());
+    let (end, ended) = oneshot::channel();
+    attribute::start(&settings.attribute, requests, journal.clone())
+        .map_err(system("start a thread to measure"))?;
+    let opened = match rejoin {
+        true => None,
+        false => Some(Store::open(&settings.state_dir, &settings.owner())?),
+    };
+    let body = move || {
+        let result = run((settings, text), network, board, inbox, opened);
+        if let Err(failure) = &result {
+            journal.write(Line::Error(failure.to_string()));
+        }
+        // If nobody waits for the end, nobody needs to know.
+        let _ = end.send(result);
+    };
+    thread::Builder::new()
+        .name("doyen-loop".to_owned())
+        .spawn(body)
+        .map_err(system("start the loop's thread"))?;
+    Ok(Running { handle, ended })
+}
+
+/// The loop's thread.
+fn run(
+    (settings, text): (Arc<Settings>, String),
+    mut network: Network,
+    board: Board,
+    mut inbox: Inbox,
+    opened: Option<Opened>,
+) -> Result<(), Failure> {
+    let opened = match opened {
+        Some(opened) => opened,
+        None => match rejoin::ask_around(&settings, &mut network, &board, &mut inbox)? {
+            Some(life) => Store::rejoin(&settings.state_dir, &settings.owner(), life)?,
+            None => return Ok(()), // told to stop
+        },
+    };
+    network.begin(opened.incarnation)?;
+    let algorithm = settings.algorithm;
+    let origin = origin(&opened, algorithm);
+    let Opened { store, incarnation, durable, .. } = opened;
+    let machine = Machine::new((settings, text), network, (store, incarnation), board, inbox);
+    let boot = (incarnation, durable, origin);
+    with_protocol!(algorithm, host(machine, boot))
+}
+
+/// What a process starts from.
+type Start = (Incarnation, Option<Vec<u8>>, Origin);
+
+fn host<P: Protocol<Config = Config> + Tells>(
+    machine: Machine,
+    (incarnation, stored, origin): Start,
+) -> Result<(), Failure> {
+    let durable = match stored {
+        None => None,
+        Some(bytes) => Some(postcard::from_bytes(&bytes).map_err(|_| machine.unreadable())?),
+    };
+    let boot = Boot { incarnation, durable, origin };
+    let (id, config) = (machine.settings.me, beneath(&machine.settings));
+    Host::<P>::start(id, config, boot, machine, random()?)?.run()
+}
+
+/// Into what the process comes. A quorum's member that has never run has promised nothing, and need not keep still. The
+/// seeds' algorithms wait for somebody to begin if all start together, so each of them is told that the others run.
+fn origin(opened: &Opened, algorithm: Algorithm) -> Origin {
+    match opened.origin() {
+        Origin::Founding { .. } if !algorithm.has_leases() => Origin::Joining,
+        origin => origin,
+    }
+}
+
+/// What lies beneath the algorithm. A quorum bears loss and watches over its leader itself. The seeds' algorithms
+/// assume reliable channels and a failure detector; their `D` includes two retransmissions.
+pub(super) fn beneath(settings: &Settings) -> NodeConfig<Config> {
+    let mut inner = settings.core.clone();
+    let bare = inner.timing;
+    let leases = settings.algorithm.has_leases();
+    if !leases {
+        inner.timing.transmission = bare.transmission * 7 + bare.processing * 3;
+    }
+    let detector = DetectorConfig { losses: LOST_HEARTBEATS, ..DetectorConfig::for_timing(&bare) };
+    NodeConfig {
+        members: inner.members.clone(),
+        inner,
+        filter: true,
+        link: (!leases).then(|| LinkConfig::for_round_trip(bare.reply())),
+        detector: (!leases).then_some(detector),
+    }
+}
+
+/// A generator that no other process shares.
+fn random() -> Result<Pcg64Mcg, Failure> {
+    let mut seed = [0; 16];
+    let failed = |error: getrandom::Error| Failure::System {
+        what: "draw random numbers",
+        error: std::io::Error::other(error.to_string()),
+    };
+    getrandom::fill(&mut seed).map_err(failed)?;
+    Ok(Pcg64Mcg::from_seed(seed))
+}
+
+/// What is known before anything has happened.
+fn status_before(settings: &Settings) -> Status {
+    let members = settings.members.iter().map(|member| MemberStatus {
+        id: member.id,
+        name: member.name.clone(),
+        address: member.address.clone(),
+        seen_at: None,
+        priority: member.priority,
+        witness: member.witness,
+        heard: member.id == settings.me,
+        silent_ms: None,
+        rtt_us: None,
+        misses: Vec::new(),
+        eligible: !member.witness,
+    });
+    Status {
+        cluster: settings.cluster.clone(),
+        algorithm: settings.algorithm.to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        id: settings.me,
+        name: settings.own().name.clone(),
+        incarnation: Incarnation::default(),
+        role: Role::Follower,
+        leader: None,
+        term: Epoch::default(),
+        lease: None,
+        why: None,
+        drained: false,
+        preference: None,
+        next: None,
+        members: members.collect(),
+    }
+}

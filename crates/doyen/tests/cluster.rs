@@ -1,0 +1,363 @@
+//! Real processes on loopback: what an operator does to a cluster, and what becomes of it.
+
+mod support;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Role;
+use rustix::process::Signal;
+use support::{LIMIT, Plan, Trial, complaint, doyen};
+
+#[test]
+fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
+    let mut trial = Trial::start(&Plan { members: 5, ..Plan::default() });
+    trial.follow(5, &[1, 2, 3, 4, 5]);
+    let term = trial.status(5).unwrap().term;
+    trial.kill(5);
+    trial.follow(4, &[1, 2, 3, 4]);
+    assert!(trial.status(4).unwrap().term > term, "a later leader has a higher term");
+    trial.run(5);
+    // It comes back and follows; it takes over when the leader has led for a while, not at once.
+    trial.follow(4, &[5]);
+    let why = trial.status(1).unwrap().why.unwrap();
+    assert_eq!(why, "elected, for n5 led no longer");
+}
+
+#[test]
+fn every_algorithm_runs_on_the_network() {
+    let names = [
+        "bully",
+        "modified-bully",
+        "ring-list",
+        "ring-resilient",
+        "ring-active-list",
+        "ring-all-ids",
+        "chang-roberts",
+    ];
+    for algorithm in names {
+        let mut trial = Trial::start(&Plan { algorithm, ..Plan::default() });
+        trial.follow(3, &[1, 2, 3]);
+        trial.kill(3);
+        trial.follow(2, &[1, 2]);
+        assert!(trial.log(1).contains("only quorum survives"), "{algorithm} gives no warning");
+    }
+}
+
+#[test]
+fn a_clean_stop_hands_over_and_nobody_waits() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    assert_eq!(trial.stop(3), Some(0));
+    trial.follow(2, &[1, 2]);
+    let entry = trial.history(2).into_iter().rev().find(|entry| entry.dead_air_us.is_some());
+    let entry = entry.expect("a hand-over says for how long nobody led");
+    assert!(entry.text.contains("n3 handed over: resigned"), "{}", entry.text);
+    // Three round trips and two state writes take far less than this, and a promise that runs out far more.
+    assert!(entry.dead_air_us.unwrap() < 150_000, "{entry:?}");
+}
+
+#[test]
+fn a_minority_does_not_elect() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+    trial.kill(2);
+    trial.wait("n1 knows of no leader", || {
+        trial.status(1).filter(|status| status.leader.is_none()).map(drop)
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(trial.status(1).unwrap().leader, None);
+    trial.run(3);
+    let leader = trial.agree(&[1, 3]);
+    assert!(leader == 3 || leader == 1);
+}
+
+#[test]
+fn a_paused_leader_has_no_lease_when_it_wakes() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.signal(3, Signal::STOP);
+    trial.follow(2, &[1, 2]);
+    trial.signal(3, Signal::CONT);
+    // The very first answer after it wakes must be no: the lease is compared with the clock at the call.
+    let answer = trial.get(3, "/leader");
+    assert!(answer.is_none(), "a leader that slept still says that it leads: {answer:?}");
+    trial.follow(2, &[1, 2, 3]);
+}
+
+#[test]
+fn an_operator_drains_prefers_and_transfers() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let done = trial.order(3, &["drain", "--for", "1h"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    trial.follow(2, &[1, 2, 3]);
+    assert!(trial.status(3).unwrap().drained);
+    let done = trial.order(2, &["transfer", "n1"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    trial.follow(1, &[1, 2, 3]);
+    let refused = trial.order(1, &["transfer", "n3"]);
+    assert_eq!(refused.status.code(), Some(1), "{}", complaint(&refused));
+    let elsewhere = trial.order(2, &["resign"]);
+    assert_eq!(elsewhere.status.code(), Some(1));
+    assert!(complaint(&elsewhere).contains("n1"), "it says who leads: {}", complaint(&elsewhere));
+    let done = trial.order(3, &["undrain"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    let done = trial.order(1, &["prefer", "n2", "--for", "10m"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    trial.follow(2, &[1, 2, 3]);
+}
+
+#[test]
+fn a_drained_member_stays_drained_when_it_restarts() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    assert!(trial.order(3, &["drain"]).status.success());
+    trial.follow(2, &[1, 2, 3]);
+    trial.kill(3);
+    trial.run(3);
+    trial.follow(2, &[1, 2, 3]);
+    assert!(trial.status(3).unwrap().drained);
+}
+
+#[test]
+fn a_measured_attribute_moves_the_leader() {
+    let mut trial = Trial::found(&Plan::default());
+    let figure = trial.folder.join("figure");
+    fs::write(&figure, "10\n").unwrap();
+    let config = trial.folder_of(1).join("doyen.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let attribute = format!(
+        "\n[attribute]\nsource = \"command\"\ncommand = [\"cat\", {:?}]\nevery = \"200ms\"\n",
+        figure.to_str().unwrap()
+    );
+    let preemption = "\n[preemption]\npolicy = \"immediate\"\n";
+    for member in [1, 2, 3] {
+        let config = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&config).unwrap();
+        fs::write(&config, text + preemption).unwrap();
+    }
+    fs::write(&config, text + preemption + &attribute).unwrap();
+    for member in [1, 2, 3] {
+        trial.run(member);
+    }
+    trial.follow(1, &[1, 2, 3]);
+    fs::write(&figure, "-5\n").unwrap();
+    trial.follow(3, &[1, 2, 3]);
+}
+
+#[test]
+fn keys_are_rotated_while_everybody_runs() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(1).unwrap().term;
+    let key = |member: usize| trial.folder_of(member).join("key").to_str().unwrap().to_owned();
+    assert!(doyen(&["keygen", "--append", &key(1)]).status.success());
+    let with_new = fs::read_to_string(key(1)).unwrap();
+    for step in ["add", "promote", "retire"] {
+        for member in [1, 2, 3] {
+            match step {
+                "add" => fs::write(key(member), &with_new).unwrap(),
+                "promote" => {
+                    assert!(doyen(&["keygen", "--promote", &key(member)]).status.success())
+                }
+                _ => assert!(doyen(&["keygen", "--retire", &key(member)]).status.success()),
+            }
+            trial.signal(member, Signal::HUP);
+        }
+        trial.wait(&format!("everybody has read the keys: {step}"), || {
+            let times = match step {
+                "add" => 1,
+                "promote" => 2,
+                _ => 3,
+            };
+            let read =
+                |&member: &usize| trial.log(member).matches("read its keys").count() >= times;
+            [1, 2, 3].iter().all(read).then_some(())
+        });
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let status = trial.status(1).unwrap();
+    assert_eq!((status.leader, status.term), (Some(NodeId(3)), term), "nobody noticed");
+}
+
+#[test]
+fn a_wrong_key_and_a_wrong_cluster_are_counted_and_ignored() {
+    let mut trial = Trial::found(&Plan::default());
+    let other = trial.folder.join("other-key");
+    assert!(doyen(&["keygen", "--out", other.to_str().unwrap()]).status.success());
+    trial.run(1);
+    trial.run(2);
+    trial.run_with(3, &["--key-file", other.to_str().unwrap()]);
+    let leader = trial.agree(&[1, 2]);
+    assert_eq!(leader, 2);
+    assert_eq!(trial.status(3).unwrap().leader, None);
+    let metrics = trial.get(1, "/metrics").unwrap();
+    assert!(rejected(&metrics, "key") > 0, "{metrics}");
+}
+
+/// How many datagrams were rejected for `reason`, by the metrics.
+fn rejected(metrics: &str, reason: &str) -> u64 {
+    let label = format!("reason=\"{reason}\"");
+    let line = metrics.lines().find(|line| line.contains("rejected") && line.contains(&label));
+    line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).unwrap_or(0.0) as u64
+}
+
+#[test]
+fn who_is_configured_otherwise_is_ignored() {
+    let mut trial = Trial::found(&Plan::default());
+    let config = trial.folder_of(3).join("doyen.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let more = "\n[[member]]\nid = 4\nname = \"n4\"\naddress = \"127.0.0.1:9\"\npriority = 4\n";
+    fs::write(&config, text + more).unwrap();
+    for member in [1, 2, 3] {
+        trial.run(member);
+    }
+    assert_eq!(trial.agree(&[1, 2]), 2);
+    assert_eq!(trial.status(3).unwrap().leader, None);
+    assert!(rejected(&trial.get(1, "/metrics").unwrap(), "configuration") > 0);
+}
+
+#[test]
+fn a_restored_state_is_noticed_and_its_member_rejoins() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let state = trial.folder_of(1).join("state").join("state");
+    trial.kill(1);
+    let copy = fs::read(&state).unwrap();
+    trial.run(1);
+    trial.follow(3, &[1]);
+    trial.kill(1);
+    fs::write(&state, copy).unwrap();
+    trial.run(1);
+    assert_eq!(trial.wait_for_end(1), Some(2));
+    assert!(trial.log(1).contains("--rejoin"), "the way out is named: {}", trial.log(1));
+    trial.run_with(1, &["--rejoin"]);
+    trial.follow(3, &[1, 2, 3]);
+}
+
+#[test]
+fn a_cloned_state_stops_the_one_that_comes_second() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(1);
+    let state = trial.folder_of(1).join("state");
+    let clone = trial.folder.join("clone");
+    fs::create_dir(&clone).unwrap();
+    set_private(&clone);
+    fs::copy(state.join("state"), clone.join("state")).unwrap();
+    trial.run(1);
+    trial.follow(3, &[1, 2, 3]);
+    let elsewhere = free_address();
+    let config = trial.folder_of(1).join("doyen.toml");
+    let second = std::process::Command::new(support::program())
+        .args(["node", "--config", config.to_str().unwrap(), "--listen", &elsewhere])
+        .args(["--state-dir", clone.to_str().unwrap(), "--http", &free_http()])
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    assert!(complaint(&second).contains("clone"), "{}", complaint(&second));
+    trial.follow(3, &[1, 2, 3]);
+}
+
+#[test]
+fn a_lost_state_does_not_look_like_a_first_start() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(2);
+    fs::remove_file(trial.folder_of(2).join("state").join("state")).unwrap();
+    trial.run(2);
+    assert_eq!(trial.wait_for_end(2), Some(2));
+    assert!(trial.log(2).contains("--rejoin"), "{}", trial.log(2));
+    trial.run_with(2, &["--rejoin"]);
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let mut trial = Trial::found(&Plan::default());
+    let taken = UdpSocket::bind(trial.address(1)).unwrap();
+    trial.run(1);
+    assert_eq!(trial.wait_for_end(1), Some(2));
+    assert!(trial.log(1).contains(trial.address(1)), "{}", trial.log(1));
+    drop(taken);
+}
+
+#[test]
+fn ipv6_will_do() {
+    if UdpSocket::bind("[::1]:0").is_err() {
+        eprintln!("SKIPPED: this machine has no IPv6 loopback");
+        return;
+    }
+    let mut trial = Trial::start(&Plan { host: "[::1]", ..Plan::default() });
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+}
+
+#[test]
+fn a_member_may_come_back_at_another_address() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(1);
+    trial.run_with(1, &["--listen", &free_address()]);
+    trial.follow(3, &[1, 2, 3]);
+    trial.wait("n3 hears n1", || {
+        let status = trial.status(3)?;
+        status.members.iter().find(|member| member.id == NodeId(1))?.heard.then_some(())
+    });
+}
+
+#[test]
+fn a_flood_of_nonsense_does_not_shake_the_leader() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(1).unwrap().term;
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut nonsense = vec![0xd0; 120];
+    let begun = Instant::now();
+    let mut sent = 0_u64;
+    while begun.elapsed() < Duration::from_secs(2) {
+        for target in 1..=3 {
+            nonsense[..8].copy_from_slice(&sent.to_le_bytes());
+            // A full buffer only means that the flood is fast enough.
+            let _ = socket.send_to(&nonsense, trial.address(target));
+            sent += 1;
+        }
+    }
+    let status = trial.status(1).unwrap();
+    assert_eq!((status.leader, status.term), (Some(NodeId(3)), term), "after {sent} datagrams");
+    assert!(rejected(&trial.get(3, "/metrics").unwrap(), "foreign") > 100);
+}
+
+#[test]
+fn the_second_signal_ends_it_at_once() {
+    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    trial.run(1);
+    trial.follow(1, &[1]);
+    assert_eq!(trial.status(1).unwrap().role, Role::Leader, "a cluster of one leads itself");
+    trial.signal(1, Signal::TERM);
+    let begun = Instant::now();
+    trial.wait_for_end(1);
+    assert!(begun.elapsed() < LIMIT);
+}
+
+fn free_address() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn free_http() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn set_private(folder: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+}

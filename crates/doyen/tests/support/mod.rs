@@ -1,0 +1,333 @@
+//! A cluster of real processes for tests: made by `doyen init`, run by `doyen node`, asked over HTTP.
+//!
+//! Every wait has a limit and says what it saw when the limit passed. Whatever happens to a test, its processes end: each
+//! has the test's end of its standard input, and is killed by its process id when it goes out of scope.
+
+#![allow(dead_code, reason = "every test program uses a part of it")]
+
+use std::fs::File;
+use std::net::{TcpListener, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use doyen::node::status::{Entry, Status};
+use rustix::process::{Pid, Signal, kill_process};
+use ureq::Agent;
+
+/// How long anything may take. Far longer than it should: machines that test are busy.
+pub const LIMIT: Duration = Duration::from_secs(30);
+
+/// The program that is tested.
+pub fn program() -> &'static str {
+    env!("CARGO_BIN_EXE_doyen")
+}
+
+/// Runs `doyen` to its end.
+pub fn doyen(arguments: &[&str]) -> Output {
+    Command::new(program())
+        .args(arguments)
+        .stdin(Stdio::null())
+        .env_remove("DOYEN_NODE")
+        .output()
+        .expect("doyen can be run")
+}
+
+/// What it said on its error output.
+pub fn complaint(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// How a trial is set up.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// How many members.
+    pub members: usize,
+    /// By which algorithm.
+    pub algorithm: &'static str,
+    /// How fast.
+    pub profile: &'static str,
+    /// The address that all of them listen on, without a port.
+    pub host: &'static str,
+    /// Flags that every node gets besides.
+    pub flags: Vec<String>,
+    /// Flags that `doyen init` gets besides.
+    pub init: Vec<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            members: 3,
+            algorithm: "quorum",
+            profile: "lan",
+            host: "127.0.0.1",
+            flags: Vec::new(),
+            init: Vec::new(),
+        }
+    }
+}
+
+/// A cluster. Members are counted from one, as their names are: `n1`, `n2`, …; the last has the highest priority.
+#[derive(Debug)]
+pub struct Trial {
+    /// Where everything lies.
+    pub folder: PathBuf,
+    nodes: Vec<Node>,
+    flags: Vec<String>,
+    http: Agent,
+}
+
+#[derive(Debug)]
+struct Node {
+    folder: PathBuf,
+    address: String,
+    url: String,
+    child: Option<Child>,
+    /// What its command begins with: `ip netns exec NAME`.
+    prefix: Vec<String>,
+}
+
+impl Trial {
+    /// Founds a cluster; nobody runs yet.
+    pub fn found(plan: &Plan) -> Self {
+        let ports = free_ports(plan.members, plan.host);
+        let addresses = ports
+            .iter()
+            .map(|(udp, http)| (format!("{}:{udp}", plan.host), format!("127.0.0.1:{http}")));
+        Self::found_at(plan, addresses.map(|(udp, http)| (udp, http, Vec::new())).collect())
+    }
+
+    /// Founds a cluster with members at these addresses: for datagrams, for HTTP, and what their commands begin with.
+    pub fn found_at(plan: &Plan, places: Vec<(String, String, Vec<String>)>) -> Self {
+        let folder = new_folder();
+        let cluster = folder.join("cluster");
+        let mut init = Command::new(program());
+        init.args(["init", "--cluster", "trial", "--algorithm", plan.algorithm]);
+        init.args(["--profile", plan.profile, "--out"]).arg(&cluster).args(&plan.init);
+        for (number, (address, ..)) in places.iter().enumerate() {
+            let name = format!("n{}", number + 1);
+            init.args(["--member", &format!("{name}={address}")]);
+            init.args(["--priority", &format!("{name}={}", number + 1)]);
+        }
+        let output = init.output().expect("doyen can be run");
+        assert!(output.status.success(), "init: {}", complaint(&output));
+        let nodes = places.into_iter().enumerate().map(|(number, (address, http, prefix))| Node {
+            folder: cluster.join(format!("n{}", number + 1)),
+            address,
+            url: format!("http://{http}"),
+            child: None,
+            prefix,
+        });
+        let nodes = nodes.collect();
+        let patience = Some(Duration::from_secs(2));
+        let http = Agent::config_builder().timeout_global(patience).build().into();
+        Self { folder, nodes, flags: plan.flags.clone(), http }
+    }
+
+    /// Founds a cluster and starts everybody.
+    pub fn start(plan: &Plan) -> Self {
+        let mut trial = Self::found(plan);
+        for member in trial.everybody() {
+            trial.run(member);
+        }
+        trial
+    }
+
+    /// The members' numbers.
+    pub fn everybody(&self) -> Vec<usize> {
+        (1..=self.nodes.len()).collect()
+    }
+
+    /// The folder of a member: `doyen.toml`, `state`.
+    pub fn folder_of(&self, member: usize) -> &Path {
+        &self.nodes[member - 1].folder
+    }
+
+    /// Where a member serves HTTP.
+    pub fn url(&self, member: usize) -> &str {
+        &self.nodes[member - 1].url
+    }
+
+    /// Where a member listens for the others.
+    pub fn address(&self, member: usize) -> &str {
+        &self.nodes[member - 1].address
+    }
+
+    /// The process id of a member that runs.
+    pub fn pid(&self, member: usize) -> u32 {
+        self.nodes[member - 1].child.as_ref().expect("it runs").id()
+    }
+
+    /// Starts a member.
+    pub fn run(&mut self, member: usize) {
+        self.run_with(member, &[]);
+    }
+
+    /// Starts a member with more flags.
+    pub fn run_with(&mut self, member: usize, flags: &[&str]) {
+        let common = self.flags.clone();
+        let node = &mut self.nodes[member - 1];
+        assert!(node.child.is_none(), "n{member} runs already");
+        let log = File::options().create(true).append(true).open(node.folder.join("log"));
+        let mut words = node.prefix.clone();
+        words.push(program().to_owned());
+        let child = Command::new(&words[0])
+            .args(&words[1..])
+            .arg("node")
+            .arg("--config")
+            .arg(node.folder.join("doyen.toml"))
+            .args(["--while-stdin-is-open", "--http", node.url.trim_start_matches("http://")])
+            .args(common)
+            .args(flags)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(log.expect("its log can be opened"))
+            .spawn();
+        node.child = Some(child.expect("a node can be started"));
+    }
+
+    /// Kills a member, as a power cut would.
+    pub fn kill(&mut self, member: usize) {
+        self.signal(member, Signal::KILL);
+        self.wait_for_end(member);
+    }
+
+    /// Tells a member to stop, and waits for its end; says how it ended.
+    pub fn stop(&mut self, member: usize) -> Option<i32> {
+        self.signal(member, Signal::TERM);
+        self.wait_for_end(member)
+    }
+
+    /// Sends a member a signal.
+    pub fn signal(&self, member: usize, signal: Signal) {
+        let pid = i32::try_from(self.pid(member)).ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), signal).expect("it runs");
+    }
+
+    /// Waits for a member's end; says its exit code.
+    pub fn wait_for_end(&mut self, member: usize) -> Option<i32> {
+        let node = &mut self.nodes[member - 1];
+        let mut child = node.child.take().expect("it runs");
+        let begun = Instant::now();
+        while begun.elapsed() < LIMIT {
+            if let Some(status) = child.try_wait().expect("it can be waited for") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = child.kill();
+        panic!("n{member} does not end; its log:\n{}", self.log(member));
+    }
+
+    /// What a member has logged.
+    pub fn log(&self, member: usize) -> String {
+        std::fs::read_to_string(self.folder_of(member).join("log")).unwrap_or_default()
+    }
+
+    /// What a member says of itself, if it answers.
+    pub fn status(&self, member: usize) -> Option<Status> {
+        serde_json::from_str(&self.get(member, "/v1/status")?).ok()
+    }
+
+    /// What a member remembers.
+    pub fn history(&self, member: usize) -> Vec<Entry> {
+        let text = self.get(member, "/v1/history").expect("it answers");
+        serde_json::from_str(&text).expect("a history")
+    }
+
+    /// What a member answers.
+    pub fn get(&self, member: usize, path: &str) -> Option<String> {
+        let mut answer = self.http.get(format!("{}{path}", self.url(member))).call().ok()?;
+        answer.body_mut().read_to_string().ok()
+    }
+
+    /// Gives a member an order by the command line, and says how that ended.
+    pub fn order(&self, member: usize, words: &[&str]) -> Output {
+        let config = self.folder_of(member).join("doyen.toml");
+        let mut all = words.to_vec();
+        let config = config.to_str().expect("a plain path").to_owned();
+        all.extend(["--node", self.url(member), "--config", &config]);
+        doyen(&all)
+    }
+
+    /// Waits until all of `members` follow the same one of them; says whom.
+    pub fn agree(&self, members: &[usize]) -> usize {
+        let mut seen = Vec::new();
+        self.wait(&format!("{members:?} agree"), || {
+            seen = members.iter().map(|&member| self.status(member)?.leader).collect();
+            let first = (*seen.first()?)?.0 as usize;
+            let agreed = seen.iter().all(|leader| leader.map(|id| id.0 as usize) == Some(first));
+            (agreed && members.contains(&first)).then_some(first)
+        })
+    }
+
+    /// Waits until `leader` leads all of `members`.
+    pub fn follow(&self, leader: usize, members: &[usize]) {
+        self.wait(&format!("{members:?} follow n{leader}"), || {
+            let follows = |&member: &usize| {
+                self.status(member).and_then(|status| status.leader).map(|id| id.0 as usize)
+                    == Some(leader)
+            };
+            members.iter().all(follows).then_some(())
+        });
+    }
+
+    /// Waits for something, and says what everybody thinks if it does not come.
+    pub fn wait<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+        let begun = Instant::now();
+        while begun.elapsed() < LIMIT {
+            if let Some(found) = look() {
+                return found;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut report = format!("waited in vain for: {what}\n");
+        for member in self.everybody() {
+            let status = self.status(member);
+            let brief = status.map(|status| (status.role, status.leader, status.term));
+            report += &format!("n{member}: {brief:?}\n{}\n", self.log(member));
+        }
+        panic!("{report}");
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            if let Some(child) = &mut node.child {
+                // One that has ended already cannot be killed, and need not be.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.folder);
+        }
+    }
+}
+
+/// A folder that no other test uses.
+pub fn new_folder() -> PathBuf {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("doyen-test-{}-{number}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).expect("a folder for temporary files");
+    folder
+}
+
+/// Ports that nobody uses, one for datagrams and one for HTTP each.
+fn free_ports(count: usize, host: &str) -> Vec<(u16, u16)> {
+    let sockets: Vec<(UdpSocket, TcpListener)> = (0..count)
+        .map(|_| {
+            let udp = UdpSocket::bind(format!("{host}:0")).expect("a free port");
+            (udp, TcpListener::bind("127.0.0.1:0").expect("a free port"))
+        })
+        .collect();
+    let port = |(udp, tcp): &(UdpSocket, TcpListener)| {
+        (udp.local_addr().unwrap().port(), tcp.local_addr().unwrap().port())
+    };
+    sockets.iter().map(port).collect()
+}
