@@ -70,9 +70,15 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
     use super::*;
+
+    fn stop() -> Request {
+        Request::Stop { grace: Duration::ZERO }
+    }
 
     fn rings(inbox: &Inbox) -> bool {
         let fd = inbox.as_fd();
@@ -85,14 +91,14 @@ mod tests {
         let (requests, mut inbox) = pair().expect("a socket pair");
         assert!(!rings(&inbox));
         for _ in 0..ROOM {
-            requests.send(Request::Stop).expect("there is room");
+            requests.send(stop()).expect("there is room");
         }
-        assert_eq!(requests.send(Request::Stop), Err(NotDone::Busy));
+        assert_eq!(requests.send(stop()), Err(NotDone::Busy));
         assert!(rings(&inbox));
         inbox.silence();
         assert!(!rings(&inbox));
         assert_eq!(std::iter::from_fn(|| inbox.next()).count(), ROOM);
         drop(inbox);
-        assert_eq!(requests.send(Request::Stop), Err(NotDone::Stopped));
+        assert_eq!(requests.send(stop()), Err(NotDone::Stopped));
     }
 }
