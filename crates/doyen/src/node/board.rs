@@ -122,12 +122,12 @@ impl Board {
     }
 
     /// For how long nobody led when a leader handed over to this one: from the word that it may stand, which the
-    /// predecessor sent when it had given up its lease, to the lease; and the word's own way.
+    /// predecessor sent when it had given up its lease, to the lease; and the word's own way, if that has been measured.
     fn dead_air(&self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) -> Option<u64> {
         let Change::Took { why: Why::HandedOver { by, .. }, .. } = change else { return None };
         let since = self.seeking_since?;
         let waited = Moment::now().since(since).as_micros() as u64;
-        Some(waited + half_trip(by)?)
+        Some(waited + half_trip(by).unwrap_or_default())
     }
 
     /// What people call a member.

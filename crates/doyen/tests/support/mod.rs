@@ -3,7 +3,7 @@
 //! Every wait has a limit and says what it saw when the limit passed. Whatever happens to a test, its processes end: each
 //! has the test's end of its standard input, and is killed by its process id when it goes out of scope.
 
-#![allow(dead_code, reason = "every test program uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "every test program uses a part of it")]
 
 use std::fs::File;
 use std::net::{TcpListener, UdpSocket};
