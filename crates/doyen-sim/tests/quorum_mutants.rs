@@ -374,13 +374,14 @@ fn an_heir_that_has_failed_is_not_chosen_again() {
     assert!(kept.no_leader < missed.no_leader, "{} {}", kept.no_leader, missed.no_leader);
 }
 
-/// Where a better one takes over at once, 3 would get the office every time that it is forgiven.
+/// Where a better one takes over at once, 3 would get the office every time that it is forgiven. (After each time 1
+/// leads for a moment, and hands over to 2.)
 #[test]
 fn who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely() {
     let text = UNHEARD.replace("UNTIL", "10s").replace("POLICY", "immediate");
     let [kept, missed] = compare(&text, Rule::PenaltiesGrow);
     let hand_overs = [kept, missed].map(|outcome| sent(&outcome, "TIMEOUT-NOW"));
-    assert!(hand_overs[0] < 12 && hand_overs[1] > 50, "{hand_overs:?}");
+    assert!(hand_overs[0] * 5 < hand_overs[1], "{hand_overs:?}");
 }
 
 /// 1 does not hear its leader; 2 does.

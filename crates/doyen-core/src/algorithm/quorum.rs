@@ -400,9 +400,17 @@ impl<R: Rulebook> Quorum<R> {
     }
 }
 
-/// Two, multiplied by itself so often: how waits grow.
+/// No wait is doubled more often: what is counted for it stays small.
+const MOST_DOUBLINGS: u8 = 10;
+
+/// One more, as far as waits are doubled.
+fn once_more(times: u8) -> u8 {
+    (times + 1).min(MOST_DOUBLINGS)
+}
+
+/// How many times as long a wait is that is doubled so often.
 fn doubled(times: u8) -> u64 {
-    1 << times.min(32)
+    1 << times.min(MOST_DOUBLINGS)
 }
 
 #[cfg(test)]

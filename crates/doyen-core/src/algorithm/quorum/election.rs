@@ -23,7 +23,7 @@ use super::ballot::majority;
 use super::message::{Answer, Body};
 use super::rules::{Rule, Rulebook};
 use super::standing::Merit;
-use super::{Duty, Out, Quorum, Timer, doubled};
+use super::{Duty, Out, Quorum, Timer, doubled, once_more};
 
 /// A question that a member has put to all others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -199,7 +199,7 @@ impl<R: Rulebook> Quorum<R> {
             }
             None if won => self.stand(config, None, Why::Elected { after: self.lapsed }, out),
             None => {
-                self.refusals = if refused { self.refusals.saturating_add(1) } else { 0 };
+                self.refusals = if refused { once_more(self.refusals) } else { 0 };
                 self.try_later(config, out);
             }
         }

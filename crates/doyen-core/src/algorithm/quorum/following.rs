@@ -17,7 +17,7 @@ use super::message::{Body, Misses, Round};
 use super::rules::{Rule, Rulebook};
 use super::settings::{LONGEST_PROMISE, Preemption};
 use super::standing::{Merit, Preference};
-use super::{Duty, Out, Quorum, Timer, doubled};
+use super::{Duty, Out, Quorum, Timer, doubled, once_more};
 
 /// What a member has promised.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -207,7 +207,7 @@ impl<R: Rulebook> Quorum<R> {
         if let Some(leader) = self.better_leader(config)
             && self.asking.is_none()
         {
-            self.claims = self.claims.saturating_add(1);
+            self.claims = once_more(self.claims);
             self.ask(config, Some(leader), out);
         }
     }
