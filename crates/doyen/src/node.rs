@@ -165,6 +165,12 @@ pub enum Failure {
         /// By whom.
         by: NodeId,
     },
+    /// The only member of its cluster has lost its state: nobody knows which terms there have been.
+    #[error(
+        "the only member has lost its state, and nobody can say which terms there have been; found the cluster \
+         anew with `doyen init --term-floor` and a term above all that were ever shown"
+    )]
+    NobodyToAsk,
     /// There is no higher term.
     #[error("there is no higher term than the present one, so nobody can be elected any more")]
     OutOfTerms,

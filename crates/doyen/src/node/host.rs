@@ -241,6 +241,7 @@ impl<P: Tells> Host<P> {
             Notice::Up(peer) => self.machine.note(Line::Info, peer, "is heard again"),
             Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
             Notice::StateIsOld { seen, by } => return Err(Failure::StateIsOld { seen, by }),
+            Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
         }
         Ok(())

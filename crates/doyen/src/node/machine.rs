@@ -226,8 +226,11 @@ impl Machine {
             member,
             remaining_ms: lasting.as_nanos() / 1_000_000,
         });
-        let members =
-            settings.members.iter().map(|member| self.member_status(member, now, &insight));
+        let members: Vec<MemberStatus> = settings
+            .members
+            .iter()
+            .map(|member| self.member_status(member, now, &insight))
+            .collect();
         self.board.publish(Status {
             cluster: settings.cluster.clone(),
             algorithm: settings.algorithm.to_string(),
@@ -243,7 +246,8 @@ impl Machine {
             drained: insight.drained,
             preference,
             next: insight.next,
-            members: members.collect(),
+            line: insight.line,
+            members,
         });
     }
 

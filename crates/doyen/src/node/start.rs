@@ -221,6 +221,7 @@ fn status_before(settings: &Settings) -> Status {
         drained: false,
         preference: None,
         next: None,
+        line: Vec::new(),
         members: members.collect(),
     }
 }

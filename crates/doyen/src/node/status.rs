@@ -49,6 +49,9 @@ pub struct Status {
     /// Who would lead next if the leader died now, as far as this member can tell.
     #[schema(value_type = Option<u32>)]
     pub next: Option<NodeId>,
+    /// Who could lead, the best first, as this member sees it; the leader is in its place.
+    #[schema(value_type = Vec<u32>)]
+    pub line: Vec<NodeId>,
     /// Everybody, in the order of their ids.
     pub members: Vec<MemberStatus>,
 }

@@ -52,6 +52,11 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
+    /// Whether its operator does not want it to lead.
+    pub fn is_drained(&self) -> bool {
+        self.ballot.stored().drained.is_some()
+    }
+
     /// Whether it must never act again: its disk is an old copy, or was lost where nobody can make it good.
     pub fn is_halted(&self) -> bool {
         matches!(self.duty, Duty::Halted)
