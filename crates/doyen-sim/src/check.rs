@@ -138,6 +138,9 @@ pub struct Report {
     pub limit: Option<Limit>,
     /// The property that does not hold, if one does not.
     pub violation: Option<Violation>,
+    /// Whether runs that never end were looked for: where a property is about the end of runs, breadth first, and when
+    /// everything had been seen and nothing was broken on the way.
+    pub sought_endless: bool,
 }
 
 /// A run that breaks a property.
@@ -197,8 +200,9 @@ pub fn explore<P: Explorable>(
 fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
     machine.canonical = plan.reduce;
     let found = explore_all(&machine, plan, watch);
-    let violation = found.violation.map(|violation| in_words(&machine, &violation));
-    Report { progress: found.progress, limit: found.limit, violation }
+    let Found { progress, limit, violation, sought_endless } = found;
+    let violation = violation.map(|violation| in_words(&machine, &violation));
+    Report { progress, limit, violation, sought_endless }
 }
 
 /// Searches; and again, if the search met a link that the reduction did not reckon with.
@@ -207,9 +211,13 @@ fn explore_all<P: Explorable>(
     plan: &Plan,
     watch: Watch<'_>,
 ) -> Found<Step> {
+    let mut spent = Progress::default();
     loop {
         let links = machine.links_known();
-        let found = search::search(machine, plan, watch);
+        let plan = Plan { limits: plan.limits.left_after(&spent), ..plan.clone() };
+        let mut found = search::search(machine, &plan, watch);
+        spent.elapsed += found.progress.elapsed;
+        found.progress.elapsed = spent.elapsed;
         let misjudged = plan.reduce && machine.links_known() > links;
         if found.violation.is_some() || found.limit.is_some() || !misjudged {
             return found;

@@ -204,12 +204,13 @@ impl Check {
         check_sense(&case, &rules)?;
         let meter = Meter::start("exploring");
         let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
-        let mut subject = Subject::new(&case, &rules, &plan);
+        let rings = self.rings(&case, every_ring)?;
+        let mut subject = Subject::new(&case, &rules, &plan, rings.len());
         let mut broken = None;
-        for ring in self.rings(&case, every_ring)? {
+        for ring in rings {
             let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
             let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-            let found = check::check(&case, &rules, &plan, &watch);
+            let found = check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
             broken = subject.add(&found).map(|violation| (scenario, violation));
             if broken.is_some() || found.limit.is_some() {
                 break;
