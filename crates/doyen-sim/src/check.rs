@@ -32,6 +32,7 @@ pub mod space;
 use std::fmt;
 
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
@@ -120,10 +121,43 @@ impl Timers {
         }
     }
 
+    /// Refuses leases and promises that are no whole ticks, where safety rests on clocks. Rounded, they would be others,
+    /// and what is explored would not be what runs.
+    pub fn suit(self, case: &Case) -> Result<(), String> {
+        match self {
+            Self::Clocked { tick } if case.algorithm.has_leases() => {
+                let mut paces = case.members().iter().map(|id| case.config.quorum.pace_of(id));
+                paces.try_for_each(|pace| check_ticks(pace, tick))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The length of a tick, where time goes by in ticks.
     pub(crate) fn tick(self) -> Option<Span> {
         self.pace().map(|pace| pace.tick)
     }
+}
+
+/// Whether the promises and leases of members that go at this pace are whole ticks; if not, which promise would do.
+fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
+    let tick_nanos = tick.as_nanos().max(1);
+    let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
+    let lengths = [("promise", pace.promise), ("lease", pace.lease())];
+    let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
+        return Ok(());
+    };
+    let with_promise = |ticks| settings::Pace { promise: tick * ticks, ..pace };
+    let least = pace.promise.as_nanos().div_ceil(tick_nanos);
+    // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
+    let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
+    let remedy = match fits {
+        Some(pace) => format!("a promise of {} would do", pace.promise),
+        None => format!("no promise would do with timers as coarse as {}", pace.grain),
+    };
+    Err(format!(
+        "a {name} of {length} is not a whole number of ticks of {tick}, in which clocked timers go; {remedy}"
+    ))
 }
 
 /// How many ticks a failure detector takes at most, unless one says otherwise.
