@@ -32,6 +32,7 @@ pub mod space;
 use std::fmt;
 
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
@@ -120,10 +121,43 @@ impl Timers {
         }
     }
 
+    /// Refuses leases and promises that are no whole ticks, where safety rests on clocks. Rounded, they would be others,
+    /// and what is explored would not be what runs.
+    pub fn suit(self, case: &Case) -> Result<(), String> {
+        match self {
+            Self::Clocked { tick } if case.algorithm.has_leases() => {
+                let mut paces = case.members().iter().map(|id| case.config.quorum.pace_of(id));
+                paces.try_for_each(|pace| check_ticks(pace, tick))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The length of a tick, where time goes by in ticks.
     pub(crate) fn tick(self) -> Option<Span> {
         self.pace().map(|pace| pace.tick)
     }
+}
+
+/// Whether the promises and leases of members that go at this pace are whole ticks; if not, which promise would do.
+fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
+    let tick_nanos = tick.as_nanos().max(1);
+    let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
+    let lengths = [("promise", pace.promise), ("lease", pace.lease())];
+    let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
+        return Ok(());
+    };
+    let with_promise = |ticks| settings::Pace { promise: tick * ticks, ..pace };
+    let least = pace.promise.as_nanos().div_ceil(tick_nanos);
+    // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
+    let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
+    let remedy = match fits {
+        Some(pace) => format!("a promise of {} would do", pace.promise),
+        None => format!("no promise would do with timers as coarse as {}", pace.grain),
+    };
+    Err(format!(
+        "a {name} of {length} is not a whole number of ticks of {tick}, in which clocked timers go; {remedy}"
+    ))
 }
 
 /// How many ticks a failure detector takes at most, unless one says otherwise.
@@ -138,6 +172,9 @@ pub struct Report {
     pub limit: Option<Limit>,
     /// The property that does not hold, if one does not.
     pub violation: Option<Violation>,
+    /// Whether runs that never end were looked for: where a property is about the end of runs, breadth first, and when
+    /// everything had been seen and nothing was broken on the way.
+    pub sought_endless: bool,
 }
 
 /// A run that breaks a property.
@@ -197,8 +234,9 @@ pub fn explore<P: Explorable>(
 fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
     machine.canonical = plan.reduce;
     let found = explore_all(&machine, plan, watch);
-    let violation = found.violation.map(|violation| in_words(&machine, &violation));
-    Report { progress: found.progress, limit: found.limit, violation }
+    let Found { progress, limit, violation, sought_endless } = found;
+    let violation = violation.map(|violation| in_words(&machine, &violation));
+    Report { progress, limit, violation, sought_endless }
 }
 
 /// Searches; and again, if the search met a link that the reduction did not reckon with.
@@ -207,9 +245,13 @@ fn explore_all<P: Explorable>(
     plan: &Plan,
     watch: Watch<'_>,
 ) -> Found<Step> {
+    let mut spent = Progress::default();
     loop {
         let links = machine.links_known();
-        let found = search::search(machine, plan, watch);
+        let plan = Plan { limits: plan.limits.left_after(&spent), ..plan.clone() };
+        let mut found = search::search(machine, &plan, watch);
+        spent.elapsed += found.progress.elapsed;
+        found.progress.elapsed = spent.elapsed;
         let misjudged = plan.reduce && machine.links_known() > links;
         if found.violation.is_some() || found.limit.is_some() || !misjudged {
             return found;

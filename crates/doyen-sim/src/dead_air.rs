@@ -3,8 +3,8 @@
 //!
 //! Three experiments, each a number of simulated runs with different seeds:
 //!
-//! - **crash**: the best member leads and crashes at a random moment; dead air is the time until another acts as
-//!   leader. With leases that is from the crash to the next lease;
+//! - **crash**: whoever leads crashes at a random moment; dead air is the time until another acts as leader. With
+//!   leases that is from the crash to the next lease. If nobody leads at that moment, the next to lead crashes;
 //! - **hand-over**: the leader is told to resign instead; dead air is the time in which nobody acts as leader. The
 //!   seeds' algorithms know no hand-over: for them a planned stop is a crash;
 //! - **calm**: nothing fails for a while, but the network delays and loses: every change of leader is a false failover,
@@ -126,35 +126,68 @@ fn trials(
     watch: &mut dyn FnMut(),
 ) -> Result<Quantiles, ScenarioError> {
     let (mut times, mut never) = (Vec::new(), 0);
+    let patience = question.profile.settings().pace.promise * 100;
     for _ in 0..question.trials {
         // Anywhere between two heartbeats.
         let heartbeat = question.profile.timing().heartbeat.as_nanos();
-        let at = SETTLING + Span::from_nanos(random.between(0, heartbeat));
-        let mut scenario = scenario(algorithm, question, random.bits());
-        let leader = question.members;
-        let (crash, order) = match trouble {
-            Trouble::Crash => (Some(leader), None),
-            Trouble::Resign => (None, Some("resign".to_owned())),
+        let at = Time::ZERO + SETTLING + Span::from_nanos(random.between(0, heartbeat));
+        let scenario = scenario(algorithm, question, random.bits());
+        let gap = match next_leader(&scenario, at, patience)? {
+            Some((leader, at)) => dead_air(&scenario, trouble, leader, at, patience)?,
+            None => None,
         };
-        let member = order.is_some().then_some(leader);
-        let at_text = Some(at.to_string());
-        scenario.fault.push(FaultEntry {
-            at: at_text,
-            crash,
-            order,
-            member,
-            ..FaultEntry::default()
-        });
-        let patience = question.profile.settings().pace.promise * 100;
-        scenario.until = Some((at + patience).to_string());
-        let case = scenario.resolve()?;
-        match dead_air(&case, Time::ZERO + at) {
+        match gap {
             Some(span) => times.push(span.as_nanos()),
             None => never += 1,
         }
         watch();
     }
     Ok(Quantiles::of(times, never))
+}
+
+/// Who leads at a moment, or if nobody does who leads next, and at which moment it surely does. Nothing if nobody leads
+/// within `patience`.
+fn next_leader(
+    scenario: &Scenario,
+    at: Time,
+    patience: Span,
+) -> Result<Option<(NodeId, Time)>, ScenarioError> {
+    // Nearly always somebody leads, and nothing need be simulated beyond that moment.
+    for end in [at, at + patience] {
+        let mut calm = scenario.clone();
+        watch_until(&mut calm, end);
+        let found = leader_from(&reigns(&calm.resolve()?), at);
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// Has a run go on until then, although nothing but upkeep may be left.
+fn watch_until(scenario: &mut Scenario, end: Time) {
+    scenario.until = Some(end.to_string());
+    let at = Some((end + CALM).to_string());
+    scenario.fault.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
+}
+
+/// How long nobody acts as leader once `trouble` has come over a leader, until somebody does.
+fn dead_air(
+    scenario: &Scenario,
+    trouble: Trouble,
+    leader: NodeId,
+    at: Time,
+    patience: Span,
+) -> Result<Option<Span>, ScenarioError> {
+    let mut fault = FaultEntry { at: Some(at.to_string()), ..FaultEntry::default() };
+    match trouble {
+        Trouble::Crash => fault.crash = Some(leader.0),
+        Trouble::Resign => (fault.order, fault.member) = (Some("resign".into()), Some(leader.0)),
+    }
+    let mut troubled = scenario.clone();
+    troubled.fault.push(fault);
+    troubled.until = Some((at + patience).to_string());
+    Ok(first_gap_from(&reigns(&troubled.resolve()?), at))
 }
 
 /// Changes of leader and messages in calm, and how long it was watched.
@@ -167,11 +200,7 @@ fn calm(
     let (mut changes, mut messages, mut watched) = (0, 0, Span::ZERO);
     for _ in 0..question.trials.min(MOST_CALM) {
         let mut scenario = scenario(algorithm, question, random.bits());
-        scenario.until = Some(CALM.to_string());
-        // Something is always to come, so that the run does not end when nothing but upkeep is left.
-        let never =
-            FaultEntry { at: Some((CALM * 2).to_string()), heal: true, ..FaultEntry::default() };
-        scenario.fault.push(never);
+        watch_until(&mut scenario, Time::ZERO + CALM);
         let outcome = run::run(&scenario.resolve()?, None);
         changes += outcome.leader_changes;
         let sent = &outcome.messages;
@@ -207,22 +236,39 @@ fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
     }
 }
 
-/// How long nobody acted as leader from `trouble` on, until somebody did.
-fn dead_air(case: &Case, trouble: Time) -> Option<Span> {
-    let mut watcher = Watcher { leased: case.algorithm.has_leases(), ..Watcher::default() };
+/// From when to when somebody acted as leader, the earliest first.
+fn reigns(case: &Case) -> Vec<Reign> {
+    let leased = case.algorithm.has_leases();
+    // Nobody says that the first leader leads; but it needs a lease where there are leases.
+    let first = case.leader.filter(|_| !leased).map(|leader| (leader, Time::ZERO));
+    let mut watcher = Watcher { leased, leading: first.into_iter().collect(), reigns: Vec::new() };
     run::run(case, Some(&mut watcher));
-    watcher.first_gap_from(trouble)
+    let Watcher { leading, mut reigns, .. } = watcher;
+    let goes_on = |(leader, since)| Reign { since, until: FOREVER, leader };
+    reigns.extend(leading.into_iter().map(goes_on));
+    reigns.sort_unstable();
+    reigns
+}
+
+/// The end of what has none.
+const FOREVER: Time = Time(u64::MAX);
+
+/// From when to when somebody acted as leader.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Reign {
+    since: Time,
+    until: Time,
+    leader: NodeId,
 }
 
 /// Notes from when to when somebody acted as leader.
-#[derive(Default)]
 struct Watcher {
     /// Whether a lease makes a leader, or its belief.
     leased: bool,
     /// Who leads since when.
     leading: Vec<(NodeId, Time)>,
     /// Reigns that are over.
-    reigns: Vec<(Time, Time)>,
+    reigns: Vec<Reign>,
 }
 
 impl Observer for Watcher {
@@ -238,33 +284,36 @@ impl Observer for Watcher {
             (None, true) => self.leading.push((member, record.at)),
             (Some(place), false) => {
                 let (_, since) = self.leading.swap_remove(place);
-                self.reigns.push((since, record.at));
+                self.reigns.push(Reign { since, until: record.at, leader: member });
             }
             _ => {}
         }
     }
 }
 
-impl Watcher {
-    /// The first time after `trouble` in which nobody led. Nothing if nobody led any more.
-    fn first_gap_from(mut self, trouble: Time) -> Option<Span> {
-        let end = Time(u64::MAX);
-        self.reigns.extend(self.leading.iter().map(|&(_, since)| (since, end)));
-        self.reigns.sort_unstable();
-        // Until when somebody has led without a gap, from the reign on that the trouble met.
-        let mut led_until = trouble;
-        for &(since, until) in &self.reigns {
-            if until < trouble || until == led_until && since < trouble {
-                continue;
-            }
-            if since > led_until {
-                return Some(since - led_until);
-            }
-            led_until = led_until.max(until);
+/// The first time after `trouble` in which nobody led. Nothing if nobody led any more.
+fn first_gap_from(reigns: &[Reign], trouble: Time) -> Option<Span> {
+    // Until when somebody has led without a gap, from the reign on that the trouble met.
+    let mut led_until = trouble;
+    for &Reign { since, until, .. } in reigns {
+        if until < trouble || until == led_until && since < trouble {
+            continue;
         }
-        // A hand-over in which one takes over at the very instant leaves no gap at all.
-        (led_until == end).then_some(Span::ZERO)
+        if since > led_until {
+            return Some(since - led_until);
+        }
+        led_until = led_until.max(until);
     }
+    // A hand-over in which one takes over at the very instant leaves no gap at all.
+    (led_until == FOREVER).then_some(Span::ZERO)
+}
+
+/// Who led at `at`, or if nobody did who led next, and a moment at which it did.
+fn leader_from(reigns: &[Reign], at: Time) -> Option<(NodeId, Time)> {
+    // What else happens at the instant at which a reign begins may come before it.
+    let in_office = |reign: &Reign| at.max(reign.since + Span::from_nanos(1));
+    let reign = reigns.iter().find(|reign| in_office(reign) < reign.until)?;
+    Some((reign.leader, in_office(reign)))
 }
 
 impl Quantiles {
@@ -289,16 +338,54 @@ mod tests {
 
     #[test]
     fn a_gap_is_what_lies_between_two_reigns() {
-        let gap = |reigns: &[(u64, u64)], leading: &[u64], trouble: u64| {
-            let reigns = reigns.iter().map(|&(from, to)| (Time(from), Time(to))).collect();
-            let leading = leading.iter().map(|&since| (NodeId(2), Time(since))).collect();
-            Watcher { leased: false, leading, reigns }.first_gap_from(Time(trouble))
+        let gap = |reigns: &[(u64, u64)]| first_gap_from(&list(reigns), Time(10));
+        const END: u64 = FOREVER.0;
+        assert_eq!(gap(&[(0, 10), (15, END)]), Some(Span::from_nanos(5)));
+        assert_eq!(gap(&[(0, 12), (15, END)]), Some(Span::from_nanos(3)));
+        assert_eq!(gap(&[(0, 4), (5, 12), (20, END)]), Some(Span::from_nanos(8)));
+        assert_eq!(gap(&[(0, 10), (10, END)]), Some(Span::ZERO));
+        assert_eq!(gap(&[(0, 10)]), None);
+    }
+
+    /// Reigns from when to when: of 1, of 2 and so on.
+    fn list(reigns: &[(u64, u64)]) -> Vec<Reign> {
+        let reign = |(&(since, until), id)| Reign {
+            since: Time(since),
+            until: Time(until),
+            leader: NodeId(id),
         };
-        assert_eq!(gap(&[(0, 10)], &[15], 10), Some(Span::from_nanos(5)));
-        assert_eq!(gap(&[(0, 12)], &[15], 10), Some(Span::from_nanos(3)));
-        assert_eq!(gap(&[(0, 4), (5, 12)], &[20], 10), Some(Span::from_nanos(8)));
-        assert_eq!(gap(&[(0, 10)], &[10], 10), Some(Span::ZERO));
-        assert_eq!(gap(&[(0, 10)], &[], 10), None);
+        reigns.iter().zip(1..).map(reign).collect()
+    }
+
+    #[test]
+    fn trouble_meets_whoever_leads_then_or_next() {
+        let met = |at: u64| leader_from(&list(&[(0, 10), (15, 16), (20, 30)]), Time(at));
+        assert_eq!(met(9), Some((NodeId(1), Time(9))));
+        assert_eq!(met(10), Some((NodeId(3), Time(21))), "2 led too short for anything to happen");
+        assert_eq!(met(29), Some((NodeId(3), Time(29))));
+        assert_eq!(met(30), None);
+    }
+
+    #[test]
+    fn who_crashes_is_the_leader_of_the_moment_not_the_first_one() {
+        for algorithm in [Algorithm::Quorum, Algorithm::Bully] {
+            let mut scenario = scenario(algorithm, &question(1), 7);
+            let crash = |at: &str, member| FaultEntry {
+                at: Some(at.to_owned()),
+                crash: Some(member),
+                ..FaultEntry::default()
+            };
+            let (at, patience) = (Time::ZERO + SETTLING, Span::from_millis(2_000));
+            let found = next_leader(&scenario, at, patience).unwrap();
+            assert_eq!(found, Some((NodeId(3), at)), "{algorithm}");
+            scenario.fault.push(crash("100ms", 3));
+            let found = next_leader(&scenario, at, patience).unwrap();
+            assert_eq!(found, Some((NodeId(2), at)), "{algorithm}");
+            // Nobody leads just after the crash: who leads next is met.
+            let after = Time::ZERO + Span::from_millis(101);
+            let (leader, then) = next_leader(&scenario, after, patience).unwrap().unwrap();
+            assert!(leader == NodeId(2) && then > after && then < at, "{algorithm}: {then}");
+        }
     }
 
     #[test]

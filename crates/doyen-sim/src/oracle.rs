@@ -3,9 +3,10 @@
 //! A world tells its oracle of every message that is sent, every election that is called, every view that changes, every
 //! crash, every restart and everything that is stored, at the moment when it happens: no record is made and nothing is
 //! copied, so that millions of runs can be judged. A world without one does not notice the difference. What must hold is
-//! named by the checker's own [properties](crate::check::property): four hold at every instant (A4, one leader a term,
-//! terms never fall, bounded messages), the others are about the end of a run (A1, A2, A3 and 004's two). The first
-//! breach counts: whatever follows may be its consequence.
+//! named by the checker's own [properties](crate::check::property), all but bounded terms, which only the explorer can
+//! judge: those that hold at every instant (A4, one leader a term, terms never fall, bounded messages and, where leaders
+//! have leases, what `oracle/audit.rs` keeps the books for), and those about the end of a run (A1, A2, A3 and 004's two).
+//! The first breach counts: whatever follows may be its consequence.
 
 mod audit;
 mod first_lease;

@@ -7,7 +7,7 @@
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
-use doyen_sim::check::search::{Limits, Plan};
+use doyen_sim::check::search::{Limit, Limits, Plan};
 use doyen_sim::check::{self, Report, Rules, Timers};
 use doyen_sim::scenario::{Case, Scenario};
 
@@ -71,6 +71,36 @@ fn with_reduction_a_ring_has_no_more_than_n_squared_states() {
             assert_eq!(report.violation, None);
         }
     }
+}
+
+#[test]
+fn depth_first_a_limit_of_depth_is_reached_only_if_something_lies_deeper() {
+    let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
+    let explore_to = |depth: u32| {
+        let limits = Limits { depth: Some(depth), ..Limits::default() };
+        let plan = Plan { limits, ..plan(true, false, 1) };
+        check::check(&ring(6), &rules, &plan, &|_| {})
+    };
+    let Report { limit, progress, .. } = explore_to(27);
+    assert_eq!((limit, progress.states, progress.depth, progress.frontier), (None, 435, 27, 0));
+    let Report { limit, progress, .. } = explore_to(26);
+    assert_eq!((limit, progress.states, progress.frontier), (Some(Limit::Depth), 434, 1));
+}
+
+#[test]
+fn runs_that_never_end_are_sought_when_all_has_been_seen_and_a_property_is_about_them() {
+    let sought = |case: &Case, properties: &[Property], plan: &Plan| {
+        let rules = calm(Timers::Free { expiries: 1 }, properties);
+        check::check(case, &rules, plan, &|_| {}).sought_endless
+    };
+    let broad = plan(false, false, 1);
+    assert!(sought(&ring(4), &[Property::OneLeader, Property::Agreement], &broad));
+    assert!(!sought(&ring(4), &[Property::OneLeader, Property::BoundedMessages], &broad));
+    assert!(!sought(&ring(4), &[Property::Agreement], &plan(true, false, 1)));
+    let limits = Limits { states: Some(10), ..Limits::default() };
+    assert!(!sought(&ring(4), &[Property::Agreement], &Plan { limits, ..broad.clone() }));
+    let bully = case("algorithm = \"bully\"\nmembers = 3\ninitiators = [1]");
+    assert!(!sought(&bully, &[Property::OneLeader, Property::Agreement], &broad), "broken sooner");
 }
 
 /// Models with and without a violation, and which it is.

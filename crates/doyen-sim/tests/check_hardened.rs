@@ -1,6 +1,7 @@
 //! Hardened mode keeps its promises in every run of three members, whatever one fault, or two, does to them and when:
-//! agreement, validity and termination (A1 to A3), terms that never fall, messages that do not grow. Every order of
-//! everything is explored, for all seven algorithms; timers are bounded, for that is the model of the promises.
+//! agreement, validity and termination (A1 to A3), terms that never fall and rise no further than the faults account for,
+//! messages that do not grow. Every order of everything is explored, for all seven algorithms; timers are bounded, for
+//! that is the model of the promises.
 //!
 //! Losses: D includes retransmission on the link, so a message lost for good is beyond what hardened mode promises.
 //! It survives one all the same, by repetition and by the leader's heartbeat.
@@ -77,6 +78,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
             Property::Termination,
             Property::TermsNeverFall,
             Property::BoundedMessages,
+            Property::BoundedTerms,
         ],
         from: None,
     };

@@ -17,10 +17,11 @@ use doyen_core::members::Members;
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::Protocol;
 use doyen_core::time::Span;
-use doyen_sim::check::budget::{Budget, MOST};
+use doyen_sim::check::budget::{ANY_CAMPAIGNS, Budget};
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Explorable, Report, Rules, Scene, Timers};
+use doyen_sim::scenario::Scenario;
 
 /// `D`, a tick.
 const TICK: Span = Span::from_millis(1);
@@ -49,7 +50,8 @@ fn vote<V: Protocol<Config = Config> + Explorable>(
     properties: &[Property],
 ) -> Report {
     let config = config(members);
-    let budget = Budget { campaigns: MOST, crashes: faults, restarts: faults, ..Budget::default() };
+    let campaigns = ANY_CAMPAIGNS;
+    let budget = Budget { campaigns, crashes: faults, restarts: faults, ..Budget::default() };
     let rules = Rules {
         budget,
         timers: Timers::Free { expiries: 1 },
@@ -129,4 +131,45 @@ fn with_leases() {
     let report = check::explore::<Node<Quorum>>(&node, &scene, &rules, &plan, &|_| {});
     println!("{:?} {:?}", report.progress, report.limit);
     assert_eq!(report.violation, None);
+}
+
+/// Nobody has called an election, and nobody who lives wants to lead: that is no calm in which nothing is owed.
+#[test]
+fn a_quorum_owes_a_leader_without_being_called() {
+    let text = "algorithm = \"quorum\"\nmembers = 3\ndead = [3]\ninitiators = \"none\"\n\
+                quorum = { reluctant = [1, 2] }";
+    let case = Scenario::from_toml("test", text).unwrap();
+    let rules = Rules {
+        budget: Budget::default(),
+        timers: Timers::Bounded { tick: TICK, detection: 2 },
+        fifo: false,
+        properties: vec![Property::Termination],
+        from: None,
+    };
+    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let report = check::check(&case, &rules, &plan, &|_| {});
+    let broken = report.violation.map(|violation| violation.property);
+    assert_eq!(broken, Some(Property::Termination));
+}
+
+/// Rounded up to a tick, a promise would be longer than it is, and a lease as well.
+#[test]
+fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
+    let refusal = |promise: &str, timers: Timers| {
+        let text = format!(
+            "algorithm = \"quorum\"\nmembers = 3\nleader = 3\nquorum = {{ promise = \"{promise}\" }}"
+        );
+        timers.suit(&Scenario::from_toml("test", &text).unwrap()).err()
+    };
+    let clocked = Timers::Clocked { tick: TICK };
+    assert_eq!(refusal("22ms", clocked), None);
+    assert_eq!(
+        refusal("21ms", clocked).unwrap(),
+        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; a promise of 22ms would do"
+    );
+    assert_eq!(
+        refusal("24.5ms", clocked).unwrap(),
+        "a promise of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; a promise of 33ms would do"
+    );
+    assert_eq!(refusal("21ms", Timers::Bounded { tick: TICK, detection: 2 }), None);
 }

@@ -18,12 +18,15 @@ pub struct Budget {
     pub duplications: u8,
     /// Live members that are held for dead: the failure detector reports them down and, later, up.
     pub suspicions: u8,
-    /// Members that call an election of themselves; as often as they like, if [`MOST`] are allowed.
+    /// Members that call an election of themselves; as often as they like, if it is [`ANY_CAMPAIGNS`].
     pub campaigns: u8,
 }
 
 /// The most of each.
 pub const MOST: u8 = 15;
+
+/// Any number of campaigns: they are not counted, so that fewer states differ.
+pub const ANY_CAMPAIGNS: u8 = MOST;
 
 /// One thing that a budget is spent on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,21 +57,25 @@ impl Budget {
         self.items().iter().map(|&(_, count)| u32::from(count)).sum()
     }
 
-    /// The budgets that have one of some item less.
+    /// The budgets that have one of some item less. Less than any number of campaigns is every number, none first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 6] = [
+        let items: [fn(&mut Self) -> &mut u8; 5] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
             |budget| &mut budget.duplications,
             |budget| &mut budget.suspicions,
-            |budget| &mut budget.campaigns,
         ];
-        items.into_iter().filter_map(move |item| {
+        let fewer_faults = items.into_iter().filter_map(move |item| {
             let mut less = self;
             *item(&mut less) = item(&mut less).checked_sub(1)?;
             Some(less)
-        })
+        });
+        let campaigns = match self.campaigns {
+            ANY_CAMPAIGNS => 0..ANY_CAMPAIGNS,
+            counted => counted.saturating_sub(1)..counted,
+        };
+        fewer_faults.chain(campaigns.map(move |campaigns| Self { campaigns, ..self }))
     }
 
     /// As one word of a state.
@@ -84,7 +91,7 @@ impl fmt::Display for Budget {
         let spent = self.items().into_iter().filter(|&(_, count)| count > 0);
         let words: Vec<String> = spent
             .map(|(name, count)| match (name, count) {
-                ("campaigns", MOST) => "any number of campaigns".to_owned(),
+                ("campaigns", ANY_CAMPAIGNS) => "any number of campaigns".to_owned(),
                 _ => format!("{count} {name}"),
             })
             .collect();
@@ -108,7 +115,7 @@ impl Purse {
     pub(crate) fn spend(self, item: Item) -> Self {
         debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
         // A count that nothing depends on would only make states differ.
-        if item == Item::Campaign && self.left(item) == u32::from(MOST) {
+        if item == Item::Campaign && self.left(item) == u32::from(ANY_CAMPAIGNS) {
             return self;
         }
         Self(self.0 - (1 << (4 * item as u32)))
@@ -139,5 +146,21 @@ mod tests {
         );
         assert!(Budget::default().pack().is_empty() && !purse.is_empty());
         assert_eq!(budget.to_string(), "2 crashes, 15 losses, 1 campaigns");
+    }
+
+    #[test]
+    fn any_number_of_campaigns_is_not_counted_and_every_number_is_less() {
+        let any = Budget { campaigns: ANY_CAMPAIGNS, ..Budget::default() };
+        assert_eq!(any.to_string(), "any number of campaigns");
+        assert_eq!(any.pack().spend(Item::Campaign), any.pack());
+        let less = |budget: Budget| -> Vec<u8> {
+            budget.each_less().map(|budget| budget.campaigns).collect()
+        };
+        assert_eq!(less(any), (0..=14).collect::<Vec<u8>>());
+        assert_eq!(less(Budget { campaigns: 3, ..Budget::default() }), [2]);
+        let budget = Budget { crashes: 1, losses: 15, ..Budget::default() };
+        let less: Vec<(u8, u8)> =
+            budget.each_less().map(|budget| (budget.crashes, budget.losses)).collect();
+        assert_eq!(less, [(0, 15), (1, 14)]);
     }
 }

@@ -30,6 +30,7 @@ pub(super) fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Foun
         seen: HashSet::default(),
         path: Vec::new(),
         spare: Vec::new(),
+        cut_off: 0,
         progress: Progress::default(),
     }
     .run()
@@ -46,6 +47,8 @@ struct Depth<'a, S: Space> {
     path: Vec<Frame<S::Step>>,
     /// Kept to be used again.
     spare: Vec<Successors<S::Step>>,
+    /// How many states had steps that were not followed, for they stand as deep as one may go.
+    cut_off: u64,
     progress: Progress,
 }
 
@@ -98,8 +101,11 @@ impl<S: Space> Depth<'_, S> {
         let at_rest = !out.list().iter().any(|next| space.duty(next.step).is_some());
         self.progress.stranded += u64::from(at_rest && out.is_stranded());
         let broken = self.judge.broken(self.space, mood, at_rest && !out.is_stranded());
+        let depth = self.path.len() as u32;
+        let is_deepest = self.plan.limits.depth.is_some_and(|limit| depth >= limit);
+        self.cut_off += u64::from(is_deepest && !out.list().is_empty());
         self.path.push(Frame { step, steps: out, next: 0 });
-        self.progress.depth = self.progress.depth.max(self.path.len() as u32 - 1);
+        self.progress.depth = self.progress.depth.max(depth);
         broken
     }
 
@@ -119,7 +125,7 @@ impl<S: Space> Depth<'_, S> {
         let frames: u64 = self.path.iter().map(|frame| frame.steps.bytes()).sum();
         self.progress.states = self.seen.len() as u64;
         self.progress.memory = self.seen.capacity() as u64 * 9 + frames;
-        self.progress.frontier = self.path.len() as u64;
+        self.progress.frontier = self.path.len() as u64 + self.cut_off;
         self.progress.elapsed = self.began.elapsed();
     }
 
@@ -134,11 +140,8 @@ impl<S: Space> Depth<'_, S> {
             let path = self.path.iter().filter_map(|frame| frame.step).chain(last).collect();
             Violation { claim, path, cycle: Vec::new() }
         });
-        let is_deep = self.plan.limits.depth.is_some_and(|limit| self.progress.depth >= limit);
-        let limit = limit.or((violation.is_none() && is_deep).then_some(Limit::Depth));
-        if limit.is_none() && violation.is_none() {
-            self.progress.frontier = 0;
-        }
-        Found { progress: self.progress, limit, violation }
+        let is_cut = violation.is_none() && self.cut_off > 0;
+        let limit = limit.or(is_cut.then_some(Limit::Depth));
+        Found { progress: self.progress, limit, violation, sought_endless: false }
     }
 }

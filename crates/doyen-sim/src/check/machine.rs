@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
-use super::budget::MOST;
+use super::budget::ANY_CAMPAIGNS;
 use super::fingerprint::mix;
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Stimulus, Terms};
@@ -113,7 +113,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     properties: Vec<Property>,
     claims: Vec<Claim>,
     start: Vec<u32>,
-    /// Somebody led or had called an election when it began: else nothing is owed until somebody does.
+    /// Somebody led or had called an election when it began, or members call one of themselves: else nothing is owed
+    /// until somebody does.
     called: bool,
     store: Mutex<Store<P>>,
     moods: Mutex<Interner<Vec<Option<View>>>>,
@@ -138,7 +139,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
     /// The space of `rules`, in which everything begins as `scene` says.
     pub(crate) fn new(config: &'c P::Config, scene: &Scene<'c>, rules: Rules) -> Self {
         let mut machine = Self::empty(config, scene.members, rules);
-        machine.called = scene.leader.is_some() || !scene.initiators.is_empty();
+        machine.called = P::LEASES || scene.leader.is_some() || !scene.initiators.is_empty();
         machine.start = machine.begin(scene);
         machine.first_term = machine.term_at_the_start();
         machine
@@ -181,7 +182,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
     /// everybody that is dead already. Nothing is said where nothing bounds how often members run.
     pub(super) fn highest_term(&self) -> u64 {
         let Timers::Bounded { .. } = self.rules.timers else { return u64::MAX };
-        if P::LEASES || self.rules.budget.campaigns == MOST {
+        if P::LEASES || self.rules.budget.campaigns == ANY_CAMPAIGNS {
             return u64::MAX;
         }
         let count = self.terms.members.len() as u64;

@@ -1,7 +1,8 @@
 //! What is checked, in words.
 //!
-//! A property says something about the *views*: what each live member believes. The two that are about a single step
-//! or message are found by the `check/machine.rs` itself.
+//! Some properties are about the *views*, which are what each live member believes: at every instant, or where a run
+//! ends. The others are about what no single step may do, be it to a disk, in a message or by leading; for the explorer
+//! `check/local.rs` and `check/machine/hand.rs` find them, for random runs the oracle does.
 
 use std::fmt;
 use std::str::FromStr;

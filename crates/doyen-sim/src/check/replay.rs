@@ -202,8 +202,9 @@ fn play<P: Explorable>(
     machine.canonical = true;
     let mut hand = machine.hand();
     let moves = [path, cycle].concat();
-    let walk::Ways { walks, cut_at } = walk::walks(&machine, &mut hand, &moves, most_ways)
-        .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
+    let walk::Ways { walks, cut_at } =
+        walk::walks(&machine, &mut hand, &moves, path.len(), most_ways)
+            .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
     let mut breaks =
         |walk: &&walk::Walk| walk::breaks(&machine, &mut hand, walk, path.len(), file.property);
     let broken = walks.iter().find(&mut breaks);

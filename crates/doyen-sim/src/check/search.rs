@@ -88,6 +88,8 @@ pub struct Found<S> {
     pub limit: Option<Limit>,
     /// A run that breaks a claim.
     pub violation: Option<Violation<S>>,
+    /// Whether runs that never end were looked for.
+    pub sought_endless: bool,
 }
 
 /// A run that breaks a claim.
@@ -201,7 +203,8 @@ impl<'a, S: Space> Breadth<'a, S> {
             if let Some(broken) = broken.min_by_key(|it| (it.print, it.claim)) {
                 self.progress = self.glance(&level, left_over);
                 let violation = Some(self.explain(&mut shares[0].hand, broken));
-                return Found { progress: self.progress, limit: None, violation };
+                let progress = self.progress;
+                return Found { progress, limit: None, violation, sought_endless: false };
             }
             self.gather(&mut level, &mut shares);
             self.progress.depth += u32::from(level.len() > 0);
@@ -211,11 +214,12 @@ impl<'a, S: Space> Breadth<'a, S> {
             limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
         }
         // What was cut off at a limit has loops that lead nowhere: only a whole graph tells of endless runs.
-        let endless = self.graph.take().filter(|_| limit.is_none());
-        let violation = endless
-            .and_then(|graph| graph.find_endless(self.space, &self.seen, &mut shares[0].hand));
+        let whole = self.graph.take().filter(|_| limit.is_none());
+        let sought_endless = whole.is_some();
+        let violation =
+            whole.and_then(|graph| graph.find_endless(self.space, &self.seen, &mut shares[0].hand));
         self.progress.elapsed = self.began.elapsed();
-        Found { progress: self.progress, limit, violation }
+        Found { progress: self.progress, limit, violation, sought_endless }
     }
 
     /// The level that has the start alone.
@@ -425,6 +429,16 @@ impl<'a, S: Space> Breadth<'a, S> {
 }
 
 impl Limits {
+    /// What is left of them for a search that follows others, which took `spent` together. Their memory is free again,
+    /// and every search begins at its own start.
+    pub fn left_after(self, spent: &Progress) -> Self {
+        Self {
+            states: self.states.map(|states| states.saturating_sub(spent.states)),
+            time: self.time.map(|time| time.saturating_sub(spent.elapsed)),
+            ..self
+        }
+    }
+
     /// The limit that has been reached, if one has.
     pub(super) fn reached(&self, progress: &Progress) -> Option<Limit> {
         let reached = |limit: Option<u64>, is: u64| limit.is_some_and(|limit| is >= limit);

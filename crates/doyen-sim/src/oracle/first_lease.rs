@@ -50,7 +50,8 @@ impl FirstLease {
         self.first.map(|first| first - self.calm)
     }
 
-    /// If a lease was running when trouble was over, and nothing was said of leases between that and `now`, it counts.
+    /// If a lease was running when trouble was over, and nothing was said of leases between that and `now`, it counts;
+    /// one that ended with the trouble, in the crash of its holder, does not.
     fn look_back(&mut self, now: Time) {
         let spans = self.running.is_some_and(|(_, until)| until > self.calm);
         if now > self.calm && spans {

@@ -24,12 +24,13 @@ use lens::{Lens, Seen, Through};
 const BOUNDED: Timers = Timers::Bounded { tick: Span::from_millis(1), detection: 2 };
 
 /// What hardened mode promises.
-const PROMISES: [Property; 5] = [
+const PROMISES: [Property; 6] = [
     Property::Agreement,
     Property::Validity,
     Property::Termination,
     Property::TermsNeverFall,
     Property::BoundedMessages,
+    Property::BoundedTerms,
 ];
 
 /// What was found: the steps to it in words, and those that then go on for ever.

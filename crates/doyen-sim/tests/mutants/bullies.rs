@@ -1,11 +1,41 @@
 //! Mutants of the two bullies.
 
-use doyen_core::algorithm::bully::Bully;
-use doyen_core::algorithm::modified_bully::ModifiedBully;
+use doyen_core::algorithm::allegiance::{Reign, Upkeep};
+use doyen_core::algorithm::bully::{Bully, Message};
+use doyen_core::algorithm::modified_bully::{self, ModifiedBully};
+use doyen_core::members::Epoch;
 use doyen_sim::check::property::Property;
 
 use crate::mutant::Mutation;
 use crate::{Trial, crash_and_restart, crashes, losses};
+
+/// An epoch ignored: nobody says in which election it asks, so no answer is one to it.
+fn asks_in_no_election(message: Message) -> Message {
+    match message {
+        Message::Election { .. } => Message::Election { epoch: Epoch::default() },
+        other => other,
+    }
+}
+
+fn modified_asks_in_no_election(message: modified_bully::Message) -> modified_bully::Message {
+    use modified_bully::Message;
+    match message {
+        Message::Election { .. } => Message::Election { epoch: Epoch::default() },
+        other => other,
+    }
+}
+
+/// An epoch ignored: whoever leads claims to have won the first election.
+fn claims_the_first_election(message: Message) -> Message {
+    let epoch = Epoch(1);
+    match message {
+        Message::Coordinator { .. } => Message::Coordinator { epoch },
+        Message::Upkeep(Upkeep::Alive { reign }) => {
+            Message::Upkeep(Upkeep::Alive { reign: Reign { epoch, ..reign } })
+        }
+        other => other,
+    }
+}
 
 /// R3 not announced; T1 never, too short; T2 too short; nobody above asked, nobody answered.
 #[test]
@@ -73,4 +103,23 @@ fn hardened_modified_bully_with_a_loss() {
         (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("ALIVE"), Property::Validity),
     ]);
+}
+
+#[test]
+fn hardened_bullies_that_ask_without_a_number() {
+    let trial = Trial::hardened().called_by(&[1]);
+    trial.catches::<Bully>([(Mutation::Says(asks_in_no_election), Property::OneLeader)]);
+    trial.catches::<ModifiedBully>([(
+        Mutation::Says(modified_asks_in_no_election),
+        Property::OneLeader,
+    )]);
+}
+
+/// Its followers know of a later election, say so, and it runs again in a higher term: for ever.
+#[test]
+fn hardened_bully_that_claims_without_a_number() {
+    Trial::hardened()
+        .called_by(&[1])
+        .with(crashes(1))
+        .catches::<Bully>([(Mutation::Says(claims_the_first_election), Property::BoundedTerms)]);
 }

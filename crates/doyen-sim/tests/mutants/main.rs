@@ -69,6 +69,7 @@ impl Trial {
             Property::Agreement,
             Property::Validity,
             Property::Termination,
+            Property::BoundedTerms,
         ];
         // Without faults not even for an instant do two lead. Else only a majority could prevent it.
         properties.extend((self.budget == Budget::default()).then_some(Property::OneLeader));

@@ -1,11 +1,14 @@
 //! Mutants of the five rings.
 
-use doyen_core::algorithm::chang_roberts::ChangRoberts;
+use doyen_core::algorithm::allegiance::Reign;
+use doyen_core::algorithm::chang_roberts::{self, ChangRoberts};
 use doyen_core::algorithm::ring::Hop;
 use doyen_core::algorithm::ring_active_list::RingActiveList;
 use doyen_core::algorithm::ring_all_ids::{self, RingAllIds};
 use doyen_core::algorithm::ring_list::{Circuit, ListRing, Message, Reading, RingList, Token};
 use doyen_core::algorithm::ring_resilient::RingResilient;
+use doyen_core::members::Epoch;
+use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 
 use crate::mutant::Mutation;
@@ -56,6 +59,24 @@ fn selfish(message: ring_all_ids::Message) -> ring_all_ids::Message {
             let token = Token::NewCoordinator { round, leader: round.initiator };
             Message::Hop(Hop::Pass { number, token })
         }
+        other => other,
+    }
+}
+
+/// An epoch ignored: what goes round does not say in which election.
+fn unnumbered(message: chang_roberts::Message) -> chang_roberts::Message {
+    use chang_roberts::{Message, Token};
+    let without = |reign: Reign| Reign { epoch: Epoch::default(), ..reign };
+    match message {
+        Message::Hop(hop) => Message::Hop(Box::new(match *hop {
+            Hop::Pass { number, token: Token::Election { bid } } => {
+                Hop::Pass { number, token: Token::Election { bid: without(bid) } }
+            }
+            Hop::Pass { number, token: Token::Elected { reign } } => {
+                Hop::Pass { number, token: Token::Elected { reign: without(reign) } }
+            }
+            other => other,
+        })),
         other => other,
     }
 }
@@ -161,4 +182,12 @@ fn hardened_chang_roberts_with_a_loss() {
         (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("ALIVE"), Property::Validity),
     ]);
+}
+
+/// Who calls an election under a leader is refused, and calls the next one, in ever higher terms.
+#[test]
+fn hardened_chang_roberts_whose_elections_have_no_number() {
+    Trial::hardened()
+        .with(Budget { campaigns: 1, ..Budget::default() })
+        .catches::<ChangRoberts>([(Mutation::Says(unnumbered), Property::BoundedTerms)]);
 }

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum, value_parser};
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
-use doyen_sim::check::budget::{self, Budget};
+use doyen_sim::check::budget::{self, ANY_CAMPAIGNS, Budget};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Plan, Progress};
@@ -123,8 +123,13 @@ pub(crate) struct Check {
     #[arg(long, conflicts_with = "fifo", help_heading = "Model")]
     unordered: bool,
 
-    /// What must hold, such as A1,A4; `all` for everything [default: A1,A2,A3,terms-never-fall,bounded-messages]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Model")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        help = property_help(),
+        help_heading = "Model"
+    )]
     property: Vec<String>,
 
     #[command(flatten)]
@@ -175,8 +180,14 @@ struct Faults {
     #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
     suspicions: u8,
 
-    /// Members that call an election of themselves, at any moment
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
+    /// Members that call an election of themselves, at any moment; `any` for as many as they like
+    #[arg(
+        long,
+        value_name = "COUNT",
+        default_value = "0",
+        value_parser = parse_campaigns,
+        help_heading = "Faults"
+    )]
     campaigns: u8,
 }
 
@@ -185,6 +196,34 @@ enum TimerModel {
     Bounded,
     Clocked,
     Free,
+}
+
+/// What must hold unless one says otherwise, from where it is decided.
+fn property_help() -> String {
+    let names = |properties: &[Property]| {
+        let names: Vec<&str> = properties.iter().map(|property| property.name()).collect();
+        names.join(",")
+    };
+    let usual = names(&Property::USUAL);
+    let mut besides = Property::usual_of(Algorithm::Quorum);
+    besides.retain(|property| property.is_explorable() && !Property::USUAL.contains(property));
+    format!(
+        "What must hold, such as A1,A4; `all` for everything [default: {usual}; of quorum also {}]",
+        names(&besides)
+    )
+}
+
+/// A number of campaigns that can be counted, or `any`.
+fn parse_campaigns(text: &str) -> Result<u8, String> {
+    if text == "any" {
+        return Ok(ANY_CAMPAIGNS);
+    }
+    let count = text.parse::<u8>().map_err(|problem| problem.to_string())?;
+    if count >= ANY_CAMPAIGNS {
+        let most = ANY_CAMPAIGNS - 1;
+        return Err(format!("{count} is more than the {most} that a check can count; use `any`"));
+    }
+    Ok(count)
 }
 
 impl Check {
@@ -205,12 +244,13 @@ impl Check {
         check_sense(&case, &rules)?;
         let meter = Meter::start("exploring");
         let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
-        let mut subject = Subject::new(&case, &rules, &plan);
+        let rings = self.rings(&case, every_ring)?;
+        let mut subject = Subject::new(&case, &rules, &plan, rings.len());
         let mut broken = None;
-        for ring in self.rings(&case, every_ring)? {
+        for ring in rings {
             let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
             let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-            let found = check::check(&case, &rules, &plan, &watch);
+            let found = check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
             broken = subject.add(&found).map(|violation| (scenario, violation));
             if broken.is_some() || found.limit.is_some() {
                 break;
@@ -293,7 +333,7 @@ impl Check {
             (Some(TimerModel::Clocked), _) => Timers::Clocked { tick: case.bare_bound },
             (None, usual) => usual,
         };
-        let properties = self.explorable(case.algorithm, timers)?;
+        let properties = self.explorable(case.algorithm, timers, budget)?;
         let from = self.from.as_ref().map(|text| {
             let span = text.parse::<Span>().map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
@@ -328,10 +368,20 @@ impl Check {
     }
 
     /// What must hold and can be explored.
-    fn explorable(&self, algorithm: Algorithm, timers: Timers) -> Result<Vec<Property>> {
-        let clocked = matches!(timers, Timers::Clocked { .. });
-        let can =
-            |property: &Property| property.is_explorable() && (!clocked || property.is_safety());
+    fn explorable(
+        &self,
+        algorithm: Algorithm,
+        timers: Timers,
+        budget: Budget,
+    ) -> Result<Vec<Property>> {
+        let never_ends = match (timers, budget.campaigns) {
+            (Timers::Clocked { .. }, _) => Some("messages take any time; use --timers bounded"),
+            (_, ANY_CAMPAIGNS) => Some("elections are called for ever; say how many --campaigns"),
+            _ => None,
+        };
+        let can = |property: &Property| {
+            property.is_explorable() && (never_ends.is_none() || property.is_safety())
+        };
         let asked = self.properties()?;
         let named = asked.is_some() && self.property != ["all"];
         let wanted = asked.unwrap_or_else(|| Property::usual_of(algorithm));
@@ -341,7 +391,8 @@ impl Check {
                 bail!("--property: {name} is judged in random runs only; add --random");
             }
             bail!(
-                "--property: {name} is about how runs end, which nothing promises if messages take any time; use --timers bounded"
+                "--property: {name} is about how runs end, which nothing promises if {}",
+                never_ends.unwrap_or_default()
             );
         }
         Ok(wanted.into_iter().filter(can).collect())
@@ -403,8 +454,10 @@ fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
     if count > MOST_MEMBERS {
         bail!("--members: {count} are too many to explore; a check takes at most {MOST_MEMBERS}");
     }
-    let starts = case.leader.is_some() || !case.initiators.is_empty() || rules.budget.campaigns > 0;
-    if !starts {
+    rules.timers.suit(case).map_err(|problem| anyhow!("--timers: {problem}"))?;
+    let is_called = case.leader.is_some() || !case.initiators.is_empty();
+    // The members of a quorum call elections of themselves.
+    if !is_called && rules.budget.campaigns == 0 && !case.algorithm.has_leases() {
         bail!(
             "--initiators: nobody leads and nobody calls an election, so nothing happens; name somebody"
         );

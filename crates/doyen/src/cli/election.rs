@@ -7,7 +7,7 @@ use doyen_sim::scenario::{Initiator, Initiators, MemberList, RingOrder, Scenario
 
 #[derive(Args, Debug)]
 pub(crate) struct Election {
-    /// bully, modified-bully, ring-list, ring-active-list, ring-all-ids, chang-roberts or ring-resilient
+    /// bully, modified-bully, ring-list, ring-active-list, ring-all-ids, chang-roberts, ring-resilient or quorum
     #[arg(long, short, value_name = "NAME", help_heading = "Election")]
     algorithm: Option<String>,
 

@@ -2,7 +2,8 @@
 //!
 //! A schedule is in words, and words may fit several steps: two messages under way may read the same and yet differ
 //! in their age, or in what they do not print. So every way that fits is followed, side by side; ways that meet
-//! become one. If there are more than can be followed, nothing is said that those left out could contradict.
+//! become one, unless what is judged tells them apart. If there are more than can be followed, nothing is said that
+//! those left out could contradict.
 
 use super::super::machine::{Explorable, Hand, Machine, Step};
 use super::super::property::Property;
@@ -29,6 +30,23 @@ impl Walk {
     fn state(&self) -> &[u32] {
         self.states.last().expect("a walk begins somewhere")
     }
+
+    /// The same, with one step more.
+    fn and(&self, step: Step, reached: &[u32], breaks: bool) -> Self {
+        let mut longer = self.clone();
+        longer.steps.push(step);
+        longer.states.push(reached.to_vec());
+        longer.misstep |= breaks;
+        longer
+    }
+
+    /// Whether `other`, which is as long, can be left out: it has come to the same state, has no more missteps, and goes
+    /// the same round for ever if it returns to its state number `home`.
+    fn stands_for(&self, other: &Self, home: usize) -> bool {
+        self.state() == other.state()
+            && self.misstep >= other.misstep
+            && self.states.get(home) == other.states.get(home)
+    }
 }
 
 /// The ways that a schedule tells of.
@@ -48,11 +66,13 @@ pub(super) struct Stuck {
     pub(super) problem: String,
 }
 
-/// The ways that `moves` tell of, of which at most `most` are followed.
+/// The ways that `moves` tell of, of which at most `most` are followed. Whatever comes after the first `home` of them is
+/// repeated for ever.
 pub(super) fn walks<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &mut Hand<P>,
     moves: &[Move],
+    home: usize,
     most: usize,
 ) -> Result<Ways, Stuck> {
     let start = Walk { steps: Vec::new(), states: vec![machine.start()], misstep: false };
@@ -70,18 +90,14 @@ pub(super) fn walks<P: Explorable>(
                     possible.push(step);
                     continue;
                 }
-                let reached = out.state(successor);
-                if next.iter().any(|other| other.state() == reached) {
+                let way = way.and(successor.step, out.state(successor), successor.breaks.is_some());
+                if next.iter().any(|other| other.stands_for(&way, home)) {
                     continue;
                 }
                 if next.len() >= most {
                     cut_at.get_or_insert(index);
                     continue;
                 }
-                let mut way = way.clone();
-                way.steps.push(successor.step);
-                way.states.push(reached.to_vec());
-                way.misstep |= successor.breaks.is_some();
                 next.push(way);
             }
         }
@@ -188,4 +204,25 @@ fn duties<P: Explorable>(machine: &Machine<'_, P>, hand: &mut Hand<P>, state: &[
     let mut out = Successors::new();
     machine.steps(hand, state, false, &mut out);
     out.list().iter().filter_map(|next| machine.duty(next.step)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk(states: &[u32], misstep: bool) -> Walk {
+        let states = states.iter().map(|&state| vec![state]).collect();
+        Walk { steps: Vec::new(), states, misstep }
+    }
+
+    #[test]
+    fn ways_that_meet_are_one_unless_what_is_judged_tells_them_apart() {
+        let (sound, other) = (walk(&[0, 1, 3], false), walk(&[0, 2, 3], false));
+        assert!(sound.stands_for(&other, 0) && other.stands_for(&sound, 0));
+        assert!(!sound.stands_for(&walk(&[0, 1, 4], false), 0), "they have not met");
+        let broken = walk(&[0, 2, 3], true);
+        assert!(!sound.stands_for(&broken, 0), "a step of it broke a claim");
+        assert!(broken.stands_for(&sound, 0));
+        assert!(!sound.stands_for(&other, 1), "what is repeated begins elsewhere");
+    }
 }

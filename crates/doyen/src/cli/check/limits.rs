@@ -1,4 +1,5 @@
-//! When a check stops, whether it has seen everything or not.
+//! When a check stops, whether it has seen everything or not. Limits hold for the whole command, however many rings it
+//! checks; only shrinking what was found has a patience of its own.
 
 use doyen_core::time::Span;
 use std::time::Duration;
@@ -14,11 +15,11 @@ const SHARE_OF_MEMORY: f64 = 0.6;
 
 #[derive(Args, Debug)]
 pub(super) struct Limits {
-    /// Stop after so many states
+    /// Stop after so many states, of all rings together
     #[arg(long, value_name = "COUNT", help_heading = "Search")]
     max_states: Option<u64>,
 
-    /// Stop after this time, such as 60s
+    /// Stop after this time, such as 60s; if something was found, it is then shrunk for 25s at most
     #[arg(long, value_name = "TIME", help_heading = "Search")]
     max_time: Option<String>,
 

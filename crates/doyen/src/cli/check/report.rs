@@ -18,16 +18,33 @@ pub(super) struct Subject {
     case: Case,
     rules: Rules,
     plan: Plan,
+    /// Of all rings together.
     progress: Progress,
-    /// How many rings were checked.
-    rings: u32,
+    /// How many rings there are to check, and how many were.
+    rings: usize,
+    rings_checked: usize,
     pub(super) limit: Option<Limit>,
+    /// Whether runs that never end were looked for, in every ring.
+    sought_endless: bool,
 }
 
 impl Subject {
-    pub(super) fn new(case: &Case, rules: &Rules, plan: &Plan) -> Self {
-        let (case, rules, plan) = (case.clone(), rules.clone(), plan.clone());
-        Self { case, rules, plan, progress: Progress::default(), rings: 0, limit: None }
+    pub(super) fn new(case: &Case, rules: &Rules, plan: &Plan, rings: usize) -> Self {
+        Self {
+            case: case.clone(),
+            rules: rules.clone(),
+            plan: plan.clone(),
+            progress: Progress::default(),
+            rings,
+            rings_checked: 0,
+            limit: None,
+            sought_endless: true,
+        }
+    }
+
+    /// How to check the next ring: what those before have left of the limits.
+    pub(super) fn plan_for_the_rest(&self) -> Plan {
+        Plan { limits: self.plan.limits.left_after(&self.progress), ..self.plan.clone() }
     }
 
     /// Adds what came of one ring; gives back what it broke.
@@ -40,17 +57,14 @@ impl Subject {
         all.memory = all.memory.max(one.memory);
         all.stranded += one.stranded;
         all.elapsed += one.elapsed;
-        self.rings += 1;
+        self.rings_checked += 1;
         self.limit = found.limit;
+        self.sought_endless &= found.sought_endless;
         found.violation.clone()
     }
 
     fn states_per_second(&self) -> f64 {
         self.progress.states as f64 / self.progress.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    fn searches_loops(&self) -> bool {
-        !self.plan.depth_first && self.limit.is_none()
     }
 
     /// Prints it for people.
@@ -79,7 +93,11 @@ impl Subject {
             } else {
                 "each at every turn"
             };
-            writeln!(text, "  rings              {}, {each}", self.rings)?;
+            let begun = match self.rings - self.rings_checked {
+                0 => String::new(),
+                left => format!("; {left} not begun"),
+            };
+            writeln!(text, "  rings              {}, {each}{begun}", self.rings)?;
         }
         Ok(())
     }
@@ -104,23 +122,22 @@ impl Subject {
 
     fn write_verdict(&self, text: &mut String) -> Result<()> {
         writeln!(text)?;
-        let frontier = self.progress.frontier;
-        match self.limit {
-            Some(limit) => writeln!(
+        if let Some(limit) = self.limit {
+            let (frontier, name) = (self.progress.frontier, limit_name(limit));
+            writeln!(
                 text,
-                "Stopped at the limit of {}: {frontier} states were seen whose steps were not tried. Up to there nothing is \
-                 violated; what never ends was not looked for.",
-                limit_name(limit),
-            )?,
-            None => writeln!(text, "Holds in every run:")?,
+                "Stopped at the limit of {name}: {frontier} states were seen whose steps were not all tried. In the others \
+                 nothing is violated; runs that never end were not looked for.",
+            )?;
+            return Ok(());
         }
-        if self.limit.is_none() {
-            for property in &self.rules.properties {
-                writeln!(text, "  {:20} {}", property.name(), property.words())?;
-            }
-            if !self.searches_loops() {
-                writeln!(text, "Runs that never end were not looked for: depth first cannot.")?;
-            }
+        writeln!(text, "Holds in every run:")?;
+        for property in &self.rules.properties {
+            writeln!(text, "  {:20} {}", property.name(), property.words())?;
+        }
+        let about_ends = !self.rules.properties.iter().all(|property| property.is_safety());
+        if about_ends && !self.sought_endless {
+            writeln!(text, "Runs that never end were not looked for: depth first cannot.")?;
         }
         Ok(())
     }
@@ -148,11 +165,12 @@ impl Subject {
             "search": if plan.depth_first { "depth first" } else { "breadth first" },
             "threads": plan.threads,
             "rings": self.rings,
+            "rings_checked": self.rings_checked,
             "states": progress.states,
             "generated": progress.generated,
             "depth": progress.depth,
             "complete": least.is_none() && self.limit.is_none(),
-            "endless_runs_sought": self.searches_loops(),
+            "endless_runs_sought": self.sought_endless,
             "limit": self.limit.map(limit_name),
             "frontier": progress.frontier,
             "stranded": progress.stranded,
