@@ -181,6 +181,8 @@ impl Trial {
             .args(["--while-stdin-is-open", "--http", node.url.trim_start_matches("http://")])
             .args(common)
             .args(flags)
+            // Whoever happens to start last must not have to wait until it may take over.
+            .env("DOYEN_PREEMPTION_POLICY", "immediate")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log.expect("its log can be opened"))
