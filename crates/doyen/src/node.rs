@@ -17,7 +17,8 @@ pub mod clock;
 pub mod status;
 pub mod wire;
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, mpsc};
 
 use doyen_core::protocol::{Order, Refusal};
 use tokio::sync::{oneshot, watch};
@@ -63,16 +64,43 @@ pub struct Handle {
 }
 
 /// The way into the loop: a queue and a bell.
-#[derive(Clone, Debug)]
-pub struct Requests;
+#[derive(Clone)]
+pub struct Requests {
+    queue: mpsc::Sender<Request>,
+    bell: Arc<dyn Fn() + Send + Sync>,
+}
 
 impl Requests {
-    fn send(&self, _request: Request) -> Result<(), NotDone> {
-        Err(NotDone::Stopped)
+    /// Whatever is put into `queue` is followed by a stroke of `bell`, which wakes whoever reads the queue.
+    pub fn new(queue: mpsc::Sender<Request>, bell: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { queue, bell: Arc::new(bell) }
+    }
+
+    fn send(&self, request: Request) -> Result<(), NotDone> {
+        self.queue.send(request).map_err(|_| NotDone::Stopped)?;
+        (self.bell)();
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Requests {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Requests").finish_non_exhaustive()
     }
 }
 
 impl Handle {
+    /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
+    pub fn new(
+        leadership: Leadership,
+        status: watch::Receiver<Arc<Status>>,
+        history: watch::Receiver<Arc<Vec<Entry>>>,
+        counters: Arc<Counters>,
+        requests: Requests,
+    ) -> Self {
+        Self { leadership, status, history, counters, requests }
+    }
+
     /// Who leads, asked at the moment of acting.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
