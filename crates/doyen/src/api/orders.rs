@@ -1,0 +1,321 @@
+//! An operator's orders: `POST`, with a token.
+//!
+//! 202 says that the member obeys, not that all is done: a hand-over takes its time. 409 says that it does not, and why;
+//! most orders are for the leader, which is named then. `If-Match` with a term keeps an order from those for whom it was
+//! not meant: the term is compared when the request comes in.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use doyen_core::algorithm::Algorithm;
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Order, Refusal};
+use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Type,
+};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::call::Call;
+use super::problem::{self, Kind, Problem};
+use super::report::Name;
+use crate::node::NotDone;
+use crate::node::status::Status;
+
+/// Within this time the loop answers, unless something is very wrong there.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// The name of the token among the document's security schemes.
+const TOKEN: &str = "token";
+
+/// An order that is obeyed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Accepted {
+    /// Who obeys.
+    pub name: String,
+    /// What it does.
+    pub accepted: String,
+    /// The term in which it was ordered.
+    pub term: u64,
+}
+
+impl IntoResponse for Accepted {
+    fn into_response(self) -> Response {
+        (StatusCode::ACCEPTED, Json(self)).into_response()
+    }
+}
+
+/// A member, by its name or its id.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "a member is given by its name or its id")]
+pub enum MemberRef {
+    /// By its id.
+    Id(u32),
+    /// By its name; or by its id, as text.
+    Name(String),
+}
+
+impl MemberRef {
+    /// Who that is. A name goes before an id that looks the same.
+    pub fn find(&self, status: &Status) -> Option<NodeId> {
+        let name = match self {
+            Self::Id(id) => return status.members.iter().map(|m| m.id).find(|m| m.0 == *id),
+            Self::Name(name) => name,
+        };
+        let named = status.members.iter().find(|member| member.name == *name);
+        let numbered = || name.parse().ok().and_then(|id| Self::Id(id).find(status));
+        named.map(|member| member.id).or_else(numbered)
+    }
+}
+
+impl std::fmt::Display for MemberRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// An order that needs no saying more.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// To whom to hand over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The member that is to lead.
+    pub to: MemberRef,
+}
+
+/// For how long not to lead.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// For how long, for example `2h` or `1h 30m`; until it is undone if that is not said.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("2h"))]
+    pub lasting: Option<String>,
+}
+
+/// Whom to prefer.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prefer {
+    /// The member that is to lead while it can.
+    pub member: MemberRef,
+    /// For how long, for example `2h`; `0s` takes the preference back.
+    #[serde(rename = "for")]
+    #[schema(examples("2h"))]
+    pub lasting: String,
+}
+
+/// The routes.
+pub(super) fn routes() -> OpenApiRouter<App> {
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(resign))
+        .routes(routes!(transfer))
+        .routes(routes!(campaign))
+        .routes(routes!(drain))
+        .routes(routes!(undrain))
+        .routes(routes!(prefer))
+        .routes(routes!(reload_keys));
+    describe(router.get_openapi_mut());
+    router
+}
+
+/// Lead no longer: the best that is heard takes over.
+#[utoipa::path(post, path = "/v1/resign", tag = "orders")]
+async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    call.give(Order::Resign, "resigns".to_owned()).await
+}
+
+/// Hand over to a certain member.
+#[utoipa::path(post, path = "/v1/transfer", tag = "orders", request_body = Transfer)]
+async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
+    let to = call.member(&call.body.to)?;
+    let accepted = format!("hands over to {}", to.name);
+    call.give(Order::Transfer { to: to.id }, accepted).await
+}
+
+/// Call an election.
+#[utoipa::path(post, path = "/v1/campaign", tag = "orders")]
+async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    call.answer(handle.campaign(), "calls an election".to_owned()).await
+}
+
+/// Do not lead: hand over if it does, and do not stand.
+#[utoipa::path(post, path = "/v1/drain", tag = "orders", request_body = Drain)]
+async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
+    let lasting = call.body.lasting.as_deref().map(parse_span).transpose()?;
+    let accepted = match &call.body.lasting {
+        Some(lasting) => format!("does not lead for {lasting}"),
+        None => "does not lead until told otherwise".to_owned(),
+    };
+    call.give(Order::Drain { lasting }, accepted).await
+}
+
+/// It may lead again.
+#[utoipa::path(post, path = "/v1/undrain", tag = "orders")]
+async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    call.give(Order::Undrain, "may lead again".to_owned()).await
+}
+
+/// Have a member lead while it can, for a while. For the leader.
+#[utoipa::path(post, path = "/v1/prefer", tag = "orders", request_body = Prefer)]
+async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
+    let member = call.member(&call.body.member)?;
+    let lasting = parse_span(&call.body.lasting)?;
+    let accepted = match lasting {
+        Span::ZERO => "prefers nobody".to_owned(),
+        _ => format!("prefers {} for {}", member.name, call.body.lasting),
+    };
+    call.give(Order::Prefer { member: member.id, lasting }, accepted).await
+}
+
+/// Read the keys again, after a file has changed.
+#[utoipa::path(post, path = "/v1/reload-keys", tag = "orders")]
+async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    call.answer(handle.reload_keys(), "has read its keys".to_owned()).await
+}
+
+impl<T> Call<T> {
+    fn member(&self, member: &MemberRef) -> Result<Name, Problem> {
+        let status = self.app.handle.status();
+        let found = member.find(&status).and_then(|id| Name::of(&status, id));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
+            let names = names.join(", ");
+            Kind::UnknownMember.because(format!("{member} is not a member; there are {names}"))
+        })
+    }
+
+    /// Gives an order to the member, whose algorithm must be one that heeds them.
+    async fn give(self, order: Order, accepted: String) -> Result<Accepted, Problem> {
+        let algorithm = &self.app.handle.status().algorithm;
+        if *algorithm != Algorithm::Quorum.name() {
+            let detail = format!(
+                "{algorithm} takes no orders but to call an election: it has no leases to hand over"
+            );
+            return Err(Kind::NoOrders.because(detail));
+        }
+        let handle = self.app.handle.clone();
+        self.answer(handle.order(order), accepted).await
+    }
+
+    /// Waits for the member's answer.
+    async fn answer(
+        self,
+        asked: impl Future<Output = Result<(), NotDone>>,
+        accepted: String,
+    ) -> Result<Accepted, Problem> {
+        let (name, term) = {
+            let status = self.app.handle.status();
+            (status.name.clone(), status.term.0)
+        };
+        let answer = match timeout(ANSWER_WITHIN, asked).await {
+            Ok(Ok(())) => Ok(Accepted { name, accepted: accepted.clone(), term }),
+            Ok(Err(why)) => Err(explain(&self.app.handle.status(), &why)),
+            Err(_) => Err(Kind::NoAnswer.because("the node did not answer; it may be stuck")),
+        };
+        let refused = answer.as_ref().err().map(|problem| &problem.detail);
+        tracing::info!(from = %self.line.peer, order = accepted, term, refused, "an order");
+        answer
+    }
+}
+
+/// Why an order was not obeyed, in this cluster's names.
+fn explain(status: &Status, why: &NotDone) -> Problem {
+    let leader = status.leader.and_then(|leader| Name::of(status, leader));
+    let refusal = match why {
+        NotDone::Refused(refusal) => refusal,
+        NotDone::Stopped => return Kind::Stopped.because(why.to_string()),
+        NotDone::Keys(problem) => return Kind::KeysUnreadable.because(problem),
+    };
+    match refusal {
+        Refusal::NotLeading => {
+            let detail = match &leader {
+                Some(leader) if leader.id != status.id => {
+                    format!("{} does not lead; {} does", status.name, leader.name)
+                }
+                _ => format!("{} does not lead, and knows of nobody who does", status.name),
+            };
+            Kind::NotLeader.because(detail).naming(leader)
+        }
+        Refusal::Unfit(id) => {
+            let name = Name::of(status, *id).map_or_else(|| id.to_string(), |name| name.name);
+            let detail = format!("{name} cannot lead now: it is no candidate, or is not heard");
+            Kind::Unfit.because(detail).naming(leader)
+        }
+        Refusal::NobodyElse => Kind::NobodyElse.because(refusal.to_string()).naming(leader),
+        Refusal::Rejoining => Kind::Rejoining.because(refusal.to_string()).naming(leader),
+    }
+}
+
+fn parse_span(text: &str) -> Result<Span, Problem> {
+    let wrong = |problem: &dyn std::fmt::Display| {
+        let detail = format!("`{text}` is not a length of time ({problem}); write for example 2h");
+        Kind::BadRequest.because(detail)
+    };
+    let span = humantime::parse_duration(text).map_err(|error| wrong(&error))?;
+    let nanos = u64::try_from(span.as_nanos()).map_err(|_| wrong(&"it is too long"))?;
+    Ok(Span::from_nanos(nanos))
+}
+
+/// What all orders have in common: the token, the term, the answers.
+fn describe(document: &mut OpenApi) {
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The token in `admin-token`, in the node's state folder."));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme.build()));
+    for schema in [(Problem::name(), Problem::schema()), (Accepted::name(), Accepted::schema())] {
+        components.schemas.insert(schema.0.into_owned(), schema.1);
+    }
+    for item in document.paths.paths.values_mut() {
+        if let Some(operation) = &mut item.post {
+            complete(operation);
+        }
+    }
+}
+
+fn complete(operation: &mut Operation) {
+    let term = ParameterBuilder::new()
+        .name("If-Match")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The term for which the order is meant, as in an ETag."))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples(["\"7\""])))
+        .build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(term));
+    operation.security = Some(vec![SecurityRequirement::new(TOKEN, [] as [&str; 0])]);
+    let answers = [
+        ("202", "It obeys."),
+        ("401", "There is no token, or the wrong one."),
+        ("409", "It does not obey: it does not lead, or nobody else could."),
+        ("412", "The term is another."),
+        ("default", "Anything else is wrong."),
+    ];
+    for (status, description) in answers {
+        let (kind, schema) = match status {
+            "202" => ("application/json", Accepted::name()),
+            _ => (problem::CONTENT_TYPE, Problem::name()),
+        };
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+        let response = ResponseBuilder::new().description(description).content(kind, content);
+        operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
+    }
+}

@@ -1,0 +1,241 @@
+//! A page for people: who leads, why, who is there. Plain HTML, for a browser that may run nothing.
+
+use std::fmt::{self, Write};
+use std::time::{Duration, UNIX_EPOCH};
+
+use axum::http::{HeaderMap, header};
+use axum::response::{Html, IntoResponse, Response};
+use doyen_core::members::NodeId;
+
+use crate::node::status::{Entry, MemberStatus, Status};
+
+/// So many changes are shown, the latest.
+const CHANGES: usize = 20;
+
+/// The page loads itself anew after so many seconds.
+const REFRESH: u64 = 5;
+
+/// A browser is to run nothing and to load nothing.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; \
+     form-action 'none'";
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
+h1{font-size:1.4rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;\
+border-bottom:1px solid #8884}td.number{text-align:right;font-variant-numeric:tabular-nums}\
+.leader{font-weight:600}.silent{color:#c33}.quiet{opacity:.7}";
+
+/// Whether whoever asks would rather have a page than JSON.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepts: Vec<&str> =
+        headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let accepts = accepts.join(",");
+    quality(&accepts, "text", "html") > quality(&accepts, "application", "json")
+}
+
+/// How much a media type is wanted, in thousandths. The most specific range that fits decides (RFC 9110, 12.5.1).
+fn quality(accepts: &str, kind: &str, subkind: &str) -> u32 {
+    let mut best = (0, 0);
+    for range in accepts.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let Some((range_kind, range_subkind)) = parts.next().and_then(|it| it.split_once('/'))
+        else {
+            continue;
+        };
+        let fit = match (range_kind.eq_ignore_ascii_case(kind), range_subkind) {
+            (true, it) if it.eq_ignore_ascii_case(subkind) => 3,
+            (true, "*") => 2,
+            (false, "*") if range_kind == "*" => 1,
+            _ => continue,
+        };
+        let share = parts.find_map(|part| part.strip_prefix("q=")?.parse::<f32>().ok());
+        let share = (share.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0) as u32;
+        best = best.max((fit, share));
+    }
+    best.1
+}
+
+/// The page.
+pub(super) fn render(status: &Status, history: &[Entry]) -> Response {
+    let mut page = String::new();
+    // A string takes whatever is written into it.
+    let _ = write_page(&mut page, status, history);
+    let headers =
+        [(header::CONTENT_SECURITY_POLICY, POLICY), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
+    (headers, Html(page)).into_response()
+}
+
+fn write_page(page: &mut String, status: &Status, history: &[Entry]) -> fmt::Result {
+    let (cluster, name) = (Text(&status.cluster), Text(&status.name));
+    write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\">\
+         <meta http-equiv=\"refresh\" content=\"{REFRESH}\">\
+         <title>{cluster}: {name}</title><style>{STYLE}</style></head><body>\n"
+    )?;
+    write_head(page, status)?;
+    write_members(page, status)?;
+    write_history(page, history)?;
+    page.write_str("</body></html>\n")
+}
+
+fn write_head(page: &mut String, status: &Status) -> fmt::Result {
+    let term = status.term;
+    match status.leader.and_then(|leader| name_of(status, leader)) {
+        Some(leader) => writeln!(page, "<h1>{} leads in term {term}</h1>", Text(leader))?,
+        None => writeln!(page, "<h1>Nobody is known to lead (term {term})</h1>")?,
+    }
+    if let Some(why) = &status.why {
+        writeln!(page, "<p>{}</p>", Text(why))?;
+    }
+    if let Some(lease) = status.lease {
+        writeln!(page, "<p>Its lease runs for another {} ms.</p>", lease.remaining_ms)?;
+    }
+    if let Some(next) = status.next.and_then(|next| name_of(status, next)) {
+        writeln!(page, "<p>If the leader died now, {} would follow.</p>", Text(next))?;
+    }
+    if status.drained {
+        writeln!(page, "<p>This node is drained: it does not stand.</p>")?;
+    }
+    writeln!(
+        page,
+        "<p class=\"quiet\">{}, {}, doyen {}. Seen from {}, which is a {}.</p>",
+        Text(&status.cluster),
+        Text(&status.algorithm),
+        Text(&status.version),
+        Text(&status.name),
+        status.role,
+    )
+}
+
+fn write_members(page: &mut String, status: &Status) -> fmt::Result {
+    page.write_str(
+        "<h2>Members</h2>\n<table><thead><tr><th>id</th><th>name</th><th>address</th><th>role</th>\
+         <th>priority</th><th>heard</th><th>round trip</th><th>does not hear</th></tr></thead><tbody>\n",
+    )?;
+    for member in &status.members {
+        let class = if status.leader == Some(member.id) { " class=\"leader\"" } else { "" };
+        let misses: Vec<&str> =
+            member.misses.iter().filter_map(|&missed| name_of(status, missed)).collect();
+        let rtt = member.rtt_us.map_or_else(String::new, |us| format!("{} ms", us as f64 / 1e3));
+        writeln!(
+            page,
+            "<tr{class}><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{}</td>{}\
+             <td class=\"number\">{rtt}</td><td>{}</td></tr>",
+            member.id,
+            Text(&member.name),
+            Text(&member.address),
+            role_of(status, member),
+            member.priority,
+            Heard(status, member),
+            Text(&misses.join(", ")),
+        )?;
+    }
+    page.write_str("</tbody></table>\n")
+}
+
+fn write_history(page: &mut String, history: &[Entry]) -> fmt::Result {
+    page.write_str("<h2>What happened</h2>\n<table><tbody>\n")?;
+    for entry in history.iter().rev().take(CHANGES) {
+        let at = UNIX_EPOCH + Duration::from_millis(entry.at_unix_ms);
+        let at = humantime::format_rfc3339_millis(at);
+        writeln!(page, "<tr><td class=\"quiet\">{at}</td><td>{}</td></tr>", Text(&entry.text))?;
+    }
+    page.write_str("</tbody></table>\n")
+}
+
+fn name_of(status: &Status, id: NodeId) -> Option<&str> {
+    status.members.iter().find(|member| member.id == id).map(|member| member.name.as_str())
+}
+
+/// What is known of what a member does.
+fn role_of(status: &Status, member: &MemberStatus) -> String {
+    if member.id == status.id {
+        return status.role.to_string();
+    }
+    let role = if status.leader == Some(member.id) {
+        "leader"
+    } else if member.witness {
+        "witness"
+    } else if member.eligible {
+        ""
+    } else {
+        "stands back"
+    };
+    role.to_owned()
+}
+
+/// The cell that says when a member was heard.
+struct Heard<'a>(&'a Status, &'a MemberStatus);
+
+impl fmt::Display for Heard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(status, member) = self;
+        match member.silent_ms {
+            _ if member.id == status.id => f.write_str("<td>this node</td>"),
+            Some(silent) if member.heard => write!(f, "<td>{silent} ms ago</td>"),
+            Some(silent) => write!(f, "<td class=\"silent\">silent for {} s</td>", silent / 1000),
+            None => f.write_str("<td class=\"silent\">never</td>"),
+        }
+    }
+}
+
+/// Text in a page: whatever names and reasons hold, it is text.
+struct Text<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            match character {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                _ => f.write_char(character)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn wanted(accept: &'static str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+        is_wanted(&headers)
+    }
+
+    #[test]
+    fn browsers_get_a_page_and_programs_json() {
+        assert!(wanted("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"));
+        assert!(wanted("TEXT/HTML"));
+        assert!(wanted("application/json;q=0.5, text/*"));
+        assert!(wanted("text/html, */*;q=0.5, application/json;q=0.1"));
+        assert!(!is_wanted(&HeaderMap::new()));
+        for json in [
+            "*/*",
+            "application/json",
+            "",
+            "text/html;q=0.5, application/json",
+            "text/html;q=0, */*",
+            "nonsense, text/html;q=0",
+        ] {
+            assert!(!wanted(json), "{json}");
+        }
+    }
+
+    #[test]
+    fn names_are_text_and_not_markup() {
+        let text = Text("<b a=\"1\" b='2'>&").to_string();
+        assert_eq!(text, "&lt;b a=&quot;1&quot; b=&#39;2&#39;&gt;&amp;");
+    }
+}
