@@ -150,7 +150,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// What the interface says of itself, as OpenAPI.
+/// What the interface says of itself, as `OpenAPI`.
 pub fn openapi() -> OpenApi {
     routes().into_openapi()
 }

@@ -47,7 +47,7 @@ use tokio::sync::{oneshot, watch};
 use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
-pub use bell::Requests;
+pub use bell::{Inbox, Requests};
 pub use start::{Running, start};
 
 /// What the loop can be asked for.
@@ -187,9 +187,14 @@ pub struct Handle {
 }
 impl Handle {
     /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
-    fn new(readers: board::Readers, requests: Requests) -> Self {
-        let board::Readers { reign, status, history, counters } = readers;
-        Self { leadership: Leadership::new(reign), status, history, counters, requests }
+    pub fn new(
+        leadership: Leadership,
+        status: watch::Receiver<Arc<Status>>,
+        history: watch::Receiver<Arc<Vec<Entry>>>,
+        counters: Arc<Counters>,
+        requests: Requests,
+    ) -> Self {
+        Self { leadership, status, history, counters, requests }
     }
 
     /// Who leads, asked at the moment of acting.

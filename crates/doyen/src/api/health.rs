@@ -32,10 +32,10 @@ pub(super) struct Yes {
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(leader))
-        .routes(routes!(follower))
-        .routes(routes!(livez))
-        .routes(routes!(readyz))
+        .routes(routes!(is_leader))
+        .routes(routes!(is_follower))
+        .routes(routes!(is_alive))
+        .routes(routes!(is_ready))
 }
 
 /// Whether this node leads: it holds a lease that runs now, and is not about to hand over.
@@ -43,7 +43,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     (status = 200, description = "It leads.", body = Yes),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     let status = app.handle.status();
     // The clock last: what was read before can only be older.
     match app.handle.leadership().token() {
@@ -59,7 +59,7 @@ async fn leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It follows.", body = Yes),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     let status = app.handle.status();
     match status.leader {
         Some(leader) if leader != status.id => Ok(app.yes()),
@@ -74,7 +74,7 @@ async fn follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It is.", body = Yes),
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn livez(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_alive(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     match app.observer.silence() {
         None => Err(Kind::Stuck.because("the loop has ended")),
         Some(silence) if silence > STUCK_AFTER => {
@@ -90,7 +90,7 @@ async fn livez(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It is.", body = Yes),
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn readyz(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_ready(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     match app.handle.status().leader {
         Some(_) => Ok(app.yes()),
         None => Err(Kind::NotReady.because("nobody is known to lead")),

@@ -157,7 +157,7 @@ async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
 }
 
 /// Do not lead: hand over if it does, and do not stand.
-#[utoipa::path(post, path = "/v1/drain", tag = "orders", request_body = Option<Drain>)]
+#[utoipa::path(post, path = "/v1/drain", tag = "orders", request_body = Drain)]
 async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
     let lasting = call.body.lasting.as_deref().map(parse_span).transpose()?;
     let accepted = match &call.body.lasting {
