@@ -10,8 +10,9 @@
 //!
 //! The algorithms are right only under a host that keeps to this:
 //!
-//! 1. **Raise the incarnation before every start.** It is one more than at any start before, and stored before
-//!    `start` is called. `start` gets what the disk holds; `None` if it holds nothing.
+//! 1. **Raise the incarnation before every start.** It is greater than at any start before, and stored before
+//!    `start` is called. If it was lost with the disk, the host takes one that no start can have had: the time of day
+//!    in seconds, say, and never twice within one. `start` gets what the disk holds; `None` if it holds nothing.
 //! 2. **One event at a time.** `handle` is given the next event when every effect of the last one has been carried out.
 //! 3. **Effects in order.** Nothing overtakes anything within an event.
 //! 4. **`Persist` is a barrier.** Nothing behind it is done before what it holds would survive a crash: a message must
@@ -34,8 +35,8 @@
 //!     on. Timings may differ where an algorithm says so.
 //! 11. **`PeerDown` and `PeerUp`** come from a failure detector: the node's or the host's, not both. They may be wrong;
 //!     a peer that has crashed for good must be reported at last.
-//! 12. **`Inform`** is for the records; there is nothing to do. But a process whose disk turns out to be an old copy
-//!     should stop: its member has stopped already.
+//! 12. **`Inform`** is for the records; there is nothing to do. But a process whose disk turns out to be an old copy,
+//!     or was lost where nobody can make it good, should stop: its member has stopped already.
 //! 13. **Leases.** While [`lease`](protocol::Protocol::lease) names a timer, this member leads until that timer's
 //!     deadline, by the clock at the moment of asking: it may have been paused and not have handled the timer yet. When
 //!     a view says *retiring*, nothing new begins under the lease; the host stops what runs, waits for everybody who was

@@ -185,7 +185,7 @@ impl fmt::Display for Order {
 pub enum Refusal {
     /// It is for the leader, which this member is not.
     NotLeading,
-    /// This member cannot lead, or has not been heard of late.
+    /// This member cannot lead, has not been heard of late, or reaches no majority.
     Unfit(NodeId),
     /// Nobody else could lead.
     NobodyElse,
@@ -198,7 +198,10 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotLeading => f.write_str("this member does not lead; ask the leader"),
             Self::Unfit(id) => {
-                write!(f, "{id} cannot lead now: it is no candidate, or is not heard")
+                write!(
+                    f,
+                    "{id} cannot lead now: it is no candidate, not heard, or reaches no majority"
+                )
             }
             Self::NobodyElse => f.write_str("nobody else could lead"),
             Self::Rejoining => f.write_str(
@@ -256,6 +259,9 @@ pub enum Notice {
         /// By whom.
         by: NodeId,
     },
+    /// It has lost its disk and is the only member: nobody can tell it which terms there have been. It does nothing, and
+    /// its process should stop. It can be set up anew, above all terms that were ever shown as tokens.
+    NobodyToAsk,
     /// No higher term than the present one can be written down, so nobody can be elected.
     OutOfTerms,
 }

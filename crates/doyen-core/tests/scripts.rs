@@ -44,6 +44,7 @@
 //! | `doom 2 1` | in the next event, 2 crashes when it has sent and stored so many things |
 //! | `delay 2 1 COORDINATOR 8` | the first such message in flight arrives at that time |
 //! | `link 1 3 delay=6`, `link 1 3 cut`, `link 1 3 ok` | from now on, in this direction |
+//! | `link 1 3 loses="OK,ELECTION"` | the same: messages of these kinds get lost |
 //! | `partition "1,2"`, `heal` | from now on nothing passes between these and the others; all links are ok again |
 //! | `views` | what each member believes |
 //! | `count` | messages sent since the group was founded, those to dead members apart; a cut link loses what was sent |

@@ -234,6 +234,9 @@ pub(crate) fn note(notice: &Notice) -> Option<String> {
         Notice::StateIsOld { seen, by } => {
             format!("halts: its disk is an old copy, for {by} has heard it in term {seen}")
         }
+        Notice::NobodyToAsk => {
+            "halts: its disk is lost, and nobody can tell it which terms there have been".to_owned()
+        }
         Notice::OutOfTerms => "cannot stand: there is no higher term".to_owned(),
     })
 }

@@ -23,6 +23,7 @@
 //! | Q12 | better than its leader for a while | asks all, then the leader: let me (PREEMPT) |
 //! | Q13 | the leader is to go | stops what runs, gives up the lease, then TIMEOUT-NOW and RELEASE |
 //! | Q14 | TIMEOUT-NOW, RELEASE | stands at once; or is free of its promise |
+//! | Q15 | another leads than the heir it voted for | holds that against the heir (`quorum/standing.rs`) |
 //!
 //! *Bound* is a member that keeps still after a restart, has promised, or whose own lease is still running.
 //!
@@ -49,6 +50,7 @@ mod arrival;
 mod ballot;
 mod election;
 mod following;
+mod insight;
 mod message;
 mod office;
 mod orders;
@@ -61,7 +63,7 @@ pub mod voter;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
 use crate::protocol::{Boot, Effects, Event, Notice, Protocol, Role, View};
 use crate::story::Why;
 
@@ -83,6 +85,8 @@ pub use standing::{Merit, Preference};
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum<R: Rulebook = Sound> {
     id: NodeId,
+    /// Which of its lives this is.
+    life: Incarnation,
     /// The number of its configuration, which everything that it says and heeds bears.
     configuration: u32,
     ballot: Ballot<R>,
@@ -109,12 +113,18 @@ pub struct Quorum<R: Rulebook = Sound> {
     yielded: PeerSet,
     /// It has tried to be elected since then, in vain.
     tried: bool,
+    /// How often in a row those who have a leader have refused it.
+    refusals: u8,
     /// Who led last and has fallen silent: nobody waits for its answer.
     lapsed: Option<NodeId>,
+    /// For whom it voted at the last leader's wish, and whom it has not heard lead.
+    backed: Option<NodeId>,
     /// It has just handed over, and stands back; [`Timer::Refrain`] is armed.
     refrains: bool,
     /// It would be better than its leader; [`Timer::Takeover`] is armed.
     impatient: bool,
+    /// How often it has asked to take over from its leader.
+    claims: u8,
     standings: Standings,
     reach: Reach,
     /// The latest term in which it heard each member: what it tells one that comes up.
@@ -181,6 +191,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out<R>) -> Self {
         let mut member = Self {
             id,
+            life: boot.incarnation,
             configuration: config.quorum.config_id(&config.members),
             ballot: Ballot::new(id, boot.durable.unwrap_or_default()),
             duty: Duty::Follow,
@@ -195,9 +206,12 @@ impl<R: Rulebook> Protocol for Quorum<R> {
             deferrals: 0,
             yielded: PeerSet::new(),
             tried: false,
+            refusals: 0,
             lapsed: None,
+            backed: None,
             refrains: false,
             impatient: false,
+            claims: 0,
             standings: Standings::default(),
             reach: Reach::default(),
             seen: BTreeMap::new(),
@@ -303,14 +317,14 @@ impl<R: Rulebook> Quorum<R> {
             Body::Preempt { merit } => self.on_preempt(config, from, merit, out),
             Body::TimeoutNow { cause } => self.on_timeout_now(config, from, term, cause, out),
             Body::Release { heir } => self.on_release(config, from, term, heir, out),
-            Body::Welcome { seen, longest } => {
-                self.on_welcome(config, from, term, (seen, longest), out);
+            Body::Welcome { life, seen, longest } => {
+                self.on_welcome(config, from, term, (life, seen, longest), out);
             }
             Body::Probe { merit, misses } => {
                 self.standings.learn(config, from, merit);
-                self.note_misses(from, &misses);
+                self.note_misses(config, from, &misses);
             }
-            Body::Hello { .. } => self.on_hello(config, from, out),
+            Body::Hello { life, .. } => self.on_hello(config, from, life, out),
         }
     }
 
@@ -324,11 +338,7 @@ impl<R: Rulebook> Quorum<R> {
             Timer::Candidacy => self.on_candidacy_over(config, out),
             Timer::Confirmation => self.on_unconfirmed(config, out),
             Timer::Heartbeat => self.beat(config, out),
-            Timer::Tenure => {
-                if let Duty::Lead(office) = &mut self.duty {
-                    office.seasoned = true;
-                }
-            }
+            Timer::Tenure => self.on_tenure_over(),
             Timer::Takeover => self.on_takeover_due(config, out),
             Timer::Refrain => {
                 self.refrains = false;
@@ -388,6 +398,19 @@ impl<R: Rulebook> Quorum<R> {
     fn store(&self, out: &mut Out<R>) {
         self.ballot.store(out);
     }
+}
+
+/// No wait is doubled more often: what is counted for it stays small.
+const MOST_DOUBLINGS: u8 = 10;
+
+/// One more, as far as waits are doubled.
+fn once_more(times: u8) -> u8 {
+    (times + 1).min(MOST_DOUBLINGS)
+}
+
+/// How many times as long a wait is that is doubled so often.
+fn doubled(times: u8) -> u64 {
+    1 << times.min(MOST_DOUBLINGS)
 }
 
 #[cfg(test)]

@@ -81,6 +81,8 @@ pub(super) enum Command {
         state: Option<LinkState>,
         #[arg(key)]
         delay: Option<Time>,
+        #[arg(key)]
+        loses: Option<String>,
     },
     Partition(Ids),
     Heal,
@@ -181,12 +183,15 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
         Command::Delay(from, to, kind, arrives) => {
             group.delay(member(*from)?, member(*to)?, kind, *arrives)?;
         }
-        Command::Link { from, to, state, delay } => {
-            let link = match (state, delay) {
-                (Some(LinkState::Cut), None) => Some(Link::Cut),
-                (Some(LinkState::Ok), None) => None,
-                (None, Some(delay)) => Some(Link::Delay(delay.0)),
-                _ => return Err("a link is `cut`, `ok` or has a `delay=`".into()),
+        Command::Link { from, to, state, delay, loses } => {
+            let link = match (state, delay, loses) {
+                (Some(LinkState::Cut), None, None) => Some(Link::Cut),
+                (Some(LinkState::Ok), None, None) => None,
+                (None, Some(delay), None) => Some(Link::Delay(delay.0)),
+                (None, None, Some(kinds)) => {
+                    Some(Link::Loses(kinds.split(',').map(str::to_owned).collect()))
+                }
+                _ => return Err("a link is `cut`, `ok`, has a `delay=` or `loses=`".into()),
             };
             group.set_link(member(*from)?, member(*to)?, link);
         }

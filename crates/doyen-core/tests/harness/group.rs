@@ -80,10 +80,12 @@ pub(super) enum Disk {
 }
 
 /// How a link departs from "everything takes D".
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Link {
     /// Everything takes so long.
     Delay(Span),
+    /// Messages of these kinds do not pass.
+    Loses(Vec<String>),
     /// Nothing passes.
     Cut,
 }
@@ -538,8 +540,11 @@ impl<P: Playable> Group<P> {
         *self.tally.entry((message.kind(), dead)).or_default() += 1;
         let takes = match self.links.get(&(from, to)) {
             Some(Link::Cut) => return false,
+            Some(Link::Loses(kinds)) if kinds.iter().any(|kind| kind == name_of(&message)) => {
+                return false;
+            }
             Some(Link::Delay(takes)) => *takes,
-            None => D,
+            Some(Link::Loses(_)) | None => D,
         };
         let flight = Flight {
             arrives: self.now.after(takes),
@@ -585,6 +590,7 @@ fn told(notice: Notice) -> String {
         Notice::Refused(why) => format!("refuses: {why}"),
         Notice::ForeignConfiguration(peer) => format!("ignores {peer}, configured otherwise"),
         Notice::StateIsOld { seen, by } => format!("halts: {by} has heard it in term {seen}"),
+        Notice::NobodyToAsk => "halts: nobody can tell it which terms there have been".to_owned(),
         Notice::OutOfTerms => "no term is left".to_owned(),
     }
 }

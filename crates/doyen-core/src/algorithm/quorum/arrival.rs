@@ -7,11 +7,20 @@
 //!
 //! One that has lost its disk may *rejoin*, which an operator must want. It asks every other member and waits for all
 //! of them. Whoever it voted for had stored that term before asking, so the latest of all terms is at least the last
-//! in which it voted: it adopts that one and votes in none up to it. Then it waits out the longest promise that
-//! anybody has ever asked for.
+//! in which it voted: it adopts that one and votes in none up to it. (It may have voted for itself in a term of which
+//! nobody else has stored anything. Such a vote went with the candidate: nobody counts it any more.) Then it waits out
+//! the longest promise that anybody has ever asked for.
+//!
+//! - **An answer counts for the life that asked.** HELLO says in which life it is said, WELCOME repeats it, and an
+//!   answer to another life is not heeded. A member that loses its disk a second time may have voted since it was
+//!   first answered; a late answer to its first HELLO does not know of that term.
+//! - **Who is alone has nobody to ask.** A single member that has lost its disk cannot know which terms there have
+//!   been, and would show the tokens of the first terms again. It halts and says so. Its operator sets it up anew with
+//!   a floor: a disk whose [term](Stored::term) is at least the last that was ever shown. The same is so for a group
+//!   that has lost all its disks, whose members wait for each other for ever.
 
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
+use crate::members::{Epoch, Incarnation, NodeId};
 use crate::protocol::{Boot, Notice, Origin};
 use crate::story::{Loss, Why};
 use crate::time::Span;
@@ -55,6 +64,9 @@ impl<R: Rulebook> Quorum<R> {
                     // say "higher" to each other.
                     self.blame(config, self.id, out);
                 }
+            }
+            Origin::Rejoining if config.members.len() == 1 => {
+                self.halt(Notice::NobodyToAsk, config, out);
             }
             Origin::Rejoining => {
                 out.rule("Q1a");
@@ -100,30 +112,39 @@ impl<R: Rulebook> Quorum<R> {
             return;
         }
         for peer in config.members.others(self.id).filter(|&peer| !self.welcome.contains(peer)) {
-            self.tell(peer, Body::Hello { rejoins }, out);
+            self.tell(peer, Body::Hello { life: self.life, rejoins }, out);
         }
         out.set_timer(Timer::Hello, self.pace(config).heartbeat);
     }
 
     /// Somebody has come up, and should know what is known of it.
-    pub(super) fn on_hello(&mut self, config: &Config, from: NodeId, out: &mut Out<R>) {
+    pub(super) fn on_hello(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        life: Incarnation,
+        out: &mut Out<R>,
+    ) {
         if self.rejoining.is_some() {
             return; // it has nothing to say about anybody's promises
         }
         let seen = self.seen.get(&from).copied().unwrap_or_default();
         let longest = self.ballot.stored().longest.max(self.pace(config).promise);
-        self.tell(from, Body::Welcome { seen, longest }, out);
+        self.tell(from, Body::Welcome { life, seen, longest }, out);
     }
 
-    /// The answer to HELLO.
+    /// The answer to HELLO, as it was said in `life`.
     pub(super) fn on_welcome(
         &mut self,
         config: &Config,
         from: NodeId,
         term: Epoch,
-        (seen, longest): (Epoch, Span),
+        (life, seen, longest): (Incarnation, Epoch, Span),
         out: &mut Out<R>,
     ) {
+        if life != self.life && R::keeps(Rule::AnswerIsForItsLife) {
+            return out.rule("Q1c");
+        }
         if self.rejoining.is_none() && seen > self.ballot.term() {
             return self.halt(Notice::StateIsOld { seen, by: from }, config, out);
         }

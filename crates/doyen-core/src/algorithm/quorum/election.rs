@@ -7,6 +7,11 @@
 //!
 //! Members wait for their turn by rank, the best first, so that one candidate is the rule. A member gives way once to
 //! each that asks before its turn: a second time would let one that can never win keep all others from trying.
+//!
+//! Who is refused by those who are bound, because it alone cannot hear the leader, asks again, for its leader may have
+//! gone meanwhile; from the second time on it waits twice as long each time. How long at most follows from L1: it may
+//! be the only one that can lead, and have asked for the last time just before the others were free
+//! ([`Settings::longest_retry`](super::settings::Settings::longest_retry)).
 
 use crate::config::Config;
 use crate::members::{Epoch, NodeId, PeerSet};
@@ -18,7 +23,7 @@ use super::ballot::majority;
 use super::message::{Answer, Body};
 use super::rules::{Rule, Rulebook};
 use super::standing::Merit;
-use super::{Duty, Out, Quorum, Timer};
+use super::{Duty, Out, Quorum, Timer, doubled, once_more};
 
 /// A question that a member has put to all others.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +35,8 @@ pub(super) struct Asking {
     answered: PeerSet,
     yes: PeerSet,
     outranked: bool,
+    /// Somebody is bound to a leader.
+    refused: bool,
 }
 
 impl<R: Rulebook> Quorum<R> {
@@ -55,14 +62,19 @@ impl<R: Rulebook> Quorum<R> {
         if !self.is_idle() || !self.may_stand(config) {
             return;
         }
-        let before = match self.reaches_majority(config) {
+        let turn = self.turn(config);
+        let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
+        out.set_timer(Timer::Election, after);
+    }
+
+    /// How long it lets those go first that are better.
+    fn turn(&self, config: &Config) -> Span {
+        let before = match self.reaches_majority(config, self.id) {
             true => self.better_ones(config).len(),
             // It could not win, as far as it knows. It may be wrong, so it asks; but last, for others would give way.
             false => config.members.len(),
         };
-        let turn = config.quorum.stagger * before as u64;
-        let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
-        out.set_timer(Timer::Election, after);
+        config.quorum.stagger * before as u64
     }
 
     /// Who would lead better, except the one that has fallen silent.
@@ -87,7 +99,8 @@ impl<R: Rulebook> Quorum<R> {
         let (number, force) = (self.question, self.deferrals >= config.quorum.deferrals);
         let yes = [self.id].into_iter().collect();
         let answered = PeerSet::new();
-        self.asking = Some(Asking { number, takeover, force, answered, yes, outranked: false });
+        let (outranked, refused) = (false, false);
+        self.asking = Some(Asking { number, takeover, force, answered, yes, outranked, refused });
         let merit = self.merit(config);
         self.tell_all(config, &Body::PreVote { number, merit, force, takeover }, out);
         out.set_timer(Timer::Collection, config.timing.reply());
@@ -107,7 +120,8 @@ impl<R: Rulebook> Quorum<R> {
         let (number, merit, force, takeover) = question;
         self.standings.learn(config, from, merit);
         let better = self.may_stand(config)
-            && self.reaches_majority(config)
+            && self.reaches_majority(config, self.id)
+            && !self.is_unheard()
             && self.standings.outranks(config, self.id, from);
         let answer = match takeover {
             Some(leader)
@@ -154,7 +168,8 @@ impl<R: Rulebook> Quorum<R> {
                 asking.yes.insert(from);
             }
             Answer::Higher => asking.outranked = true,
-            Answer::No => {}
+            // Or it speaks in a later term, and that is all that is wrong.
+            Answer::No => asking.refused |= term <= self.ballot.term(),
         }
         if asking.takeover.is_none() && self.ballot.adopt(term) {
             self.store(out);
@@ -173,7 +188,7 @@ impl<R: Rulebook> Quorum<R> {
         if !time_is_up && !(heard_out && (won || outranked)) {
             return;
         }
-        let takeover = asking.takeover;
+        let (takeover, refused) = (asking.takeover, asking.refused);
         self.asking = None;
         out.cancel_timer(Timer::Collection);
         match takeover {
@@ -183,7 +198,10 @@ impl<R: Rulebook> Quorum<R> {
                 self.try_later(config, out);
             }
             None if won => self.stand(config, None, Why::Elected { after: self.lapsed }, out),
-            None => self.try_later(config, out),
+            None => {
+                self.refusals = if refused { once_more(self.refusals) } else { 0 };
+                self.try_later(config, out);
+            }
         }
     }
 
@@ -205,6 +223,9 @@ impl<R: Rulebook> Quorum<R> {
         self.drop_candidacy(out);
         self.end_promise(out);
         self.leader = None;
+        if released.is_some() {
+            self.backed = Some(self.id);
+        }
         // Should it win, what it then asks for must be waited out even if it restarts: a lease may be known to others.
         let promise = self.pace(config).promise;
         let longest = &mut self.ballot.stored_mut().longest;
@@ -247,6 +268,9 @@ impl<R: Rulebook> Quorum<R> {
             self.end_promise(out);
             self.leader = None;
             self.store(out);
+            if released.is_some() {
+                self.backed = Some(from);
+            }
             self.tell(from, Body::Vote, out);
             self.give_way(config, out);
         }
@@ -274,7 +298,14 @@ impl<R: Rulebook> Quorum<R> {
     fn try_later(&mut self, config: &Config, out: &mut Out<R>) {
         self.tried = true;
         let heartbeat = self.pace(config).heartbeat;
-        self.await_turn_after(config, Delay::between(heartbeat, heartbeat * 2), out);
+        let mut wait = Delay::between(heartbeat, heartbeat * 2);
+        if self.refusals > 1 && R::keeps(Rule::RefusedAsksRarely) {
+            let longest = config.quorum.longest_retry(&config.timing, heartbeat, self.turn(config));
+            let grown = heartbeat * doubled(self.refusals);
+            wait.max = grown.min(longest);
+            wait.min = Span::from_nanos(wait.max.as_nanos() / 2);
+        }
+        self.await_turn_after(config, wait, out);
     }
 
     /// It asks no longer to be elected and stands no longer. Whether it may take over it can ask while it follows: see
@@ -296,6 +327,7 @@ impl<R: Rulebook> Quorum<R> {
         self.lapsed = None;
         self.deferrals = 0;
         self.tried = false;
+        self.refusals = 0;
         self.yielded.clear();
     }
 }

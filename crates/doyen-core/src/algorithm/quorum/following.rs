@@ -17,7 +17,7 @@ use super::message::{Body, Misses, Round};
 use super::rules::{Rule, Rulebook};
 use super::settings::{LONGEST_PROMISE, Preemption};
 use super::standing::{Merit, Preference};
-use super::{Duty, Out, Quorum, Timer};
+use super::{Duty, Out, Quorum, Timer, doubled, once_more};
 
 /// What a member has promised.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -67,6 +67,10 @@ impl<R: Rulebook> Quorum<R> {
         self.step_down(config, term, from, out);
         self.drop_candidacy(out);
         self.forget_the_search();
+        self.judge_heir(config, from, out);
+        if config.quorum.pace_of(from).heartbeat * beat.round.0 > config.quorum.tenure {
+            self.standings.redeem(from);
+        }
         self.leader = Some(from);
         self.make_promise(config, term, beat.promise, out);
         let merit = self.merit(config);
@@ -76,7 +80,7 @@ impl<R: Rulebook> Quorum<R> {
             let change = Change::Follows { leader: from, term, why: beat.why };
             out.inform(Notice::Changed(change));
         }
-        self.note_misses(from, beat.misses);
+        self.note_misses(config, from, beat.misses);
         let learned = self.standings.learn(config, from, beat.merit);
         if self.standings.heed(beat.preference) || learned || news {
             self.give_up_takeover(out);
@@ -175,15 +179,22 @@ impl<R: Rulebook> Quorum<R> {
         (fit && self.standings.outranks(config, self.id, leader)).then_some(leader)
     }
 
-    /// How long it bears a lower leader: the best waits least, and whom the operator prefers not at all.
+    /// How long it bears a lower leader: the best waits least, and whom the operator prefers not at all. But a leader
+    /// may take long to stop what runs there, or have a reason of its own not to give in. So one that asks at once asks
+    /// again after twice as long each time, until it is as patient as others.
     fn patience(&self, config: &Config) -> Span {
+        let before_it = self.standings.above(config, self.id).count() as u64;
+        let usual = config.timing.preempt * (before_it + 1);
         let at_once = config.quorum.preemption == Preemption::Immediate
             || self.standings.preferred() == Some(self.id);
-        if at_once {
-            return self.pace(config).heartbeat;
+        let heartbeat = self.pace(config).heartbeat;
+        match at_once {
+            true if R::keeps(Rule::ClaimsRarely) => {
+                (heartbeat * doubled(self.claims)).min(usual.max(heartbeat))
+            }
+            true => heartbeat,
+            false => usual,
         }
-        let before_it = self.standings.above(config, self.id).count() as u64;
-        config.timing.preempt * (before_it + 1)
     }
 
     fn is_asking_to_take_over(&self) -> bool {
@@ -196,6 +207,7 @@ impl<R: Rulebook> Quorum<R> {
         if let Some(leader) = self.better_leader(config)
             && self.asking.is_none()
         {
+            self.claims = once_more(self.claims);
             self.ask(config, Some(leader), out);
         }
     }
@@ -218,6 +230,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     pub(super) fn give_up_takeover(&mut self, out: &mut Out<R>) {
+        self.claims = 0;
         if std::mem::take(&mut self.impatient) {
             out.cancel_timer(Timer::Takeover);
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
 use crate::protocol::{self, Kind, Pledge, varint_len};
 use crate::story::{Cause, Why};
 use crate::time::Span;
@@ -116,11 +116,15 @@ pub enum Body {
     },
     /// "I have just come up."
     Hello {
+        /// In which of its lives it asks.
+        life: Incarnation,
         /// It has lost its disk and asks for everybody's term.
         rejoins: bool,
     },
     /// The answer.
     Welcome {
+        /// In which of its lives the other asked.
+        life: Incarnation,
         /// The latest term in which the other was heard.
         seen: Epoch,
         /// The longest promise that the answerer has given or asked for.
@@ -234,9 +238,12 @@ impl Body {
                 varint_len(round.0) + merit.encoded_len() + misses.encoded_len()
             }
             Self::Preempt { merit } => merit.encoded_len(),
-            Self::TimeoutNow { .. } | Self::Hello { .. } => 1,
+            Self::TimeoutNow { .. } => 1,
+            Self::Hello { life, .. } => number_len(life.0) + 1,
             Self::Release { heir } => id_len(*heir),
-            Self::Welcome { seen, longest } => varint_len(seen.0) + span_len(*longest),
+            Self::Welcome { life, seen, longest } => {
+                number_len(life.0) + varint_len(seen.0) + span_len(*longest)
+            }
             Self::Probe { merit, misses } => merit.encoded_len() + misses.encoded_len(),
         }
     }
@@ -281,14 +288,13 @@ impl fmt::Display for Message {
             Body::Ack { round, merit, misses } => write!(f, " round={}{merit}{misses}", round.0),
             Body::Release { heir } => write_member(f, "heir", *heir),
             Body::TimeoutNow { cause } => write!(f, " {cause}"),
-            Body::Hello { rejoins: true } => f.write_str(" rejoins"),
-            Body::Welcome { seen, .. } => write!(f, " seen={seen}"),
+            Body::Hello { life, rejoins } => {
+                write!(f, " life={}{}", life.0, if *rejoins { " rejoins" } else { "" })
+            }
+            Body::Welcome { life, seen, .. } => write!(f, " life={} seen={seen}", life.0),
             Body::Preempt { merit } => merit.fmt(f),
             Body::Probe { merit, misses } => write!(f, "{merit}{misses}"),
-            Body::Request { released: None }
-            | Body::Vote
-            | Body::Nack
-            | Body::Hello { rejoins: false } => Ok(()),
+            Body::Request { released: None } | Body::Vote | Body::Nack => Ok(()),
         }
     }
 }

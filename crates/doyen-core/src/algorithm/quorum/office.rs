@@ -5,6 +5,9 @@
 //! from the time of *sending*, by construction and without a clock, and the host publishes that timer's deadline. An
 //! acknowledgement for a round whose timer has fired gives nothing.
 //!
+//! One that is elected and has no lease when it sends its second heartbeat is perhaps not heard. It goes on for two
+//! promises' time, but keeps nobody from asking: it says "higher" no more.
+//!
 //! A leader whose lease runs out has lost its office and needs a new term. One that steps down for another reason
 //! while its lease runs (it hears of a later term) acts no more, but those it told "until then" may: so its own lease
 //! binds it like a promise until it has run out.
@@ -86,6 +89,7 @@ impl<R: Rulebook> Quorum<R> {
         out.cancel_timer(Timer::Candidacy);
         self.leader = Some(self.id);
         self.forget_the_search();
+        self.judge_heir(config, self.id, out);
         self.duty = Duty::Lead(Box::new(Office::new(why)));
         out.set_timer(Timer::Confirmation, self.pace(config).promise * 2);
         self.beat(config, out);
@@ -123,7 +127,7 @@ impl<R: Rulebook> Quorum<R> {
         out: &mut Out<R>,
     ) {
         self.standings.learn(config, from, merit);
-        self.note_misses(from, misses);
+        self.note_misses(config, from, misses);
         let Duty::Lead(office) = &mut self.duty else { return };
         if round > office.newest {
             return; // nobody acknowledges what has not been said
@@ -246,9 +250,29 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
+    /// `leader` leads. If this member voted for somebody else at the last leader's wish, that one never led.
+    pub(super) fn judge_heir(&mut self, config: &Config, leader: NodeId, out: &mut Out<R>) {
+        let failed = self.backed.take().filter(|&heir| heir != leader);
+        if let Some(heir) = failed.filter(|_| R::keeps(Rule::FailedHeirIsBlamed)) {
+            out.rule("Q15");
+            self.blame(config, heir, out);
+        }
+    }
+
+    /// It has led as long as it may without being disturbed.
+    pub(super) fn on_tenure_over(&mut self) {
+        if let Duty::Lead(office) = &mut self.duty {
+            office.seasoned = true;
+            self.standings.redeem(self.id);
+        }
+    }
+
     /// `id` has lost its office and did not want to: that counts against it for a while.
     pub(super) fn blame(&mut self, config: &Config, id: NodeId, out: &mut Out<R>) {
         let losses = self.standings.blame(id);
+        if !R::keeps(Rule::PenaltiesGrow) {
+            self.standings.redeem(id);
+        }
         out.set_timer(Timer::Forgive(id), penalty(config, losses));
     }
 
@@ -259,6 +283,14 @@ impl<R: Rulebook> Quorum<R> {
             out.set_timer(Timer::Forgive(id), penalty(config, left));
         }
         self.consider_takeover(config, out);
+    }
+
+    /// Whether it was elected and seems not to be heard: its first heartbeat had time enough to be acknowledged, and it
+    /// has no lease. Somebody who asks to be elected then should not be kept from it.
+    pub(super) fn is_unheard(&self) -> bool {
+        let unheard = |office: &Office| office.lease.is_none() && office.newest > Round::FIRST;
+        let sees_it = R::keeps(Rule::UnheardIsNobodysBetter);
+        sees_it && matches!(&self.duty, Duty::Lead(office) if unheard(office))
     }
 
     /// Whether this member's lease is running.

@@ -6,6 +6,10 @@
 //! and releases the others from their promises. So there is no moment without somebody responsible that could be
 //! avoided, and none with two.
 //!
+//! An heir must be fit: it would lead, it acknowledges heartbeats, and as far as the leader knows it reaches a majority
+//! both ways (`reach.rs`); one that does not would win nothing, and everybody would wait for it. Nobody is better than
+//! somebody who cannot: if none is fit, the others are released and elect by their turns.
+//!
 //! What cannot be done is refused, with a reason, and changes nothing.
 
 use crate::config::Config;
@@ -47,12 +51,13 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// Whether `id` could lead, as the leader sees it: it would, and it acknowledges heartbeats.
+    /// Whether `id` could lead, as the leader sees it: it would, it acknowledges heartbeats, and it reaches a majority.
     fn is_fit(&self, config: &Config, id: NodeId) -> bool {
         let Duty::Lead(office) = &self.duty else { return false };
         config.members.contains(id)
             && self.standings.merit(config, id).eligible
             && office.hears_from(id)
+            && (self.reaches_majority(config, id) || !R::keeps(Rule::HeirReachesMajority))
     }
 
     /// The best member that could lead in its place.

@@ -1,10 +1,14 @@
 //! Who reaches whom: what keeps a half-connected member from being in the way.
 //!
 //! Members that follow say nothing to each other while all is well, so none of them would know, when the leader dies,
-//! that it hears but is not heard. Where probing is switched on they tell each other now and then whom they miss.
+//! that it hears but is not heard. Where probing is switched on they tell each other now and then whom they miss, and
+//! say it in heartbeats and acknowledgements too. So everybody knows, of everybody it hears, who hears whom.
+//!
 //! A member that, by what it knows, does not reach a majority both ways answers nobody with "higher": it could not
 //! win, and would only make others wait. It may still ask, for what it believes may be outdated; but its turn is the
-//! last, since those who are asked give way. Nothing here decides a vote.
+//! last, since those who are asked give way. Nor does a leader hand over to such a member. Nothing here decides a vote.
+
+use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
@@ -18,13 +22,13 @@ use super::{Duty, Out, Quorum, Timer};
 /// After how many probes' time a member counts as silent.
 const PATIENCE: u64 = 3;
 
-/// Whom a member does not hear, and who does not hear it. Nobody is doubted before there is a reason to.
+/// Who does not hear whom. Nobody is doubted before there is a reason to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Reach {
-    /// Who is silent; kept only where probing is switched on.
+    /// Whom this member does not hear; kept only where probing is switched on.
     silent: PeerSet,
-    /// Who says that it does not hear this member.
-    deaf: PeerSet,
+    /// Whom the others do not hear, as they said last. Those that miss nobody are left out.
+    reports: BTreeMap<NodeId, PeerSet>,
 }
 
 impl Reach {
@@ -66,12 +70,15 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// `peer` says whom it does not hear.
-    pub(super) fn note_misses(&mut self, peer: NodeId, misses: &Misses) {
-        if misses.0.contains(&self.id) {
-            self.reach.deaf.insert(peer);
-        } else {
-            self.reach.deaf.remove(peer);
+    pub(super) fn note_misses(&mut self, config: &Config, peer: NodeId, misses: &Misses) {
+        let reports = &mut self.reach.reports;
+        if misses.0.is_empty() {
+            reports.remove(&peer);
+            return;
         }
+        // It may say anything; only members are of interest.
+        let members = misses.0.iter().copied().filter(|&id| config.members.contains(id));
+        reports.insert(peer, members.collect());
     }
 
     /// Tells everybody to whom it says nothing otherwise: a leader and its followers talk all the time.
@@ -89,11 +96,19 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// Whether, as far as it knows, a majority hears it and is heard by it.
-    pub(super) fn reaches_majority(&self, config: &Config) -> bool {
-        let Reach { silent, deaf } = &self.reach;
-        let out_of_reach =
-            config.members.others(self.id).filter(|&id| silent.contains(id) || deaf.contains(id));
-        config.members.len() - out_of_reach.count() >= majority::<R>(config.members.len())
+    /// Whether `one` hears `other`, as far as this member knows: that of others it knows from what they say.
+    pub fn hears(&self, one: NodeId, other: NodeId) -> bool {
+        let misses = match one == self.id {
+            true => Some(&self.reach.silent),
+            false => self.reach.reports.get(&one),
+        };
+        misses.is_none_or(|misses| !misses.contains(other))
+    }
+
+    /// Whether a majority hears `id` and is heard by it, as far as this member knows.
+    pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
+        let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
+        let reached = config.members.others(id).filter(both_ways).count() + 1;
+        reached >= majority::<R>(config.members.len())
     }
 }

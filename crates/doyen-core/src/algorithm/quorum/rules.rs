@@ -1,4 +1,4 @@
-//! The rules on which safety rests, each by name.
+//! The rules on which safety rests, and those that keep members from disturbing each other, each by name.
 //!
 //! A check that finds nothing proves little unless it finds something where something is wrong. So a [`Quorum`] asks
 //! its [`Rulebook`] whether a rule stands, and tests take rules away one at a time: every check must notice. What is
@@ -52,6 +52,20 @@ pub enum Rule {
     RejoinVotesLater,
     /// Who lost its disk waits until every other member has answered.
     RejoinAsksAll,
+    /// An answer to HELLO counts for the life that asked, not for a later one.
+    AnswerIsForItsLife,
+    /// No safety: an office is handed to nobody of whom it is known that it reaches no majority.
+    HeirReachesMajority,
+    /// No safety: who was elected and is not heard says "higher" to nobody.
+    UnheardIsNobodysBetter,
+    /// No safety: an heir that never leads is blamed by those who voted for it.
+    FailedHeirIsBlamed,
+    /// No safety: penalties double as long as no tenure has been served in between.
+    PenaltiesGrow,
+    /// No safety: who is refused by those who have a leader asks more rarely.
+    RefusedAsksRarely,
+    /// No safety: who asks for the office in vain asks more rarely.
+    ClaimsRarely,
 }
 
 /// Which rules stand.

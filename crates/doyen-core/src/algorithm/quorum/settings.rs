@@ -240,6 +240,18 @@ impl Settings {
         longest + self.jitter + collection + deferral * u64::from(self.deferrals) + collection * 2
     }
 
+    /// How long a member that is refused by those who have a leader may wait before it asks again, if it lets others go
+    /// first for `turn`: so long that L1 still holds if it is the only one that can lead. It may have asked just before
+    /// the others were free, and have waited `T_c` for their answers. What L1 allows for deferrals is left for that:
+    /// `K·(T_c + 2h) − T_c − turn`. In any case the usual `2h`.
+    pub fn longest_retry(&self, timing: &Timing, heartbeat: Span, turn: Span) -> Span {
+        let collection = timing.reply();
+        let deferrals = (collection + heartbeat * 2) * u64::from(self.deferrals);
+        let spent = collection + turn;
+        let left = deferrals.as_nanos().saturating_sub(spent.as_nanos());
+        Span::from_nanos(left).max(heartbeat * 2)
+    }
+
     /// Whether these settings are safe, and a leader can hold on to its lease, on a network with this timing.
     pub fn check(&self, timing: &Timing, members: &Members) -> Result<(), Unsafe> {
         for pace in members.iter().map(|id| self.pace_of(id)) {
@@ -318,6 +330,25 @@ mod tests {
         for micros in [1, 7, 1_000, 123_457] {
             let timing = Timing::for_transmission(Span::from_micros(micros));
             assert_eq!(Settings::for_timing(&timing).check(&timing, &members), Ok(()));
+        }
+    }
+
+    /// A question just before the others are free, its answers, the wait and the turn take no longer than L1 has left
+    /// when promises, chance, the last question and the vote are taken off.
+    #[test]
+    fn who_is_refused_asks_again_within_l1() {
+        let members = Members::range(1, 5).unwrap();
+        for profile in Profile::ALL {
+            let (settings, timing) = (profile.settings(), profile.timing());
+            let Pace { promise, heartbeat, drift, .. } = settings.pace;
+            for turn in (0..3).map(|before| settings.stagger * before) {
+                let retry = settings.longest_retry(&timing, heartbeat, turn);
+                assert!(retry >= heartbeat * 2, "{retry}");
+                let bound = Span::from_nanos(promise.as_nanos() * 1000 / u64::from(1000 - drift));
+                let election = timing.reply() * 3;
+                let wait = bound + timing.reply() + retry + turn + settings.jitter + election;
+                assert!(wait <= settings.recovery(&timing, &members), "{}: {wait}", profile.name());
+            }
         }
     }
 

@@ -10,9 +10,15 @@
 //!   clock, and lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so
 //!   that a later one wins wherever it was given. Without a leader it stands still.
 //! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
-//!   member behind those that it has nothing against, for a while that doubles each time. It is remembered by those
-//!   who saw it; the culprit, should it restart, knows from its own vote in its last term that it died in office, or on
-//!   the way there. It lowers the rank and forbids nothing.
+//!   member behind those that it has nothing against, for a while. It is remembered by those who saw it; the culprit,
+//!   should it restart, knows from its own vote in its last term that it died in office, or on the way there. It lowers
+//!   the rank and forbids nothing, but weighs more than a preference: an operator who insists can have it handed over.
+//! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so those blame it
+//!   that voted for it at its predecessor's wish and then see another lead. (Who lost an ordinary election is not
+//!   blamed: it may not have had the votes.)
+//! - **Losses in a row**: each penalty is twice as long as the one before, up to 64-fold, as long as the member has not
+//!   led for a whole tenure in between; even if it was forgiven meanwhile. So one that can win but cannot lead, because
+//!   its heartbeats alone get lost, is given the office ever more rarely.
 //! - **Drain**: durable at its member, which says that it is not eligible, until it is undone or its time is over.
 
 use std::cmp::Reverse;
@@ -73,8 +79,8 @@ impl Preference {
 /// How good a member is in the eyes of another: the greater, the better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Precedence {
-    preferred: bool,
     losses: Reverse<u8>,
+    preferred: bool,
     attr: i64,
     id: NodeId,
 }
@@ -83,8 +89,17 @@ pub(super) struct Precedence {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Standings {
     merits: BTreeMap<NodeId, Merit>,
-    losses: BTreeMap<NodeId, u8>,
+    losses: BTreeMap<NodeId, Losses>,
     preference: Option<Preference>,
+}
+
+/// How often a member has lost its office involuntarily.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Losses {
+    /// And has not been forgiven.
+    held: u8,
+    /// And has not led for a whole tenure since, forgiven or not.
+    in_a_row: u8,
 }
 
 impl Standings {
@@ -110,11 +125,16 @@ impl Standings {
     pub(super) fn precedence(&self, config: &Config, id: NodeId) -> Option<Precedence> {
         let merit = self.merit(config, id);
         merit.eligible.then(|| Precedence {
+            losses: Reverse(self.losses(id)),
             preferred: self.preferred() == Some(id),
-            losses: Reverse(self.losses.get(&id).copied().unwrap_or(0)),
             attr: merit.attr,
             id,
         })
+    }
+
+    /// How often `id` has lost its office, as far as that counts against it.
+    pub(super) fn losses(&self, id: NodeId) -> u8 {
+        self.losses.get(&id).map_or(0, |losses| losses.held)
     }
 
     /// Whether `one` is better than `other`.
@@ -168,22 +188,33 @@ impl Standings {
         self.preference
     }
 
-    /// `id` lost its office and did not want to. Says for how often that has been.
+    /// `id` lost its office and did not want to. Says as the how manyth loss that counts.
     pub(super) fn blame(&mut self, id: NodeId) -> u8 {
         let losses = self.losses.entry(id).or_default();
-        *losses = losses.saturating_add(1).min(MOST_LOSSES);
-        *losses
+        losses.held = (losses.held + 1).min(MOST_LOSSES);
+        losses.in_a_row = (losses.in_a_row + 1).min(MOST_LOSSES);
+        losses.held.max(losses.in_a_row)
     }
 
     /// A while has gone by. Says how often is left.
     pub(super) fn forgive(&mut self, id: NodeId) -> u8 {
+        self.amend(id, |losses| losses.held = losses.held.saturating_sub(1))
+    }
+
+    /// `id` has led for a whole tenure.
+    pub(super) fn redeem(&mut self, id: NodeId) {
+        self.amend(id, |losses| losses.in_a_row = 0);
+    }
+
+    /// Changes what is known of the losses of `id`, if any are. Says how often counts against it still.
+    fn amend(&mut self, id: NodeId, change: impl FnOnce(&mut Losses)) -> u8 {
         let Some(losses) = self.losses.get_mut(&id) else { return 0 };
-        *losses -= 1;
-        let left = *losses;
-        if left == 0 {
+        change(losses);
+        let held = losses.held;
+        if *losses == Losses::default() {
             self.losses.remove(&id);
         }
-        left
+        held
     }
 }
 
@@ -203,5 +234,25 @@ fn configured(config: &Config, id: NodeId) -> Merit {
     Merit {
         eligible: may_lead(config, id) && !config.quorum.reluctant.contains(id),
         attr: config.members.key(id).attr,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each is forgiven before the next; only the tenure in between ends the row.
+    #[test]
+    fn losses_in_a_row_count_ever_longer_until_a_tenure_is_served() {
+        let (mut standings, id) = (Standings::default(), NodeId(3));
+        let lose = |standings: &mut Standings| {
+            let losses = standings.blame(id);
+            assert_eq!((standings.losses(id), standings.forgive(id)), (1, 0));
+            losses
+        };
+        assert_eq!([(); 9].map(|()| lose(&mut standings)), [1, 2, 3, 4, 5, 6, 7, 7, 7]);
+        standings.redeem(id);
+        assert_eq!(standings, Standings::default());
+        assert_eq!(lose(&mut standings), 1);
     }
 }

@@ -41,7 +41,7 @@ struct Bench {
 impl Bench {
     fn new(config: Config, id: u32, origin: Origin, disk: Option<Stored>) -> Self {
         let mut out = Effects::new();
-        let boot = Boot { incarnation: Incarnation(1), durable: disk, origin };
+        let boot = Boot { incarnation: LIFE, durable: disk, origin };
         let member = Quorum::start(NodeId(id), &config, boot, &mut out);
         let view = member.view();
         let mut bench = Self {
@@ -208,6 +208,8 @@ impl Bench {
     }
 }
 
+/// The life of every member here.
+const LIFE: Incarnation = Incarnation(1);
 const MERIT: Merit = Merit { eligible: true, attr: 10 };
 
 fn heartbeat(round: u64, promise: Span) -> Body {
@@ -219,6 +221,10 @@ fn heartbeat(round: u64, promise: Span) -> Body {
         why: Why::Founded,
         misses: Misses::default(),
     }
+}
+
+fn welcome(seen: u64, longest: Span) -> Body {
+    Body::Welcome { life: LIFE, seen: Epoch(seen), longest }
 }
 
 fn ids() -> impl Strategy<Value = NodeId> {
@@ -265,6 +271,10 @@ fn rounds() -> impl Strategy<Value = Round> {
     prop_oneof![8 => 0..8u64, 1 => any::<u64>()].prop_map(Round)
 }
 
+fn lives() -> impl Strategy<Value = Incarnation> {
+    prop_oneof![8 => Just(LIFE), 2 => (0..3u32).prop_map(Incarnation), 1 => any::<u32>().prop_map(Incarnation)]
+}
+
 fn preferences() -> impl Strategy<Value = Option<Preference>> {
     let preference = (terms(), any::<u32>(), ids(), spans());
     prop::option::weighted(
@@ -298,8 +308,9 @@ fn bodies() -> impl Strategy<Value = Body> {
         1 => merits().prop_map(|merit| Body::Preempt { merit }),
         2 => causes().prop_map(|cause| Body::TimeoutNow { cause }),
         1 => prop::option::of(ids()).prop_map(|heir| Body::Release { heir }),
-        1 => any::<bool>().prop_map(|rejoins| Body::Hello { rejoins }),
-        1 => (terms(), spans()).prop_map(|(seen, longest)| Body::Welcome { seen, longest }),
+        1 => (lives(), any::<bool>()).prop_map(|(life, rejoins)| Body::Hello { life, rejoins }),
+        2 => (lives(), terms(), spans())
+            .prop_map(|(life, seen, longest)| Body::Welcome { life, seen, longest }),
         1 => (merits(), misses()).prop_map(|(merit, misses)| Body::Probe { merit, misses }),
     ]
 }
@@ -425,12 +436,54 @@ fn a_promise_beyond_the_limit_is_not_given() {
 #[test]
 fn one_that_rejoins_keeps_still_no_longer_than_anybody_can_have_promised() {
     let mut bench = Bench::new(config(3), 1, Origin::Rejoining, None);
-    bench.hear(2, 7, Body::Welcome { seen: Epoch(3), longest: Span::from_nanos(u64::MAX) });
+    bench.hear(2, 7, welcome(3, Span::from_nanos(u64::MAX)));
     assert!(bench.member.rejoining.is_some(), "3 has not answered");
-    bench.hear(3, 5, Body::Welcome { seen: Epoch(9), longest: Span::ZERO });
+    bench.hear(3, 5, welcome(9, Span::ZERO));
     let stored = bench.disk.unwrap();
     assert_eq!((stored.term, stored.voted), (Epoch(9), Some(NodeId(1))));
     assert_eq!(stored.longest, LONGEST_PROMISE);
+}
+
+#[test]
+fn who_is_set_up_anew_begins_above_the_floor() {
+    let floor = Stored { term: Epoch(41), ..Stored::default() };
+    let mut bench = Bench::new(config(1), 1, Origin::Founding { leader: None }, Some(floor));
+    bench.feed(Event::Timer(Timer::Election));
+    assert_eq!((bench.view.role, bench.view.epoch), (Role::Leader, Epoch(42)));
+}
+
+#[test]
+fn who_hears_whom_and_who_is_next_in_line_can_be_shown() {
+    let mut config = config(4);
+    config.quorum.witnesses = [NodeId(1)].into_iter().collect();
+    let mut bench = Bench::new(config, 2, Origin::Founding { leader: Some(NodeId(4)) }, None);
+    let line = |bench: &Bench| bench.member.in_line(&bench.config);
+    assert_eq!(line(&bench), [4, 3, 2].map(NodeId));
+    assert_eq!(bench.member.next_in_line(&bench.config), Some(NodeId(3)));
+
+    // 3 hears only 4, and says so; of others than members nobody takes note.
+    let misses = Misses(vec![NodeId(1), NodeId(2), NodeId(99)]);
+    bench.hear(3, 1, Body::Probe { merit: MERIT, misses });
+    let member = &bench.member;
+    assert!(!member.hears(NodeId(3), NodeId(2)) && member.hears(NodeId(3), NodeId(4)));
+    assert!(member.hears(NodeId(2), NodeId(3)) && member.hears(NodeId(3), NodeId(99)));
+    assert!(!member.reaches_majority(&bench.config, NodeId(3)));
+    assert_eq!(member.next_in_line(&bench.config), Some(NodeId(2)));
+    assert_eq!(member.merit_of(&bench.config, NodeId(3)), MERIT);
+
+    bench.feed(Event::Timer(Timer::Silence(NodeId(1))));
+    assert!(!bench.member.hears(NodeId(2), NodeId(1)));
+    bench.feed(Event::Timer(Timer::Promise));
+    assert_eq!((bench.member.losses_of(NodeId(4)), line(&bench)[2]), (1, NodeId(4)));
+    assert_eq!((bench.member.why(), bench.member.preference()), (None, None));
+    assert_eq!(Bench::leader().member.why(), Some(Why::Founded));
+}
+
+#[test]
+fn who_lost_its_disk_and_is_alone_halts() {
+    let bench = Bench::new(config(1), 1, Origin::Rejoining, None);
+    assert_eq!((&bench.notices[..], bench.disk), (&[Notice::NobodyToAsk][..], None));
+    assert!(bench.member.is_halted());
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! What a member knows, for those who show it: a host's status page, a tool, a test. Nothing here changes anything.
+//!
+//! Who follows whom is in the [view](crate::protocol::Protocol::view), what happened in the
+//! [changes](crate::story::Change) that its host has kept. Here is the rest: who would lead next and why not the
+//! others. Who hears whom is said by [`Quorum::hears`], for every pair of members.
+
+use crate::config::Config;
+use crate::members::NodeId;
+use crate::story::Why;
+
+use super::rules::Rulebook;
+use super::standing::{Merit, Preference};
+use super::{Duty, Quorum};
+
+impl<R: Rulebook> Quorum<R> {
+    /// Who would lead best, the best first, as this member sees it. Witnesses and those who stand back are not among
+    /// them; those who [reach no majority](Self::reaches_majority) are. The leader is in its place: if it is not the
+    /// first, the first will take over, should the policy let it.
+    pub fn in_line(&self, config: &Config) -> Vec<NodeId> {
+        let standing = |id: &NodeId| self.standings.precedence(config, *id).is_some();
+        let mut line: Vec<NodeId> = config.members.iter().filter(standing).collect();
+        line.sort_by_key(|&id| std::cmp::Reverse(self.standings.precedence(config, id)));
+        line
+    }
+
+    /// Who leads next, should the leader go now: the first in line that reaches a majority, except the leader.
+    pub fn next_in_line(&self, config: &Config) -> Option<NodeId> {
+        let fit = |&id: &NodeId| self.leader != Some(id) && self.reaches_majority(config, id);
+        self.in_line(config).into_iter().find(fit)
+    }
+
+    /// How good `id` is, as it said last.
+    pub fn merit_of(&self, config: &Config, id: NodeId) -> Merit {
+        self.standings.merit(config, id)
+    }
+
+    /// How often `id` has lost its office involuntarily, as far as that counts against it still.
+    pub fn losses_of(&self, id: NodeId) -> u8 {
+        self.standings.losses(id)
+    }
+
+    /// Whom the operator prefers, and for how much longer.
+    pub fn preference(&self) -> Option<Preference> {
+        self.standings.preference()
+    }
+
+    /// Why this member leads, if it does.
+    pub fn why(&self) -> Option<Why> {
+        match &self.duty {
+            Duty::Lead(office) => Some(office.why),
+            _ => None,
+        }
+    }
+
+    /// Whether it must never act again: its disk is an old copy, or was lost where nobody can make it good.
+    pub fn is_halted(&self) -> bool {
+        matches!(self.duty, Duty::Halted)
+    }
+}
