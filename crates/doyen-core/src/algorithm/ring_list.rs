@@ -33,7 +33,9 @@
 //!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of one above the
 //!   leader goes on. Its followers do not wait for the end of that election, for they have a leader; but the leader
 //!   does, and is silent meanwhile. COORDINATOR's list shows who is in office: nobody vouches for a winner that has not
-//!   signed it, or the repetition after a winner that died would be silenced, nor for a leader that asks itself;
+//!   signed it, or the repetition after a winner that died would be silenced, nor for a leader that asks itself, nor
+//!   twice to the same asker without a word of the leader's in between: one that leads no longer, and whose own rounds
+//!   do not come through, would be vouched for as long as it lives;
 //! - L3: a winner that is its own initiator takes office before it tells anybody; every other learns that it leads from
 //!   the token, as everybody does. A winner below a member that was passed over is borne, then contested (H4);
 //! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
@@ -220,7 +222,7 @@ impl<R: Reading> ListRing<R> {
                     && reign.leader.id == from
                     && self.allegiance.leader() == Some(from)
                 {
-                    rounds.in_office = true;
+                    rounds.heard_leader();
                 }
             }
         }
@@ -337,9 +339,10 @@ impl<R: Reading> ListRing<R> {
     ) {
         let asker = config.members.key(round.initiator);
         if let Some(rounds) = &mut self.rounds
-            && self.allegiance.leader() == Some(asker.id)
+            && (self.allegiance.leader() == Some(asker.id) || rounds.told.contains(asker.id))
         {
-            rounds.in_office = false; // its leader would not ask if it led
+            // Its leader would not ask if it led, and would have been heard since the asker was told of it.
+            rounds.out_of_office();
         }
         let secure = self.secure_reign();
         if let Some(reign) = secure.filter(|reign| reign.leader > asker) {
@@ -374,6 +377,8 @@ impl<R: Reading> ListRing<R> {
         if self.allegiance.leads() {
             self.allegiance.lead(config, out);
             reign.epoch = self.allegiance.epoch();
+        } else if let Some(rounds) = &mut self.rounds {
+            rounds.told.insert(asker);
         }
         out.send(asker, Upkeep::Alive { reign }.into());
     }
@@ -463,7 +468,10 @@ impl<R: Reading> ListRing<R> {
         if let Some(rounds) = &mut self.rounds
             && follows
         {
-            rounds.in_office = list.contains(&claim.leader.id);
+            match list.contains(&claim.leader.id) {
+                true => rounds.heard_leader(),
+                false => rounds.out_of_office(),
+            }
         }
         self.obey(config, verdict, out);
         follows

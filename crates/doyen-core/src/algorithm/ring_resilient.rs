@@ -34,7 +34,7 @@ use super::allegiance::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
 use crate::config::Config;
-use crate::members::{Epoch, Key};
+use crate::members::{Epoch, Key, PeerSet};
 use crate::protocol::{Boot, Effects, Origin};
 
 /// A member that runs the modified ring of 004.
@@ -57,6 +57,8 @@ pub(super) struct Rounds {
     pub(super) last: Option<Lap>,
     /// Whether its leader is known to have taken office.
     pub(super) in_office: bool,
+    /// To whom it has vouched for its leader since it last heard it.
+    pub(super) told: PeerSet,
 }
 
 impl Rounds {
@@ -65,7 +67,20 @@ impl Rounds {
             epoch: boot.durable.unwrap_or_default(),
             last: None,
             in_office: matches!(boot.origin, Origin::Founding { leader: Some(_) }),
+            told: PeerSet::new(),
         }
+    }
+
+    /// Its leader has made itself heard.
+    pub(super) fn heard_leader(&mut self) {
+        self.in_office = true;
+        self.told.clear();
+    }
+
+    /// Its leader is not known to be in office.
+    pub(super) fn out_of_office(&mut self) {
+        self.in_office = false;
+        self.told.clear();
     }
 
     /// Textbook: takes note of a round's number, durably.
