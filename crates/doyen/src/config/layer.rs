@@ -90,10 +90,14 @@ impl Surroundings {
         Self { variables, folder: PathBuf::new(), system: PathBuf::from("/etc/doyen") }
     }
 
+    /// A variable that is set. An empty one is not.
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
     fn user_file(&self) -> Option<PathBuf> {
-        let absolute = |name: &str| {
-            self.variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
-        };
+        let absolute =
+            |name: &str| self.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = || absolute("HOME").map(|home| home.join(".config"));
         Some(absolute("XDG_CONFIG_HOME").or_else(home)?.join("doyen/doyen.toml"))
     }
@@ -142,7 +146,7 @@ impl Stack {
         };
         add(of_flags(flags, &surroundings.folder), &mut stack);
         add(of_variables(surroundings, &mut stack.warnings), &mut stack);
-        let named = || surroundings.variables.get(FILE_VARIABLE).map(PathBuf::from);
+        let named = || surroundings.variable(FILE_VARIABLE).map(PathBuf::from);
         let named = file.map(Path::to_owned).or_else(named);
         let optional = [surroundings.user_file(), Some(surroundings.system.join("doyen.toml"))];
         let optional = optional.into_iter().flatten().map(|path| (path, false));
@@ -159,9 +163,7 @@ impl Stack {
         }
         if problems.is_empty() { Ok(stack) } else { Err(ConfigError { problems }) }
     }
-}
 
-impl Stack {
     /// One file alone, that need not exist.
     pub(super) fn of_text(name: &str, text: &str) -> Result<Self, ConfigError> {
         let layer = of_file(Path::new(name), text.to_owned(), Path::new(""));
@@ -184,11 +186,12 @@ fn of_variables(
     warnings: &mut Vec<String>,
 ) -> Result<Layer, Vec<String>> {
     let mut lines = Vec::new();
-    for (name, value) in &surroundings.variables {
+    for name in surroundings.variables.keys() {
         let Some(rest) = name.strip_prefix("DOYEN_") else { continue };
+        let Some(value) = surroundings.variable(name) else { continue };
         let is_it = |key: &str| key.replace('.', "_").to_uppercase() == rest;
         match VARIABLES.iter().find(|(key, _)| is_it(key)) {
-            Some((key, _)) => lines.push((name.clone(), *key, value.clone())),
+            Some((key, _)) => lines.push((name.clone(), *key, value.to_owned())),
             None if name == FILE_VARIABLE || OTHER_VARIABLES.contains(&name.as_str()) => {}
             None => {
                 warnings.push(format!("{name}: no setting of a node has this name; it is ignored"));
@@ -232,6 +235,10 @@ fn of_lines(
 /// The value as TOML.
 fn literal(value: &str, kind: Kind) -> Result<String, String> {
     let bare = match kind {
+        // Each is to be a line.
+        _ if value.contains(char::is_control) => {
+            return Err("contains a line break or another control character".to_owned());
+        }
         Kind::Text => false,
         Kind::NumberOrText => value.parse::<u32>().is_ok(),
         Kind::Number if !value.parse::<f64>().is_ok_and(f64::is_finite) => {

@@ -186,8 +186,10 @@ fn a_wrong_value_is_called_by_the_name_of_its_source() {
         .variable("DOYEN_ATTRIBUTE_STEP", "much")
         .variable("DOYEN_HTTP_OPEN", "yes")
         .variable("DOYEN_TIMING_DRIFT", "nan");
+    let scene = scene.variable("DOYEN_CLUSTER", "orders\nid = 2").variable("DOYEN_GRACE", "");
     let expected = [
         "DOYEN_ATTRIBUTE_STEP: `much` is not a number",
+        "DOYEN_CLUSTER: contains a line break or another control character",
         "DOYEN_HTTP_OPEN: `yes` is neither true nor false",
         "DOYEN_TIMING_DRIFT: `nan` is not a number",
     ];
