@@ -76,6 +76,7 @@ pub struct Trial {
     pub folder: PathBuf,
     nodes: Vec<Node>,
     flags: Vec<String>,
+    variables: Option<(&'static str, &'static str)>,
     http: Agent,
 }
 
@@ -123,7 +124,10 @@ impl Trial {
         let nodes = nodes.collect();
         let patience = Some(Duration::from_secs(2));
         let http = Agent::config_builder().timeout_global(patience).build().into();
-        Self { folder, nodes, flags: plan.flags.clone(), http }
+        // Whoever happens to start last must not have to wait until it may take over.
+        let variables = Some(("DOYEN_PREEMPTION_POLICY", "immediate"));
+        let variables = variables.filter(|_| plan.algorithm == "quorum");
+        Self { folder, nodes, flags: plan.flags.clone(), variables, http }
     }
 
     /// Founds a cluster and starts everybody.
@@ -167,7 +171,7 @@ impl Trial {
 
     /// Starts a member with more flags.
     pub fn run_with(&mut self, member: usize, flags: &[&str]) {
-        let common = self.flags.clone();
+        let (common, variables) = (self.flags.clone(), self.variables);
         let node = &mut self.nodes[member - 1];
         assert!(node.child.is_none(), "n{member} runs already");
         let log = File::options().create(true).append(true).open(node.folder.join("log"));
@@ -181,8 +185,7 @@ impl Trial {
             .args(["--while-stdin-is-open", "--http", node.url.trim_start_matches("http://")])
             .args(common)
             .args(flags)
-            // Whoever happens to start last must not have to wait until it may take over.
-            .env("DOYEN_PREEMPTION_POLICY", "immediate")
+            .envs(variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(log.expect("its log can be opened"))
@@ -247,10 +250,10 @@ impl Trial {
 
     /// Gives a member an order by the command line, and says how that ended.
     pub fn order(&self, member: usize, words: &[&str]) -> Output {
-        let config = self.folder_of(member).join("doyen.toml");
+        let token = self.folder_of(member).join("state").join("admin-token");
         let mut all = words.to_vec();
-        let config = config.to_str().expect("a plain path").to_owned();
-        all.extend(["--node", self.url(member), "--config", &config]);
+        all.extend(["--node", self.url(member)]);
+        all.extend(["--token-file", token.to_str().expect("a plain path")]);
         doyen(&all)
     }
 
