@@ -157,7 +157,7 @@ fn keys_are_rotated_while_everybody_runs() {
             match step {
                 "add" => fs::write(key(member), &with_new).unwrap(),
                 "promote" => {
-                    assert!(doyen(&["keygen", "--promote", &key(member)]).status.success())
+                    assert!(doyen(&["keygen", "--promote", &key(member)]).status.success());
                 }
                 _ => assert!(doyen(&["keygen", "--retire", &key(member)]).status.success()),
             }

@@ -302,7 +302,7 @@ impl Peers {
         }
         let answers = for_me && hello.answer.is_some_and(|answer| peer.has_asked(answer));
         let is_met = peer.has_met(envelope.session);
-        if !is_met && !(answers && peer.may_meet(hello.incarnation)) {
+        if !(is_met || answers && peer.may_meet(hello.incarnation)) {
             return self.on_unknown(arrival, hello, out);
         }
         if !is_met {

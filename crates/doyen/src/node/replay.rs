@@ -18,7 +18,7 @@ use doyen_core::config::Config;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::node::Node;
 use doyen_core::protocol::{
-    Boot, Durable as _, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
+    Boot, Durable, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
 };
 
 use super::start::{beneath, with_protocol};
@@ -233,8 +233,8 @@ impl<P: Protocol<Config = Config>> Desk<P> {
     /// What a message binds its sender to was stored before it.
     fn check_pledge(&mut self, to: NodeId, pledge: Option<Pledge>) {
         let stored = self.stored.as_ref();
-        let term: Epoch = stored.map(|stored| stored.term()).unwrap_or_default();
-        let vote = stored.and_then(|stored| stored.vote());
+        let term: Epoch = stored.map(Durable::term).unwrap_or_default();
+        let vote = stored.and_then(Durable::vote);
         let kept = match pledge {
             Some(Pledge::Vote { term: of }) => term > of || (term == of && vote == Some(to)),
             Some(Pledge::Candidacy { term: of } | Pledge::Promise { term: of }) => term >= of,

@@ -211,19 +211,20 @@ impl Trial {
         kill_process(pid.expect("a process id"), signal).expect("it runs");
     }
 
-    /// Waits for a member's end; says its exit code.
+    /// Waits for a member's end; says its exit code. Ends it if that takes too long.
     pub fn wait_for_end(&mut self, member: usize) -> Option<i32> {
         let node = &mut self.nodes[member - 1];
         let mut child = node.child.take().expect("it runs");
         let begun = Instant::now();
-        while begun.elapsed() < LIMIT {
-            if let Some(status) = child.try_wait().expect("it can be waited for") {
-                return status.code();
-            }
+        while begun.elapsed() < LIMIT && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(5));
         }
+        let late = matches!(child.try_wait(), Ok(None));
+        // One that has ended already cannot be killed, and need not be.
         let _ = child.kill();
-        panic!("n{member} does not end; its log:\n{}", self.log(member));
+        let status = child.wait().expect("it can be waited for");
+        assert!(!late, "n{member} does not end; its log:\n{}", self.log(member));
+        status.code()
     }
 
     /// What a member has logged.
