@@ -59,6 +59,7 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts
 	TRYCMD=overwrite $(CARGO) test --locked -p doyen --test cli
+	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --test api the_description
 
 clean:
 	$(CARGO) clean

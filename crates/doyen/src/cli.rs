@@ -1,28 +1,37 @@
 //! The command line: data to stdout, everything else to stderr.
 //!
 //! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should, a
-//! property violated); 2 wrong usage or configuration; 4 a limit reached before the answer was; 101 doyen itself failed.
+//! property violated, nobody leads); 2 wrong usage or configuration; 3 a node cannot be reached; 4 a limit reached before
+//! the answer was; 101 doyen itself failed.
 
 mod algorithms;
 mod check;
+mod client;
 mod cluster;
 mod compare;
 mod election;
+mod explain;
+mod help;
+mod history;
 mod init;
 mod keygen;
 mod memory;
 mod node;
+mod orders;
 mod output;
 mod progress;
 mod replay;
 mod sim;
+mod status;
+mod terminal;
+mod watch;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Result, anyhow};
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// What a command comes to, if nothing went wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,6 +83,17 @@ enum Command {
     Replay(replay::Replay),
     Compare(compare::Compare),
     Algorithms(algorithms::Algorithms),
+    Status(status::Status),
+    Watch(watch::Watch),
+    History(history::History),
+    Explain(explain::Explain),
+    Resign(orders::Resign),
+    Transfer(orders::Transfer),
+    Drain(orders::Drain),
+    Undrain(orders::Undrain),
+    Prefer(orders::Prefer),
+    Campaign(orders::Campaign),
+    ReloadKeys(orders::ReloadKeys),
 }
 
 /// Runs the command that the arguments name.
@@ -86,7 +106,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("doyen: {error:#}");
-            ExitCode::from(2)
+            ExitCode::from(if error.is::<client::CannotReach>() { 3 } else { 2 })
         }
     }
 }
@@ -96,7 +116,9 @@ fn run() -> Result<Answer> {
         io::stdout().write_all(INTRODUCTION.as_bytes())?;
         return Ok(Answer::Yes);
     }
-    let arguments = match Arguments::try_parse() {
+    let command = help::grouped(Arguments::command());
+    let matches = command.try_get_matches();
+    let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return explain(&error),
     };
@@ -110,6 +132,17 @@ fn run() -> Result<Answer> {
         Command::Replay(replay) => replay.run(),
         Command::Compare(compare) => compare.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
+        Command::Status(status) => status.run(),
+        Command::Watch(watch) => watch.run(),
+        Command::History(history) => history.run(),
+        Command::Explain(explain) => explain.run(),
+        Command::Resign(resign) => resign.run(),
+        Command::Transfer(transfer) => transfer.run(),
+        Command::Drain(drain) => drain.run(),
+        Command::Undrain(undrain) => undrain.run(),
+        Command::Prefer(prefer) => prefer.run(),
+        Command::Campaign(campaign) => campaign.run(),
+        Command::ReloadKeys(reload) => reload.run(),
     }
 }
 

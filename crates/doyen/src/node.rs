@@ -26,6 +26,7 @@ pub mod peers;
 mod rejoin;
 pub mod replay;
 mod resolver;
+pub mod stand_in;
 mod start;
 pub mod status;
 pub mod store;
@@ -185,6 +186,7 @@ pub struct Handle {
     counters: Arc<Counters>,
     requests: Requests,
 }
+
 impl Handle {
     /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
     fn new(readers: board::Readers, requests: Requests) -> Self {

@@ -4,8 +4,6 @@
 //! last said: a process that was paused answers no as soon as it runs again. A leader that is about to hand over answers
 //! no as well, for nothing new is to begin there. Algorithms without leases have nobody who may say yes.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -16,9 +14,6 @@ use utoipa_axum::routes;
 use super::App;
 use super::problem::{Kind, Problem};
 use super::report::Name;
-
-/// The loop says something several times a second. If it has said nothing for so long, it is stuck.
-const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// A yes, with what it rests on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -32,10 +27,10 @@ pub(super) struct Yes {
 /// The routes.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(leader))
-        .routes(routes!(follower))
-        .routes(routes!(livez))
-        .routes(routes!(readyz))
+        .routes(routes!(is_leader))
+        .routes(routes!(is_follower))
+        .routes(routes!(is_alive))
+        .routes(routes!(is_ready))
 }
 
 /// Whether this node leads: it holds a lease that runs now, and is not about to hand over.
@@ -43,7 +38,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
     (status = 200, description = "It leads.", body = Yes),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     let status = app.handle.status();
     // The clock last: what was read before can only be older.
     match app.handle.leadership().token() {
@@ -59,7 +54,7 @@ async fn leader(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It follows.", body = Yes),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     let status = app.handle.status();
     match status.leader {
         Some(leader) if leader != status.id => Ok(app.yes()),
@@ -74,10 +69,10 @@ async fn follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It is.", body = Yes),
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn livez(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_alive(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     match app.observer.silence() {
         None => Err(Kind::Stuck.because("the loop has ended")),
-        Some(silence) if silence > STUCK_AFTER => {
+        Some(silence) if silence > app.limits.stuck_after => {
             let detail = format!("the loop has said nothing for {} s", silence.as_secs());
             Err(Kind::Stuck.because(detail))
         }
@@ -90,7 +85,7 @@ async fn livez(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 200, description = "It is.", body = Yes),
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
 ))]
-async fn readyz(State(app): State<App>) -> Result<Json<Yes>, Problem> {
+async fn is_ready(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     match app.handle.status().leader {
         Some(_) => Ok(app.yes()),
         None => Err(Kind::NotReady.because("nobody is known to lead")),

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus, in the OpenMetrics text format.
+//! Metrics for Prometheus, in the `OpenMetrics` text format.
 //!
 //! Nothing is counted here: whatever is asked for is read at the moment of asking, leases by the clock. Every sample
 //! carries the cluster's and the member's name, so that `sum by (cluster) (doyen_has_lease)` says whether there are two.

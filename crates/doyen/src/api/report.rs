@@ -9,7 +9,6 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use doyen_core::members::{Epoch, NodeId};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -52,6 +51,13 @@ pub struct LeaderReport {
     pub why: Option<String>,
 }
 
+/// Who leads, in the manner of the Kubernetes leader-elector sidecar.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+struct LeaderName {
+    /// The leader's name; empty if nobody is known to lead.
+    name: String,
+}
+
 /// Which changes are wanted.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +82,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// The leader's name, empty if nobody is known to lead; for a browser, a page.
 #[utoipa::path(get, path = "/", tag = "status", responses(
     (status = 200, description = "`{\"name\": …}`, or a page for whoever would rather have HTML.", content(
-        (Name = "application/json"), (String = "text/html"),
+        (LeaderName = "application/json"), (String = "text/html"),
     )),
 ))]
 async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
@@ -85,8 +91,8 @@ async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
         page::render(&status, &app.handle.history())
     } else {
         let leader = status.leader.and_then(|leader| Name::of(&status, leader));
-        Json(json!({ "name": leader.map_or_else(String::new, |leader| leader.name) }))
-            .into_response()
+        let name = leader.map_or_else(String::new, |leader| leader.name);
+        Json(LeaderName { name }).into_response()
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response

@@ -62,6 +62,11 @@ impl Inbox {
         while matches!(self.bell.read(&mut bytes), Ok(count) if count == bytes.len()) {}
     }
 
+    /// The next request, once there is one; nothing when nobody is left who could ask.
+    pub(super) fn wait(&self) -> Option<Request> {
+        self.queue.recv().ok()
+    }
+
     /// The next request, if one waits.
     pub(super) fn next(&self) -> Option<Request> {
         self.queue.try_recv().ok()

@@ -1,0 +1,230 @@
+//! `doyen explain`: why this leader, why it moved, who is next; and who would lead if somebody died.
+//!
+//! The last is not answered by a rule of thumb, but by the state machines themselves: see `rehearsal.rs`.
+
+mod rehearsal;
+
+use std::cmp::Reverse;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+
+use anyhow::Result;
+use clap::Args;
+use doyen::node::status::{Entry, MemberStatus, Status};
+use doyen_core::members::NodeId;
+use doyen_core::story::Change;
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::client::{self, NodeFlags, name_of};
+use super::history::line;
+use super::terminal::Paint;
+use rehearsal::Rehearsal;
+
+/// Say why this leader, why it moved, who is next, and who would lead if somebody died
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen explain
+  doyen explain --if-dies n2
+  doyen explain --if-dies n2,n3
+
+What --if-dies says is what the election does: it is simulated with the members as they are now,
+as far as this node knows who is alive and who hears whom.
+Exit: 0 somebody leads, or would; 1 nobody; 3 the node cannot be reached.")]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    node: NodeFlags,
+
+    /// Who would lead if these died now, by name or id
+    #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
+    if_dies: Vec<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let client = self.node.connect()?;
+        let status = client.status()?;
+        let history: Vec<Entry> = client.get("/v1/history")?;
+        let dying = self.if_dies.iter().map(|name| client::member(&status, "--if-dies", name));
+        let dying: Vec<NodeId> = dying.collect::<Result<_>>()?;
+        let rehearsal = match dying.as_slice() {
+            [] => None,
+            dying => Some(Rehearsal::play(&status, dying)?),
+        };
+        let mut out = io::stdout().lock();
+        if self.json {
+            writeln!(out, "{}", as_json(&status, &history, rehearsal.as_ref()))?;
+        } else {
+            let paint = Paint::for_stdout();
+            let text = match &rehearsal {
+                Some(rehearsal) => verdict(&status, rehearsal),
+                None => explanation(&status, &history, paint),
+            };
+            out.write_all(text.as_bytes())?;
+        }
+        let somebody = match &rehearsal {
+            Some(rehearsal) => !rehearsal.leaders.is_empty(),
+            None => status.leader.is_some(),
+        };
+        Ok(if somebody { Answer::Yes } else { Answer::No })
+    }
+}
+
+fn explanation(status: &Status, history: &[Entry], paint: Paint) -> String {
+    let mut text = String::new();
+    // A string takes whatever is written into it.
+    let _ = write_explanation(&mut text, status, history, paint);
+    text
+}
+
+fn write_explanation(
+    out: &mut String,
+    status: &Status,
+    history: &[Entry],
+    paint: Paint,
+) -> fmt::Result {
+    match (status.leader, &status.why) {
+        (Some(leader), why) => {
+            let leader = paint.good(&name_of(status, leader));
+            writeln!(out, "{leader} leads in term {}", status.term)?;
+            if let Some(why) = why {
+                writeln!(out, "  {why}")?;
+            }
+        }
+        (None, _) => {
+            writeln!(
+                out,
+                "{} is known to lead, and the term is {}",
+                paint.bad("nobody"),
+                status.term
+            )?;
+            writeln!(out, "  {}", strength(status))?;
+        }
+    }
+    let moved = latest_move(history);
+    if !moved.is_empty() {
+        writeln!(out, "\nhow it came about, as {} saw it", status.name)?;
+        for entry in moved {
+            writeln!(out, "  {}", line(entry, paint))?;
+        }
+    }
+    writeln!(out, "\nin this order they would lead")?;
+    for member in ranking(status) {
+        writeln!(out, "  {} {}", member.name, standing(status, member))?;
+    }
+    match status.next {
+        Some(next) => writeln!(out, "\n{} is next if the leader dies now", name_of(status, next)),
+        None => Ok(()),
+    }
+}
+
+/// Whether those that are heard are enough.
+fn strength(status: &Status) -> String {
+    let heard = status.members.iter().filter(|member| member.heard).count();
+    let needed = status.members.len() / 2 + 1;
+    format!("{heard} of {} members are heard, and {needed} must agree", status.members.len())
+}
+
+/// The latest change of the leader, with what led to it.
+fn latest_move(history: &[Entry]) -> &[Entry] {
+    let settles =
+        |entry: &Entry| matches!(entry.change, Change::Took { .. } | Change::Follows { .. });
+    let Some(last) = history.iter().rposition(settles) else { return history };
+    let before = history[..last].iter().rposition(settles);
+    &history[before.map_or(0, |before| before + 1)..]
+}
+
+/// Everybody, in the order in which they would lead, as the node's own state machine sees it; then who could not.
+fn ranking(status: &Status) -> Vec<&MemberStatus> {
+    let place = |member: &&MemberStatus| {
+        let place = status.line.iter().position(|&id| id == member.id);
+        (place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+    };
+    let mut members: Vec<&MemberStatus> = status.members.iter().collect();
+    members.sort_by_key(place);
+    members
+}
+
+/// What there is to say of a member's chances.
+fn standing(status: &Status, member: &MemberStatus) -> String {
+    let mut words = vec![format!("priority {}", member.priority)];
+    if status.leader == Some(member.id) {
+        words.push("leads".to_owned());
+    }
+    if status.preference.is_some_and(|preferred| preferred.member == member.id) {
+        words.push("preferred".to_owned());
+    }
+    match member {
+        MemberStatus { witness: true, .. } => words.push("cannot: a witness".to_owned()),
+        MemberStatus { eligible: false, .. } => words.push("would not: it stands back".to_owned()),
+        _ => {}
+    }
+    if !member.heard {
+        words.push("cannot: it is not heard".to_owned());
+    }
+    words.join(", ")
+}
+
+fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
+    let names = |ids: &[NodeId]| -> String {
+        let names: Vec<String> = ids.iter().map(|&id| name_of(status, id)).collect();
+        names.join(" and ")
+    };
+    let if_dies = format!("if {} died now", names(&rehearsal.dying));
+    match rehearsal.leaders.as_slice() {
+        [] => {
+            let Rehearsal { left, needed, .. } = rehearsal;
+            let of = status.members.len();
+            let enough = match needed {
+                Some(needed) if left < needed => {
+                    format!("{left} of {of} members would be left, and {needed} must agree")
+                }
+                _ => format!(
+                    "none of the {left} that would be left could be elected: see who hears whom, and who would lead"
+                ),
+            };
+            format!("{if_dies}, nobody could lead: {enough}\n")
+        }
+        [leader] if status.leader == Some(*leader) => {
+            format!("{if_dies}, {} would lead on\n", names(&[*leader]))
+        }
+        [leader] => format!("{if_dies}, {} would lead\n", names(&[*leader])),
+        several => format!(
+            "{if_dies}, {} would each lead a part: {} does not survive a partition\n",
+            names(several),
+            status.algorithm
+        ),
+    }
+}
+
+fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) -> Value {
+    let name = |id: NodeId| json!({ "id": id, "name": name_of(status, id) });
+    let names = |ids: &[NodeId]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>();
+    let rank = |member: &&MemberStatus| {
+        json!({
+            "id": member.id,
+            "name": member.name,
+            "priority": member.priority,
+            "eligible": member.eligible && !member.witness,
+            "heard": member.heard,
+        })
+    };
+    let mut answer = json!({
+        "leader": status.leader.map(name),
+        "term": status.term,
+        "why": status.why,
+        "moved": latest_move(history),
+        "next": status.next.map(name),
+        "ranking": ranking(status).iter().map(rank).collect::<Vec<_>>(),
+    });
+    if let Some(rehearsal) = rehearsal {
+        answer["if_dies"] =
+            json!({ "dying": names(&rehearsal.dying), "leaders": names(&rehearsal.leaders) });
+    }
+    answer
+}

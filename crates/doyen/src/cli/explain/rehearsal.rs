@@ -1,0 +1,152 @@
+//! A rehearsal: the cluster as it is now, in the simulator, and somebody dies.
+//!
+//! The state machines are those that the nodes run, so what comes out is what would happen, as far as this node knows the
+//! scene: who is alive, who hears whom, who would not lead, and in which order the others would. That order is the
+//! node's own, in which priorities, the operator's preference and losses of office have been weighed already, so a
+//! member's place in it is its attribute in the rehearsal. The cluster's timing is not known, and decides nothing.
+//! Nobody is displaced by a better one that waits for its turn: only the death is to make a difference.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Result, anyhow};
+use doyen::node::status::{MemberStatus, Status};
+use doyen_core::algorithm::Algorithm;
+use doyen_core::members::NodeId;
+use doyen_sim::run;
+use doyen_sim::scenario::{FaultEntry, MemberList, QuorumEntry, Scenario};
+
+/// How long everything runs before somebody dies: long enough for all to notice who hears whom.
+const BEFORE: &str = "5s";
+
+/// When the curtain falls. All is settled long before.
+const END: &str = "30s";
+
+/// What came out of a rehearsal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Rehearsal {
+    /// Who died.
+    pub(super) dying: Vec<NodeId>,
+    /// Who led in the end; more than one where the algorithm does not survive a partition.
+    pub(super) leaders: Vec<NodeId>,
+    /// How many were left.
+    pub(super) left: usize,
+    /// How many must agree, where a majority must.
+    pub(super) needed: Option<usize>,
+}
+
+impl Rehearsal {
+    /// Plays what would happen if `dying` died now.
+    pub(super) fn play(status: &Status, dying: &[NodeId]) -> Result<Self> {
+        let scene = Scene::new(status);
+        let case = scene.script(dying).resolve().map_err(|error| {
+            anyhow!("--if-dies: this cluster cannot be rehearsed: {}: {}", error.key, error.problem)
+        })?;
+        let outcome = run::run(&case, None);
+        let leads = |(id, view): (NodeId, &Option<doyen_core::protocol::View>)| {
+            view.is_some_and(|view| view.role.leads()).then_some(id)
+        };
+        let leaders = case.config.members.iter().zip(&outcome.views).filter_map(leads).collect();
+        let gone: BTreeSet<NodeId> = scene.dead.iter().chain(dying).copied().collect();
+        let members = status.members.len();
+        Ok(Self {
+            dying: dying.to_vec(),
+            leaders,
+            left: members - gone.len(),
+            needed: scene.quorum.then_some(members / 2 + 1),
+        })
+    }
+}
+
+/// What this node knows of the cluster.
+struct Scene<'a> {
+    status: &'a Status,
+    dead: Vec<NodeId>,
+    quorum: bool,
+}
+
+impl<'a> Scene<'a> {
+    fn new(status: &'a Status) -> Self {
+        let quorum = status.algorithm == Algorithm::Quorum.name();
+        // Only in a quorum members say whom they miss.
+        let alive = |it: &MemberStatus| it.heard || (quorum && heard_by_others(status, it.id));
+        let dead = status.members.iter().filter(|member| !alive(member)).map(|member| member.id);
+        Self { status, dead: dead.collect(), quorum }
+    }
+
+    fn script(&self, dying: &[NodeId]) -> Scenario {
+        let status = self.status;
+        let leader = status.leader.filter(|leader| !self.dead.contains(leader));
+        let mut scenario = Scenario {
+            algorithm: status.algorithm.clone(),
+            members: Some(MemberList::Listed(status.members.iter().map(|it| it.id.0).collect())),
+            attr: status.members.iter().map(|it| (it.id.to_string(), self.attr(it))).collect(),
+            dead: self.dead.iter().map(|id| id.0).collect(),
+            leader: leader.map(|leader| leader.0),
+            until: Some(END.to_owned()),
+            fault: self.cuts().chain(self.deaths(dying)).collect(),
+            ..Scenario::default()
+        };
+        if self.quorum {
+            scenario.quorum = Some(self.settings());
+        } else {
+            scenario.mode = Some("hardened".to_owned());
+            scenario.detector = Some("50ms".to_owned());
+            scenario.reliable = true;
+        }
+        scenario
+    }
+
+    /// How good a member is: by its place in line, where there is one.
+    fn attr(&self, member: &MemberStatus) -> i64 {
+        let line = &self.status.line;
+        let place = line.iter().rev().position(|&id| id == member.id);
+        match line.is_empty() {
+            true => member.priority,
+            false => place.map_or(0, |place| place as i64 + 1),
+        }
+    }
+
+    fn settings(&self) -> QuorumEntry {
+        let those = |wanted: fn(&MemberStatus) -> bool| {
+            self.status.members.iter().filter(|it| wanted(it)).map(|it| it.id.0).collect()
+        };
+        QuorumEntry {
+            profile: Some("lan".to_owned()),
+            preemption: Some("never".to_owned()),
+            witnesses: those(|member| member.witness),
+            reluctant: those(|member| !member.eligible && !member.witness),
+            ..QuorumEntry::default()
+        }
+    }
+
+    /// Nothing gets from a member to one that does not hear it, though both are alive.
+    fn cuts(&self) -> impl Iterator<Item = FaultEntry> {
+        let alive = |id: &NodeId| !self.dead.contains(id);
+        let me = self.status.id;
+        let unheard = self.status.members.iter().filter(|member| !member.heard);
+        let mine = unheard.map(move |member| (member.id, me));
+        let members = self.status.members.iter().filter(move |member| member.id != me);
+        let theirs =
+            members.flat_map(|member| member.misses.iter().map(|&missed| (missed, member.id)));
+        mine.chain(theirs).filter(move |(from, to)| alive(from) && alive(to)).map(|(from, to)| {
+            let cut = Some([from.0, to.0]);
+            FaultEntry { at: Some("0s".to_owned()), cut, ..FaultEntry::default() }
+        })
+    }
+
+    fn deaths(&self, dying: &[NodeId]) -> impl Iterator<Item = FaultEntry> {
+        let living: BTreeSet<NodeId> =
+            dying.iter().filter(|id| !self.dead.contains(id)).copied().collect();
+        living.into_iter().map(|id| FaultEntry {
+            at: Some(BEFORE.to_owned()),
+            crash: Some(id.0),
+            ..FaultEntry::default()
+        })
+    }
+}
+
+/// Whether somebody who is heard does not say that it misses `id`. Where nobody else is heard, nobody vouches for it.
+fn heard_by_others(status: &Status, id: NodeId) -> bool {
+    let others = status.members.iter().filter(|it| it.heard && it.id != status.id && it.id != id);
+    others.into_iter().any(|other| !other.misses.contains(&id))
+}

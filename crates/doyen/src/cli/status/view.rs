@@ -1,0 +1,144 @@
+//! A status as a person reads it.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use doyen::node::status::{MemberStatus, Status};
+
+use crate::cli::client::name_of;
+use crate::cli::terminal::{Align, Cell, Paint, Table, plain, span};
+
+/// The status, in lines.
+pub(super) fn render(status: &Status, paint: Paint) -> String {
+    let mut text = String::new();
+    // A string takes whatever is written into it.
+    let _ = write(&mut text, status, paint);
+    text
+}
+
+fn write(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
+    write_head(out, status, paint)?;
+    writeln!(out)?;
+    write_members(out, status, paint)?;
+    writeln!(out, "\nWho hears whom: a row hears (+) a column, or does not (-)\n")?;
+    write_matrix(out, status, paint)
+}
+
+fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
+    let Status { cluster, term, .. } = status;
+    match status.leader {
+        Some(leader) => {
+            let leader = paint.good(&name_of(status, leader));
+            let why = status.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            writeln!(out, "{leader} leads {cluster} in term {term}{why}")?;
+        }
+        None => writeln!(
+            out,
+            "{} is known to lead {cluster}, and the term is {term}",
+            paint.bad("nobody")
+        )?,
+    }
+    if let Some(next) = status.next {
+        writeln!(out, "{} would be next", name_of(status, next))?;
+    }
+    if let Some(preferred) = status.preference {
+        let left = span(Duration::from_millis(preferred.remaining_ms));
+        writeln!(out, "{} is preferred for another {left}", name_of(status, preferred.member))?;
+    }
+    if status.drained {
+        writeln!(out, "{} is drained: it does not stand", status.name)?;
+    }
+    let Status { name, algorithm, version, incarnation, .. } = status;
+    let seen = format!("seen from {name} (start {}), {algorithm}, doyen {version}", incarnation.0);
+    writeln!(out, "{}", paint.faint(&seen))
+}
+
+fn write_members(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
+    let (left, right) = (Align::Left, Align::Right);
+    let mut table = Table::new([
+        ("id", right),
+        ("name", left),
+        ("role", left),
+        ("term", right),
+        ("lease", right),
+        ("priority", right),
+        ("heard", left),
+        ("round trip", right),
+        ("address", left),
+    ]);
+    for member in &status.members {
+        let leads = status.leader == Some(member.id);
+        let here = member.id == status.id;
+        let name: Cell = match leads {
+            true => (member.name.clone(), Paint::good),
+            false => plain(&member.name),
+        };
+        let known = here || leads;
+        let lease = status.lease.filter(|_| here);
+        let lease = lease.map(|lease| span(Duration::from_millis(lease.remaining_ms)));
+        let rtt = member.rtt_us.map(|rtt| span(Duration::from_micros(rtt)));
+        table.row([
+            plain(member.id.to_string()),
+            name,
+            plain(role(status, member)),
+            plain(if known { status.term.to_string() } else { "-".to_owned() }),
+            plain(lease.unwrap_or_else(|| "-".to_owned())),
+            plain(member.priority.to_string()),
+            heard(member, here),
+            plain(rtt.unwrap_or_else(|| "-".to_owned())),
+            plain(member.seen_at.as_ref().unwrap_or(&member.address)),
+        ]);
+    }
+    table.write(out, paint)
+}
+
+/// What is known of what a member does: of itself a node knows all, of the others who leads and who would not.
+fn role(status: &Status, member: &MemberStatus) -> String {
+    if member.id == status.id {
+        return status.role.to_string();
+    }
+    let role = match member {
+        _ if status.leader == Some(member.id) => "leader",
+        MemberStatus { witness: true, .. } => "witness",
+        MemberStatus { eligible: false, .. } => "stands back",
+        _ => "-",
+    };
+    role.to_owned()
+}
+
+fn heard(member: &MemberStatus, here: bool) -> Cell {
+    let silent = member.silent_ms.map(|silent| span(Duration::from_millis(silent)));
+    match silent {
+        _ if here => plain("this node"),
+        Some(silent) if member.heard => plain(format!("{silent} ago")),
+        Some(silent) => (format!("silent for {silent}"), Paint::bad),
+        None => ("never".to_owned(), Paint::bad),
+    }
+}
+
+fn write_matrix(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
+    let columns = status.members.iter().map(|member| (&*member.name, Align::Right));
+    let mut table = Table::new([("", Align::Left)].into_iter().chain(columns));
+    for row in &status.members {
+        let cells = status.members.iter().map(|column| hears(status, row, column));
+        table.row([plain(&row.name)].into_iter().chain(cells));
+    }
+    table.write(out, paint)
+}
+
+/// Whether one member hears another, as far as this node knows: of itself it does, of the others by what they say.
+fn hears(status: &Status, listener: &MemberStatus, speaker: &MemberStatus) -> Cell {
+    let (yes, no): (Cell, Cell) = (plain("+"), ("-".to_owned(), Paint::bad));
+    if listener.id == speaker.id {
+        plain(".")
+    } else if listener.id == status.id {
+        if speaker.heard { yes } else { no }
+    } else if !listener.heard {
+        // It has nothing to say of late.
+        ("?".to_owned(), Paint::faint)
+    } else if listener.misses.contains(&speaker.id) {
+        no
+    } else {
+        yes
+    }
+}

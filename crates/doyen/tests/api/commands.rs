@@ -1,0 +1,450 @@
+//! The commands that talk to a node, as a user runs them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use doyen::api::TOKEN_FILE;
+use doyen::node::status::Preferred;
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Refusal;
+use serde_json::Value;
+
+use crate::fake::{Fake, Folder};
+
+/// `doyen` in a folder of its own, with nothing in its environment that says which node.
+fn doyen(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_doyen"));
+    command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("NO_COLOR", "1");
+    command.env_remove("DOYEN_NODE").env_remove("DOYEN_TOKEN_FILE");
+    command
+}
+
+/// What a command came to.
+#[derive(Debug)]
+struct Came {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn came(output: Output) -> Came {
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    let code = output.status.code().expect("no signal ended it");
+    Came { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+impl Came {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+impl Fake {
+    fn url(&self) -> String {
+        format!("http://{}", self.address())
+    }
+
+    /// Runs a command against this node.
+    fn run(&self, arguments: &[&str]) -> Came {
+        let output = doyen(arguments).env("DOYEN_NODE", self.url()).output();
+        came(output.expect("it runs"))
+    }
+
+    /// Gives an order with the token.
+    fn command(&self, arguments: &[&str]) -> Came {
+        let token = self.folder.path().join(TOKEN_FILE);
+        let output =
+            doyen(arguments).env("DOYEN_NODE", self.url()).env("DOYEN_TOKEN_FILE", token).output();
+        came(output.expect("it runs"))
+    }
+}
+
+#[test]
+fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
+    let fake = Fake::follower();
+    fake.publish(|status| {
+        status.members[1].heard = false;
+        status.members[1].silent_ms = Some(12_345);
+        status.members[2].misses = vec![NodeId(2)];
+        status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 7_199_000 });
+    });
+    let came = fake.run(&["status"]);
+    assert_eq!((came.code, came.stderr.as_str()), (0, ""));
+    let expected = "\
+n3 leads test in term 7: elected, for nobody led
+n2 would be next
+n2 is preferred for another 1h 59m 59s
+seen from n1 (start 4), quorum, doyen 0.1.0
+
+  id  name  role      term  lease  priority  heard              round trip  address
+   1  n1    follower     7      -        10  this node                   -  192.0.2.1:7070
+   2  n2    -            -      -        20  silent for 12.3 s      310 us  192.0.2.2:7070
+   3  n3    leader       7      -        30  12 ms ago              310 us  192.0.2.3:7070
+
+Who hears whom: a row hears (+) a column, or does not (-)
+
+      n1  n2  n3
+  n1   .   -   +
+  n2   ?   .   ?
+  n3   +   -   .
+";
+    assert_eq!(came.stdout, expected);
+}
+
+#[test]
+fn status_shows_the_lease_of_who_is_asked() {
+    let came = Fake::leader().run(&["status"]);
+    let line = came.stdout.lines().find(|line| line.contains("this node")).expect("its line");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words[..4].join(" ").as_str(), words[5]), ("1 n1 leader 7", "s"), "{line}");
+    let left: f64 = words[4].parse().expect("a number");
+    assert!((30.0..=60.0).contains(&left), "{line}");
+}
+
+#[test]
+fn status_says_no_where_nobody_leads() {
+    let fake = Fake::follower();
+    fake.publish(|status| (status.leader, status.drained) = (None, true));
+    let came = fake.run(&["status"]);
+    assert_eq!(came.code, 1);
+    assert!(
+        came.stdout.starts_with("nobody is known to lead test, and the term is 7\n"),
+        "{came:?}"
+    );
+    assert!(came.stdout.contains("n1 is drained: it does not stand\n"), "{came:?}");
+    let came = fake.run(&["status", "--json"]);
+    assert_eq!((came.code, &came.json()["leader"]), (1, &Value::Null));
+}
+
+#[test]
+fn status_waits_for_a_leader_until_its_time_is_over() {
+    let fake = Fake::follower();
+    fake.publish(|status| status.leader = None);
+    let came = fake.run(&["status", "--wait-leader", "--timeout", "300ms"]);
+    assert_eq!((came.code, came.stdout.as_str()), (4, ""));
+    assert_eq!(came.stderr, "doyen: --timeout: the time is over: nobody is known to lead\n");
+    let waiting = doyen(&["status", "--wait-leader", "--json", "--node", &fake.url()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    thread::sleep(Duration::from_millis(300));
+    fake.publish(|status| status.leader = Some(NodeId(2)));
+    let came = came_of(waiting);
+    assert_eq!((came.code, &came.json()["leader"]), (0, &Value::from(2)));
+}
+
+fn came_of(child: Child) -> Came {
+    came(child.wait_with_output().expect("it ends"))
+}
+
+#[test]
+fn the_node_and_its_token_are_found_by_its_configuration() {
+    let fake = Fake::leader();
+    let folder = Folder::new();
+    let state = fake.folder.path().display();
+    let member = "[[member]]\nid = 1\nname = \"n1\"\naddress = \"127.0.0.1:7400\"\n";
+    let address = fake.address();
+    let http = format!("cluster = \"x\"\nid = 1\nhttp = \"{address}\"\nstate_dir = \"{state}\"\n");
+    std::fs::write(folder.path().join("doyen.toml"), format!("{http}{member}")).expect("a file");
+    let run = |arguments: &[&str]| {
+        came(doyen(arguments).current_dir(folder.path()).output().expect("it runs"))
+    };
+    assert_eq!(run(&["status"]).code, 0);
+    let obeyed = run(&["drain", "--for", "2h"]);
+    assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, "n1 does not lead for 2h (term 7)\n"));
+    assert_eq!(fake.asked(), ["drain for 7200s"]);
+    let file = folder.path().join("doyen.toml").display().to_string();
+    let elsewhere = doyen(&["undrain", "--config", &file]).output().expect("it runs");
+    assert_eq!(came(elsewhere).code, 0);
+    assert_eq!(fake.asked(), ["undrain"]);
+}
+
+#[test]
+fn orders_are_given_by_name_or_id_and_say_what_is_done() {
+    let fake = Fake::leader();
+    for (arguments, asked, said) in [
+        (&["resign"][..], "resign", "n1 resigns (term 7)"),
+        (&["transfer", "n2"], "transfer to 2", "n1 hands over to n2 (term 7)"),
+        (&["transfer", "3", "--if-term", "7"], "transfer to 3", "n1 hands over to n3 (term 7)"),
+        (&["drain"], "drain", "n1 does not lead until told otherwise (term 7)"),
+        (&["undrain"], "undrain", "n1 may lead again (term 7)"),
+        (
+            &["prefer", "n2", "--for", "90m"],
+            "prefer 2 for 5400s",
+            "n1 prefers n2 for 1h 30m (term 7)",
+        ),
+        (&["campaign"], "campaign", "n1 calls an election (term 7)"),
+        (&["reload-keys"], "reload keys", "n1 has read its keys (term 7)"),
+    ] {
+        let came = fake.command(arguments);
+        assert_eq!((came.code, came.stdout.trim_end()), (0, said), "{came:?}");
+        assert_eq!(fake.asked(), [asked]);
+    }
+    let came = fake.command(&["resign", "--json"]);
+    assert_eq!(came.stdout, "{\"name\":\"n1\",\"accepted\":\"resigns\",\"term\":7}\n");
+}
+
+#[test]
+fn an_order_that_is_refused_says_why_and_where_to_go() {
+    let fake = Fake::follower();
+    fake.refuse(Refusal::NotLeading);
+    let came = fake.command(&["resign"]);
+    assert_eq!((came.code, came.stdout.as_str()), (1, ""));
+    let told = "doyen: n1 does not lead; n3 does; give this order to n3's node, with --node\n";
+    assert_eq!(came.stderr, told);
+    let came = fake.command(&["resign", "--json"]);
+    assert_eq!((came.code, &came.json()["leader"]["name"]), (1, &"n3".into()));
+    let came = fake.command(&["resign", "--if-term", "6"]);
+    assert_eq!(
+        (came.code, came.stderr.as_str()),
+        (1, "doyen: the term is 7, and the order is for \"6\"\n")
+    );
+    let came = fake.command(&["transfer", "n9"]);
+    assert_eq!(came.code, 2);
+    assert_eq!(came.stderr, "doyen: n9 is not a member; there are n1, n2, n3\n");
+}
+
+#[test]
+fn an_order_without_the_token_is_not_given() {
+    let fake = Fake::leader();
+    let came = fake.run(&["resign"]);
+    assert_eq!(came.code, 2);
+    assert!(came.stderr.contains("--token-file"), "{came:?}");
+    let wrong = fake.folder.path().join("wrong");
+    std::fs::write(&wrong, "0".repeat(64)).expect("a file");
+    let wrong = wrong.display().to_string();
+    let came = fake.run(&["resign", "--token-file", &wrong]);
+    assert_eq!(came.code, 2);
+    assert!(came.stderr.contains("not the token"), "{came:?}");
+    assert_eq!(fake.asked(), [] as [&str; 0]);
+}
+
+#[test]
+fn history_says_what_happened_and_why() {
+    let fake = Fake::follower();
+    assert_eq!(fake.run(&["history"]).code, 1, "nothing has happened");
+    fake.remember(1..=3);
+    let came = fake.run(&["history"]);
+    let expected = "\
+2026-01-01T00:00:01.000Z  follows 3 in term 1: elected, for nobody led (nobody held a lease for 1.5 ms)
+2026-01-01T00:00:02.000Z  hears no more of 3, term 2
+2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
+";
+    assert_eq!((came.code, came.stdout.as_str()), (0, expected));
+    let came = fake.run(&["history", "--limit", "1", "--json"]);
+    assert_eq!(came.json()[0]["number"], 3);
+}
+
+#[test]
+fn explain_says_why_this_leader_why_it_moved_and_who_is_next() {
+    let fake = Fake::follower();
+    fake.remember(1..=3);
+    fake.publish(|status| {
+        (status.members[0].witness, status.line) = (true, [2, 3].map(NodeId).to_vec());
+    });
+    let came = fake.run(&["explain"]);
+    let expected = "\
+n3 leads in term 7
+  elected, for nobody led
+
+how it came about, as n1 saw it
+  2026-01-01T00:00:02.000Z  hears no more of 3, term 2
+  2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
+
+in this order they would lead
+  n2 priority 20
+  n3 priority 30, leads
+  n1 priority 10, cannot: a witness
+
+n2 is next if the leader dies now
+";
+    assert_eq!((came.code, came.stdout.as_str()), (0, expected));
+    let explained = fake.run(&["explain", "--json"]).json();
+    assert_eq!(
+        (&explained["leader"]["name"], &explained["next"]["name"]),
+        (&"n3".into(), &"n2".into())
+    );
+    assert_eq!(explained["moved"][0]["number"], 2);
+    assert_eq!(explained["ranking"][2]["eligible"], false);
+}
+
+/// What `explain --if-dies` says.
+fn if_dies(fake: &Fake, members: &str) -> (i32, String) {
+    let came = fake.run(&["explain", "--if-dies", members]);
+    (came.code, came.stdout.trim_end().to_owned() + &came.stderr)
+}
+
+#[test]
+fn explain_rehearses_a_death_with_the_state_machines_themselves() {
+    let fake = Fake::follower();
+    let says = |code: i32, text: &str| (code, text.to_owned());
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
+    assert_eq!(if_dies(&fake, "2"), says(0, "if n2 died now, n3 would lead on"));
+    let nobody =
+        "if n3 and n2 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
+    assert_eq!(if_dies(&fake, "n3,n2"), says(1, nobody));
+    fake.publish(|status| status.line = [1, 3, 2].map(NodeId).to_vec());
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n1 would lead"));
+    assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 died now, n3 would lead on"));
+    fake.publish(|status| {
+        (status.members[0].eligible, status.line) = (false, [3, 2].map(NodeId).to_vec());
+    });
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
+    fake.publish(|status| {
+        (status.members[1].eligible, status.line) = (false, vec![NodeId(3)]);
+    });
+    let (code, text) = if_dies(&fake, "n3");
+    assert_eq!(code, 1);
+    assert!(text.contains("none of the 2 that would be left could be elected"), "{text}");
+    assert_eq!(if_dies(&fake, "n9").0, 2);
+    let json = fake.run(&["explain", "--if-dies", "n2", "--json"]).json();
+    assert_eq!(json["if_dies"]["leaders"][0]["name"], "n3");
+}
+
+#[test]
+fn a_rehearsal_knows_who_does_not_hear_whom() {
+    let fake = Fake::follower();
+    // n2 is silent to n1, and n3 hears it: it is alive, but n1 and n2 alone are no majority that hears itself.
+    fake.publish(|status| status.members[1].heard = false);
+    let (code, text) = if_dies(&fake, "n3");
+    assert_eq!(code, 1, "{text}");
+    // And if n3 does not hear it either, it is dead already.
+    fake.publish(|status| status.members[2].misses = vec![NodeId(2)]);
+    let dead = "if n3 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
+    assert_eq!(if_dies(&fake, "n3"), (1, dead.to_owned()));
+}
+
+#[test]
+fn the_seeds_algorithms_are_rehearsed_too() {
+    let fake = Fake::follower();
+    fake.publish(|status| status.algorithm = "bully".to_owned());
+    assert_eq!(if_dies(&fake, "n3"), (0, "if n3 died now, n2 would lead".to_owned()));
+}
+
+/// A command whose lines are read as they come.
+struct Watching {
+    child: Child,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+impl Watching {
+    fn new(fake: &Fake, arguments: &[&str]) -> Self {
+        let mut child = doyen(arguments)
+            .env("DOYEN_NODE", fake.url())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (tell, lines) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    fn line(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(20)).expect("a line")
+    }
+
+    /// The next line without the time in front of it.
+    fn news(&self) -> String {
+        let line = self.line();
+        line.split_once("  ").unwrap_or_else(|| panic!("a time in {line}")).1.to_owned()
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn watch_says_what_changes_in_words() {
+    let fake = Fake::follower();
+    fake.remember(1..=2);
+    let watching = Watching::new(&fake, &["watch"]);
+    assert_eq!(watching.news(), "n1 follows n3 in term 7");
+    fake.remember(1..=3);
+    assert_eq!(
+        watching.line(),
+        "2026-01-01T00:00:03.000Z  n1 follows 3 in term 3: elected, for nobody led"
+    );
+    fake.publish(|status| {
+        status.leader = None;
+        status.members[2].heard = false;
+        status.members[1].priority = 40;
+        status.members[1].misses = vec![NodeId(3)];
+    });
+    assert_eq!(watching.news(), "n1 follows nobody, and the term is 7");
+    assert_eq!(watching.news(), "n2 has the priority 40 now");
+    assert_eq!(watching.news(), "n2 does not hear n3 any more");
+    assert_eq!(watching.news(), "n1 does not hear n3 any more");
+    fake.publish(|status| {
+        (status.drained, status.members[2].heard, status.members[1].misses) = (true, true, vec![]);
+        status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 1000 });
+    });
+    assert_eq!(watching.news(), "n1 is drained");
+    assert_eq!(watching.news(), "n2 is preferred");
+    assert_eq!(watching.news(), "n2 hears n3 again");
+    assert_eq!(watching.news(), "n1 hears n3 again");
+}
+
+#[test]
+fn watch_comes_back_and_misses_nothing() {
+    let mut fake = Fake::follower();
+    fake.remember(1..=2);
+    let watching = Watching::new(&fake, &["watch", "--json"]);
+    let event = || -> (String, String) {
+        let event: Value = serde_json::from_str(&watching.line()).expect("JSON");
+        let text = |field: &str| event[field].as_str().expect(field).to_owned();
+        (text("event"), text("id"))
+    };
+    let pair = |event: &str, id: &str| (event.to_owned(), id.to_owned());
+    assert_eq!(event(), pair("snapshot", "1.4.2"));
+    fake.restart(|fake| fake.remember(1..=4));
+    assert_eq!(event(), pair("change", "1.4.3"));
+    assert_eq!(event(), pair("change", "1.4.4"));
+    assert_eq!(event(), pair("snapshot", "1.4.4"));
+}
+
+#[test]
+fn a_node_that_is_not_there_is_said_to_be_so_soon() {
+    let url = "http://127.0.0.1:1";
+    for command in ["status", "watch", "history", "explain"] {
+        let began = Instant::now();
+        let came = came(doyen(&[command, "--node", url]).output().expect("it runs"));
+        assert_eq!((came.code, came.stdout.as_str()), (3, ""), "{command}");
+        let told =
+            format!("doyen: cannot reach {url}: nobody listens there; is the node running?\n");
+        assert_eq!(came.stderr, told, "{command}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+}
+
+#[test]
+fn what_is_no_node_is_not_taken_for_one() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut stream = stream;
+            let _ = stream.read(&mut [0; 1024]);
+            let _ = std::io::Write::write_all(
+                &mut stream,
+                b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello",
+            );
+        }
+    });
+    let came = came(doyen(&["status", "--node", &url]).output().expect("it runs"));
+    assert_eq!(came.code, 3);
+    assert!(came.stderr.contains("no doyen node"), "{came:?}");
+}

@@ -1,0 +1,93 @@
+//! What load balancers are told.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use doyen::api::Limits;
+use doyen_core::protocol::Role;
+use doyen_core::time::Span;
+
+use crate::fake::{Fake, comes_true, follower_of_n3};
+
+#[test]
+fn only_who_holds_a_lease_answers_200_at_leader() {
+    let fake = Fake::follower();
+    let answer = fake.get("/leader");
+    answer.problem(503, "no-lease");
+    assert_eq!(answer.json()["leader"]["name"], "n3");
+    fake.lead(Span::from_millis(60_000));
+    let answer = fake.get("/leader");
+    assert_eq!((answer.status, answer.json()["name"].as_str()), (200, Some("n1")));
+    assert_eq!(answer.json()["term"], 7);
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+}
+
+#[test]
+fn a_lease_ends_by_the_clock_although_the_loop_says_nothing() {
+    let fake = Fake::follower();
+    fake.lead(Span::from_millis(400));
+    assert_eq!(fake.get("/leader").status, 200);
+    assert!(fake.get("/v1/leader").json()["lease"].is_object());
+    sleep(Duration::from_millis(500));
+    fake.get("/leader").problem(503, "no-lease");
+    assert!(fake.get("/v1/leader").json()["lease"].is_null());
+    assert!(fake.get("/v1/status").json()["lease"].is_null());
+}
+
+#[test]
+fn who_is_about_to_hand_over_gets_no_new_traffic() {
+    let fake = Fake::leader();
+    fake.reign(|reign| reign.role = Some(Role::Retiring));
+    fake.get("/leader").problem(503, "no-lease");
+}
+
+#[test]
+fn head_is_answered_as_get_is_without_a_body() {
+    let fake = Fake::leader();
+    let answer = fake.ask("HEAD", "/leader", "");
+    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
+    let answer = fake.ask("HEAD", "/follower", "");
+    assert_eq!((answer.status, answer.body.as_str()), (503, ""));
+}
+
+#[test]
+fn a_follower_has_a_leader_that_is_not_itself() {
+    let fake = Fake::follower();
+    assert_eq!(fake.get("/follower").status, 200);
+    fake.publish(|status| status.leader = None);
+    fake.get("/follower").problem(503, "not-following");
+    fake.lead(Span::from_millis(60_000));
+    fake.get("/follower").problem(503, "not-following");
+}
+
+#[test]
+fn ready_is_who_knows_the_leader() {
+    let fake = Fake::follower();
+    assert_eq!(fake.get("/readyz").status, 200);
+    fake.publish(|status| status.leader = None);
+    fake.get("/readyz").problem(503, "not-ready");
+}
+
+#[test]
+fn alive_is_whose_loop_goes_on() {
+    let mut fake = Fake::follower();
+    assert_eq!(fake.get("/livez").status, 200);
+    fake.end_loop();
+    // The server hears of it by itself, at once but not at the same instant.
+    assert!(comes_true(|| fake.get("/livez").status == 503), "the loop has ended");
+    fake.get("/livez").problem(503, "stuck");
+}
+
+#[test]
+fn a_loop_that_says_nothing_is_stuck() {
+    let limits = Limits { stuck_after: Duration::from_millis(400), ..Limits::default() };
+    let fake = Fake::serving(follower_of_n3(), limits);
+    assert!(comes_true(|| fake.get("/livez").status == 503), "it has said nothing");
+    let detail = fake.get("/livez").problem(503, "stuck");
+    assert!(detail.starts_with("the loop has said nothing"), "{detail}");
+    let speaks = || {
+        fake.publish(|_| {});
+        fake.get("/livez").status == 200
+    };
+    assert!(comes_true(speaks), "it has said something, though nothing new");
+}

@@ -1,0 +1,94 @@
+//! What a node says of itself and of the others.
+
+use doyen_core::members::NodeId;
+
+use crate::fake::Fake;
+
+#[test]
+fn programs_are_told_the_leaders_name_at_the_root() {
+    let fake = Fake::follower();
+    let answer = fake.get("/");
+    assert_eq!((answer.status, answer.body.as_str()), (200, r#"{"name":"n3"}"#));
+    assert_eq!(answer.header("vary"), Some("accept"));
+    fake.publish(|status| status.leader = None);
+    assert_eq!(fake.get("/").body, r#"{"name":""}"#);
+}
+
+#[test]
+fn browsers_get_a_page_that_runs_nothing() {
+    let fake = Fake::follower();
+    fake.remember(1..=3);
+    fake.publish(|status| {
+        status.cluster = "<script>alert(1)</script>".to_owned();
+        status.members[1].heard = false;
+        status.members[1].silent_ms = Some(12_345);
+        status.members[2].misses = vec![NodeId(2)];
+    });
+    let accept = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
+    let answer = fake.ask("GET", "/", accept);
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
+    let policy = answer.header("content-security-policy").expect("a policy");
+    assert!(policy.starts_with("default-src 'none'"), "{policy}");
+    for part in ["n3 leads in term 7", "silent for 12 s", "<td>n2</td>", "follows 3 in term 3"] {
+        assert!(answer.body.contains(part), "{part} in {}", answer.body);
+    }
+    assert!(!answer.body.contains("<script"), "{}", answer.body);
+}
+
+#[test]
+fn the_leader_is_tagged_with_its_term() {
+    let fake = Fake::follower();
+    let answer = fake.get("/v1/leader");
+    assert_eq!(answer.header("etag"), Some("\"7\""));
+    let expected = r#"{"leader":{"id":3,"name":"n3"},"term":7,"here":false,"lease":null,"why":"elected, for nobody led"}"#;
+    assert_eq!(answer.body, expected);
+    let fake = Fake::leader();
+    let answer = fake.get("/v1/leader").json();
+    assert_eq!((&answer["here"], &answer["leader"]["name"]), (&true.into(), &"n1".into()));
+    let left = answer["lease"]["remaining_ms"].as_u64().expect("a number");
+    assert!((40_000..=60_000).contains(&left), "{left}");
+    fake.publish(|status| status.leader = None);
+    assert!(fake.get("/v1/leader").json()["leader"].is_null());
+}
+
+#[test]
+fn the_status_is_what_the_loop_published() {
+    let fake = Fake::follower();
+    let answer = fake.get("/v1/status");
+    assert_eq!(answer.header("etag"), Some("\"7\""));
+    let status = serde_json::to_value(crate::fake::follower_of_n3()).expect("JSON");
+    assert_eq!(answer.json(), status);
+    assert_eq!(fake.get("/v1/members").json(), status["members"]);
+}
+
+#[test]
+fn the_history_can_be_asked_for_in_part() {
+    let fake = Fake::follower();
+    fake.remember(3..=9);
+    let numbers = |path: &str| -> Vec<u64> {
+        let entries = fake.get(path).json();
+        let entries = entries.as_array().expect("a list");
+        entries.iter().map(|entry| entry["number"].as_u64().expect("a number")).collect()
+    };
+    assert_eq!(numbers("/v1/history"), [3, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(numbers("/v1/history?after=7"), [8, 9]);
+    assert_eq!(numbers("/v1/history?limit=2"), [8, 9]);
+    assert_eq!(numbers("/v1/history?after=5&limit=3"), [7, 8, 9]);
+    assert_eq!(numbers("/v1/history?after=9"), [] as [u64; 0]);
+    fake.get("/v1/history?after=x").problem(400, "bad-request");
+    fake.get("/v1/history?since=3").problem(400, "bad-request");
+}
+
+#[test]
+fn what_is_not_there_is_a_problem_too() {
+    let fake = Fake::follower();
+    let detail = fake.get("/v2/status").problem(404, "not-found");
+    assert!(detail.contains("/v2/status"), "{detail}");
+    let answer = fake.ask("DELETE", "/v1/status", "");
+    answer.problem(405, "method-not-allowed");
+    assert_eq!(answer.header("allow"), Some("GET,HEAD"));
+    let answer = fake.get("/v1/resign");
+    answer.problem(405, "method-not-allowed");
+    assert_eq!(answer.header("allow"), Some("POST"));
+}
