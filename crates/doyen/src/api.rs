@@ -69,8 +69,14 @@ pub struct Limits {
     pub watchers: u32,
     /// Within this time a whole head must have come, from the beginning of the connection or the end of the last answer.
     pub head_within: Duration,
+    /// Within this time the whole body of an order must have come.
+    pub body_within: Duration,
     /// So long a connection may take nothing of what it is sent.
     pub stalled_after: Duration,
+    /// Within this time the loop answers to an order, unless something is very wrong there.
+    pub answer_within: Duration,
+    /// The loop says something several times a second. If it has said nothing for so long, it is stuck.
+    pub stuck_after: Duration,
 }
 
 impl Default for Limits {
@@ -79,7 +85,10 @@ impl Default for Limits {
             connections: 256,
             watchers: 64,
             head_within: Duration::from_secs(15),
+            body_within: Duration::from_secs(10),
             stalled_after: Duration::from_secs(20),
+            answer_within: Duration::from_secs(10),
+            stuck_after: Duration::from_secs(10),
         }
     }
 }
@@ -165,6 +174,7 @@ struct Shared {
     guard: Guard,
     observer: Observer,
     metrics: Metrics,
+    limits: Limits,
     watchers: Arc<Semaphore>,
     /// Turns true when the server is to end.
     ending: tell::Receiver<bool>,
@@ -198,6 +208,7 @@ async fn run(
         handle,
         guard,
         observer,
+        limits,
         watchers: Arc::new(Semaphore::new(limits.watchers as usize)),
         ending: ending.clone(),
     }));

@@ -26,6 +26,7 @@ pub mod peers;
 mod rejoin;
 pub mod replay;
 mod resolver;
+pub mod stand_in;
 mod start;
 pub mod status;
 pub mod store;
@@ -47,7 +48,7 @@ use tokio::sync::{oneshot, watch};
 use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
-pub use bell::{Inbox, Requests};
+pub use bell::Requests;
 pub use start::{Running, start};
 
 /// What the loop can be asked for.
@@ -185,16 +186,12 @@ pub struct Handle {
     counters: Arc<Counters>,
     requests: Requests,
 }
+
 impl Handle {
     /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
-    pub fn new(
-        leadership: Leadership,
-        status: watch::Receiver<Arc<Status>>,
-        history: watch::Receiver<Arc<Vec<Entry>>>,
-        counters: Arc<Counters>,
-        requests: Requests,
-    ) -> Self {
-        Self { leadership, status, history, counters, requests }
+    fn new(readers: board::Readers, requests: Requests) -> Self {
+        let board::Readers { reign, status, history, counters } = readers;
+        Self { leadership: Leadership::new(reign), status, history, counters, requests }
     }
 
     /// Who leads, asked at the moment of acting.

@@ -3,8 +3,6 @@
 //! [`Call`] is the only way to what an order's handler needs, and there is no way to it past the checks: Host, Origin and
 //! token, then the term, then the body. An order that is added later cannot forget one.
 
-use std::time::Duration;
-
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -15,9 +13,6 @@ use tokio::time::timeout;
 use super::App;
 use super::door::Line;
 use super::problem::{Kind, Problem};
-
-/// Within this time the whole body must have come.
-const BODY_WITHIN: Duration = Duration::from_secs(10);
 
 /// An order that may be given.
 #[derive(Debug)]
@@ -41,7 +36,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
         })?;
         let headers = parts.headers.clone();
         let reading = Bytes::from_request(Request::from_parts(parts, body), &());
-        let bytes = match timeout(BODY_WITHIN, reading).await {
+        let bytes = match timeout(app.limits.body_within, reading).await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
                 return Err(Kind::TooLarge.because("the body is longer than any order"));

@@ -4,8 +4,6 @@
 //! last said: a process that was paused answers no as soon as it runs again. A leader that is about to hand over answers
 //! no as well, for nothing new is to begin there. Algorithms without leases have nobody who may say yes.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -16,9 +14,6 @@ use utoipa_axum::routes;
 use super::App;
 use super::problem::{Kind, Problem};
 use super::report::Name;
-
-/// The loop says something several times a second. If it has said nothing for so long, it is stuck.
-const STUCK_AFTER: Duration = Duration::from_secs(10);
 
 /// A yes, with what it rests on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -77,7 +72,7 @@ async fn is_follower(State(app): State<App>) -> Result<Json<Yes>, Problem> {
 async fn is_alive(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     match app.observer.silence() {
         None => Err(Kind::Stuck.because("the loop has ended")),
-        Some(silence) if silence > STUCK_AFTER => {
+        Some(silence) if silence > app.limits.stuck_after => {
             let detail = format!("the loop has said nothing for {} s", silence.as_secs());
             Err(Kind::Stuck.because(detail))
         }

@@ -4,12 +4,9 @@
 //! most orders are for the leader, which is named then. `If-Match` with a term keeps an order from those for whom it was
 //! not meant: the term is compared when the request comes in.
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Order, Refusal};
 use doyen_core::time::Span;
@@ -30,9 +27,6 @@ use super::problem::{self, Kind, Problem};
 use super::report::Name;
 use crate::node::NotDone;
 use crate::node::status::Status;
-
-/// Within this time the loop answers, unless something is very wrong there.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The name of the token among the document's security schemes.
 const TOKEN: &str = "token";
@@ -203,15 +197,8 @@ impl<T> Call<T> {
         })
     }
 
-    /// Gives an order to the member, whose algorithm must be one that heeds them.
+    /// Gives an order to the member.
     async fn give(self, order: Order, accepted: String) -> Result<Accepted, Problem> {
-        let algorithm = &self.app.handle.status().algorithm;
-        if *algorithm != Algorithm::Quorum.name() {
-            let detail = format!(
-                "{algorithm} takes no orders but to call an election: it has no leases to hand over"
-            );
-            return Err(Kind::NoOrders.because(detail));
-        }
         let handle = self.app.handle.clone();
         self.answer(handle.order(order), accepted).await
     }
@@ -226,7 +213,7 @@ impl<T> Call<T> {
             let status = self.app.handle.status();
             (status.name.clone(), status.term.0)
         };
-        let answer = match timeout(ANSWER_WITHIN, asked).await {
+        let answer = match timeout(self.app.limits.answer_within, asked).await {
             Ok(Ok(())) => Ok(Accepted { name, accepted: accepted.clone(), term }),
             Ok(Err(why)) => Err(explain(&self.app.handle.status(), &why)),
             Err(_) => Err(Kind::NoAnswer.because("the node did not answer; it may be stuck")),
@@ -242,10 +229,13 @@ fn explain(status: &Status, why: &NotDone) -> Problem {
     let leader = status.leader.and_then(|leader| Name::of(status, leader));
     let refusal = match why {
         NotDone::Refused(refusal) => refusal,
-        NotDone::Stopped | NotDone::Busy | NotDone::Rejoining => {
-            return Kind::Stopped.because(why.to_string());
+        NotDone::NoLeases => {
+            let detail = format!("{}: {why}", status.algorithm);
+            return Kind::NoOrders.because(detail).naming(leader);
         }
-        NotDone::NoLeases => return Kind::NotLeader.because(why.to_string()),
+        NotDone::Rejoining => return Kind::Rejoining.because(why.to_string()).naming(leader),
+        NotDone::Busy => return Kind::Busy.because(why.to_string()),
+        NotDone::Stopped => return Kind::Stopped.because(why.to_string()),
         NotDone::Keys(problem) => return Kind::KeysUnreadable.because(problem),
     };
     match refusal {

@@ -53,6 +53,7 @@ pub(super) enum Kind {
     Rejoining,
     NoOrders,
     KeysUnreadable,
+    Busy,
     Stopped,
     NoAnswer,
     TooManyWatchers,
@@ -92,6 +93,7 @@ impl Kind {
             Self::KeysUnreadable => {
                 ("keys-unreadable", StatusCode::INTERNAL_SERVER_ERROR, "Keys cannot be read")
             }
+            Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE, "Too busy"),
             Self::Stopped => ("stopped", StatusCode::SERVICE_UNAVAILABLE, "The node has stopped"),
             Self::NoAnswer => ("no-answer", StatusCode::GATEWAY_TIMEOUT, "No answer in time"),
             Self::TooManyWatchers => {

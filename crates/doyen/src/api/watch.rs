@@ -68,8 +68,8 @@ struct Feed {
     status: watch::Receiver<Arc<Status>>,
     history: watch::Receiver<Arc<Vec<Entry>>>,
     ending: watch::Receiver<bool>,
-    /// The number of the latest change that it knows of.
-    told: u64,
+    /// The number of the latest change that it knows of; none if it is to begin anew.
+    told: Option<u64>,
     /// What the latest snapshot said.
     shown: Option<Status>,
     /// What it is to be told next.
@@ -83,17 +83,12 @@ impl Feed {
             status: app.handle.watch(),
             history: app.handle.watch_history(),
             ending: app.ending.clone(),
-            told: 0,
+            told: None,
             shown: None,
             due: VecDeque::from([Event::default().retry(RETRY)]),
             _place: place,
         };
-        // The history before the status: what the status knows already may then come again, and nothing is left out.
-        let history = feed.history.borrow().clone();
-        match feed.resume(last).filter(|&number| covers(&history, number)) {
-            Some(number) => feed.told = number,
-            None => feed.told = latest(&history),
-        }
+        feed.told = feed.resume(last);
         feed.gather();
         feed
     }
@@ -122,22 +117,24 @@ impl Feed {
 
     /// Collects what is new: changes first, then what has come of them.
     fn gather(&mut self) {
+        // The history before the status: what the status knows already may then come again, and nothing is left out.
         let history = self.history.borrow_and_update().clone();
         let status = self.status.borrow_and_update().clone();
-        let life = life_of(&status);
-        if !covers(&history, self.told) {
-            // Some are forgotten that it has not been told of: it begins anew.
-            self.told = latest(&history);
-            self.shown = None;
+        let (life, latest) = (life_of(&status), latest(&history));
+        match self.told.filter(|&told| covers(&history, told)) {
+            Some(told) => {
+                for entry in history.iter().filter(|entry| entry.number > told) {
+                    self.due.push_back(event("change", &life, entry.number, entry));
+                }
+            }
+            // It is new here, or some are forgotten that it has not been told of.
+            None => self.shown = None,
         }
-        for entry in history.iter().filter(|entry| entry.number > self.told) {
-            self.due.push_back(event("change", &life, entry.number, entry));
-        }
-        self.told = latest(&history).max(self.told);
+        self.told = Some(latest);
         let timeless = timeless(&status);
         if self.shown.as_ref() != Some(&timeless) {
             self.shown = Some(timeless);
-            self.due.push_back(event("snapshot", &life, self.told, &*status));
+            self.due.push_back(event("snapshot", &life, latest, &*status));
         }
     }
 }

@@ -1,27 +1,27 @@
 //! How the commands talk to a node: which one, with which token, and what its answers mean.
 //!
-//! The node is the one that `--node` or `DOYEN_NODE` names, or the one whose `doyen.toml` lies in this folder. So does
-//! the token: a file that `--token-file` or `DOYEN_TOKEN_FILE` names, or the one in that node's state folder.
+//! The node is the one that `--node` or `DOYEN_NODE` names, or the one that `doyen node` would run here: its
+//! configuration says where it serves HTTP. So it is with the token: a file that `--token-file` or `DOYEN_TOKEN_FILE`
+//! names, or the one in that node's state folder.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
+use doyen::config::{Configuration, Settings, Surroundings};
 use doyen::node::status::Status;
 use doyen_core::members::NodeId;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
-
-/// The configuration in this folder.
-const CONFIGURATION: &str = "doyen.toml";
 
 /// A node answers within this time or does not at all.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -46,24 +46,21 @@ pub(crate) struct CannotReach {
 /// Which node.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeFlags {
-    /// The node to ask, for example 127.0.0.1:7171; else `DOYEN_NODE`, else `http` of ./doyen.toml
+    /// The node to ask, for example 127.0.0.1:7400; else `DOYEN_NODE`, else the one of the configuration
     #[arg(long, value_name = "URL", help_heading = "Node")]
     node: Option<String>,
+
+    /// The node's configuration file [default: ./doyen.toml]
+    #[arg(long, short, value_name = "FILE", help_heading = "Node")]
+    config: Option<PathBuf>,
 }
 
 /// With which token.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TokenFlags {
-    /// The file with the token; else `DOYEN_TOKEN_FILE`, else the one in the `state_dir` of ./doyen.toml
+    /// The file with the token; else `DOYEN_TOKEN_FILE`, else the one in the node's state folder
     #[arg(long, value_name = "FILE", help_heading = "Node")]
     token_file: Option<PathBuf>,
-}
-
-/// What the commands read of a node's configuration. The rest is the node's business.
-#[derive(Debug, Default, Deserialize)]
-struct Local {
-    http: Option<String>,
-    state_dir: Option<PathBuf>,
 }
 
 /// What became of an order.
@@ -83,31 +80,53 @@ pub(crate) struct Client {
 
 impl NodeFlags {
     pub(crate) fn connect(&self) -> Result<Client> {
-        let url = match &self.node {
-            Some(node) => base("--node", node)?,
-            None => find_url()?,
-        };
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
             .timeout_connect(Some(CONNECT_WITHIN))
-            .timeout_recv_response(Some(ANSWER_WITHIN))
-            .timeout_per_read(Some(SILENT_FOR))
+            .timeout_global(Some(ANSWER_WITHIN))
             .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
             .build();
-        Ok(Client { url, agent: config.new_agent() })
+        Ok(Client { url: self.url()?, agent: config.new_agent() })
+    }
+
+    fn url(&self) -> Result<String> {
+        if let Some(node) = &self.node {
+            return base("--node", node);
+        }
+        if let Some(node) = from_env("DOYEN_NODE") {
+            return base("DOYEN_NODE", &node.to_string_lossy());
+        }
+        let settings = self.settings("which node? Give --node URL or DOYEN_NODE")?;
+        let http = settings.http.context("http: the node of this configuration serves no HTTP")?;
+        base("http", &http.to_string())
+    }
+
+    /// What the node that belongs here is configured with. `wanted` is what is to be given instead of a configuration.
+    fn settings(&self, wanted: &str) -> Result<Settings> {
+        let surroundings = Surroundings::of_process();
+        match Configuration::load(self.config.as_deref(), &[], &surroundings) {
+            Ok(configuration) => Ok(configuration.settings),
+            Err(error) if self.config.is_some() || from_env("DOYEN_CONFIG").is_some() => {
+                Err(error.into())
+            }
+            Err(error) if Path::new("doyen.toml").exists() => Err(error.into()),
+            Err(_) => bail!("{wanted}, or --config FILE, or go to the folder of its doyen.toml"),
+        }
     }
 }
 
 impl TokenFlags {
-    pub(crate) fn read(&self) -> Result<String> {
-        let file = match self.token_file.clone().or_else(|| from_env("DOYEN_TOKEN_FILE")) {
+    pub(crate) fn read(&self, node: &NodeFlags) -> Result<String> {
+        let named = self.token_file.clone();
+        let file = match named.or_else(|| from_env("DOYEN_TOKEN_FILE").map(PathBuf::from)) {
             Some(file) => file,
-            None => Local::read()?.and_then(|local| local.state_dir).map_or_else(
-                || Err(anyhow!("an order needs the node's token: give --token-file, or go to the folder of its {CONFIGURATION}")),
-                |folder| Ok(folder.join(TOKEN_FILE)),
-            )?,
+            None => {
+                let settings =
+                    node.settings("an order needs the node's token: give --token-file")?;
+                settings.state_dir.join(TOKEN_FILE)
+            }
         };
         let text = fs::read_to_string(&file);
         let text = text.with_context(|| format!("the token {} cannot be read", file.display()))?;
@@ -115,41 +134,9 @@ impl TokenFlags {
     }
 }
 
-impl Local {
-    /// What the configuration in this folder says, if there is one.
-    fn read() -> Result<Option<Self>> {
-        let text = match fs::read_to_string(CONFIGURATION) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => {
-                return Err(error).with_context(|| format!("{CONFIGURATION} cannot be read"));
-            }
-        };
-        toml::from_str(&text)
-            .map(Some)
-            .map_err(|error| anyhow!("{CONFIGURATION}: {}", error.message()))
-    }
-}
-
-fn from_env<T: From<std::ffi::OsString>>(name: &str) -> Option<T> {
-    env::var_os(name).filter(|value| !value.is_empty()).map(T::from)
-}
-
-fn find_url() -> Result<String> {
-    if let Some(node) = from_env::<std::ffi::OsString>("DOYEN_NODE") {
-        return base("DOYEN_NODE", &node.to_string_lossy());
-    }
-    let Some(local) = Local::read()? else {
-        bail!(
-            "which node? Give --node URL or DOYEN_NODE, or go to the folder of its {CONFIGURATION}"
-        );
-    };
-    let Some(http) = local.http else {
-        bail!(
-            "{CONFIGURATION}: the node serves no HTTP; set `http`, for example to \"127.0.0.1:7171\""
-        );
-    };
-    base(&format!("{CONFIGURATION}: http"), &http)
+/// A variable that is set to something.
+fn from_env(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The beginning of every address at a node that is given as `http://host:port` or `host:port`.
@@ -161,7 +148,7 @@ fn base(source: &str, given: &str) -> Result<String> {
     let host = given.strip_prefix("http://").unwrap_or(given);
     let wrong = host.is_empty() || host.contains(['/', '?', '#', ' ', '@']);
     if wrong {
-        bail!("{source}: `{given}` is no node; write for example http://127.0.0.1:7171");
+        bail!("{source}: `{given}` is no node; write for example http://127.0.0.1:7400");
     }
     // An address to listen on may be "everywhere", which is no place to go to.
     let host = match host.parse::<SocketAddr>() {
@@ -192,10 +179,20 @@ impl Client {
         self.get("/v1/status")
     }
 
+    /// The status, if it comes within this time.
+    pub(crate) fn status_within(&self, limit: Duration) -> Result<Status> {
+        self.get_within("/v1/status", limit.min(ANSWER_WITHIN))
+    }
+
     /// Asks for something that every node has.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        let url = format!("{}{path}", self.url);
-        let answer = self.agent.get(&url).call().map_err(|error| self.unreachable(&error))?;
+        self.get_within(path, ANSWER_WITHIN)
+    }
+
+    fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
+        let request = self.agent.get(format!("{}{path}", self.url));
+        let request = request.config().timeout_global(Some(limit)).build();
+        let answer = request.call().map_err(|error| self.unreachable(&error))?;
         let status = answer.status();
         let text = self.text(answer)?;
         if status != StatusCode::OK {
@@ -208,7 +205,10 @@ impl Client {
 
     /// Opens the stream of changes, after the event with this id.
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
-        let mut request = self.agent.get(format!("{}/v1/watch", self.url));
+        let request = self.agent.get(format!("{}/v1/watch", self.url)).config();
+        // It has no end, but what it says comes bit by bit.
+        let request = request.timeout_global(None).timeout_recv_response(Some(ANSWER_WITHIN));
+        let mut request = request.timeout_per_read(Some(SILENT_FOR)).build();
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -299,15 +299,15 @@ mod tests {
     #[test]
     fn a_node_is_named_by_an_address_or_a_url() {
         for (given, url) in [
-            ("http://127.0.0.1:7171/", "http://127.0.0.1:7171"),
-            ("n1.example:7171", "http://n1.example:7171"),
-            ("0.0.0.0:7171", "http://127.0.0.1:7171"),
-            ("[::]:7171", "http://[::1]:7171"),
-            (" [::1]:7171 ", "http://[::1]:7171"),
+            ("http://127.0.0.1:7400/", "http://127.0.0.1:7400"),
+            ("n1.example:7400", "http://n1.example:7400"),
+            ("0.0.0.0:7400", "http://127.0.0.1:7400"),
+            ("[::]:7400", "http://[::1]:7400"),
+            (" [::1]:7400 ", "http://[::1]:7400"),
         ] {
             assert_eq!(base("--node", given).expect(given), url);
         }
-        for wrong in ["", "https://n1:7171", "http://", "ftp://n1", "n1/v1", "a b"] {
+        for wrong in ["", "https://n1:7400", "http://", "ftp://n1", "n1/v1", "a b"] {
             let error = base("--node", wrong).expect_err(wrong).to_string();
             assert!(error.starts_with("--node: "), "{error}");
         }

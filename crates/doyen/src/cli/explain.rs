@@ -4,6 +4,7 @@
 
 mod rehearsal;
 
+use std::cmp::Reverse;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
@@ -138,14 +139,14 @@ fn latest_move(history: &[Entry]) -> &[Entry] {
     &history[before.map_or(0, |before| before + 1)..]
 }
 
-/// Everybody, in the order in which they would lead: who could first, then by preference, priority and id.
+/// Everybody, in the order in which they would lead, as the node's own state machine sees it; then who could not.
 fn ranking(status: &Status) -> Vec<&MemberStatus> {
-    let preferred = status.preference.map(|preferred| preferred.member);
+    let place = |member: &&MemberStatus| {
+        let place = status.line.iter().position(|&id| id == member.id);
+        (place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+    };
     let mut members: Vec<&MemberStatus> = status.members.iter().collect();
-    members.sort_by_key(|member| {
-        let could = member.eligible && !member.witness && member.heard;
-        std::cmp::Reverse((could, preferred == Some(member.id), member.priority, member.id))
-    });
+    members.sort_by_key(place);
     members
 }
 

@@ -7,12 +7,12 @@ use clap::Command;
 /// Which commands stand under which heading, in this order.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run a cluster", &["cluster", "init", "keygen", "node"]),
-    ("Study an election", &["sim", "check", "replay", "compare", "algorithms"]),
     ("See a running cluster", &["status", "watch", "history", "explain"]),
     (
         "Steer a running cluster",
         &["resign", "transfer", "drain", "undrain", "prefer", "campaign", "reload-keys"],
     ),
+    ("Study an election", &["sim", "check", "replay", "compare", "algorithms"]),
 ];
 
 /// The same command, whose help has its subcommands under headings.

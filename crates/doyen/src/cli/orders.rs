@@ -158,7 +158,7 @@ fn words(span: Duration) -> String {
 impl OrderFlags {
     fn give(self, order: &str, body: &impl Serialize) -> Result<Answer> {
         let client = self.node.connect()?;
-        let token = self.token.read()?;
+        let token = self.token.read(&self.node)?;
         let obeyed = client.order(&format!("/v1/{order}"), body, &token, self.if_term)?;
         let mut out = io::stdout().lock();
         match obeyed {

@@ -22,7 +22,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 #[command(after_help = "\
 Examples:
   doyen status
-  doyen status --node http://127.0.0.1:7171 --json
+  doyen status --node http://127.0.0.1:7400 --json
   doyen status --wait-leader --timeout 10s && ./deploy
 
 Exit: 0 somebody leads, 1 nobody does, 3 the node cannot be reached, 4 nobody led in time.")]
@@ -67,7 +67,8 @@ impl Status {
 /// The status once somebody leads; nothing if nobody did in time. A node that cannot be reached may yet come up.
 fn wait_for_leader(client: &Client, deadline: Instant) -> Result<Option<Snapshot>> {
     loop {
-        let problem = match client.status() {
+        let left = deadline.saturating_duration_since(Instant::now()).max(AGAIN_AFTER);
+        let problem = match client.status_within(left) {
             Ok(status) if status.leader.is_some() => return Ok(Some(status)),
             Ok(_) => "nobody is known to lead".to_owned(),
             Err(error) if error.is::<CannotReach>() => error.to_string(),

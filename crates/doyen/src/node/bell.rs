@@ -23,21 +23,21 @@ pub struct Requests {
 
 /// The loop's end.
 #[derive(Debug)]
-pub struct Inbox {
+pub(super) struct Inbox {
     queue: Receiver<Request>,
     bell: UnixStream,
 }
 
-impl Requests {
-    /// Both ends.
-    pub fn pair() -> io::Result<(Self, Inbox)> {
-        let (ours, theirs) = UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        theirs.set_nonblocking(true)?;
-        let (queue, queued) = sync_channel(ROOM);
-        Ok((Self { queue, bell: Arc::new(theirs) }, Inbox { queue: queued, bell: ours }))
-    }
+/// Both ends.
+pub(super) fn pair() -> io::Result<(Requests, Inbox)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    theirs.set_nonblocking(true)?;
+    let (queue, queued) = sync_channel(ROOM);
+    Ok((Requests { queue, bell: Arc::new(theirs) }, Inbox { queue: queued, bell: ours }))
+}
 
+impl Requests {
     /// Puts `request` into the queue and wakes the loop. Never waits.
     pub(super) fn send(&self, request: Request) -> Result<(), NotDone> {
         self.queue.try_send(request).map_err(|error| match error {
@@ -62,8 +62,8 @@ impl Inbox {
         while matches!(self.bell.read(&mut bytes), Ok(count) if count == bytes.len()) {}
     }
 
-    /// The next request, when one comes; `None` when nobody is left who could ask. For a stand-in of the loop.
-    pub fn wait(&self) -> Option<Request> {
+    /// The next request, once there is one; nothing when nobody is left who could ask.
+    pub(super) fn wait(&self) -> Option<Request> {
         self.queue.recv().ok()
     }
 
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_request_wakes_the_loop_and_a_full_queue_is_refused() {
-        let (requests, mut inbox) = Requests::pair().expect("a socket pair");
+        let (requests, mut inbox) = pair().expect("a socket pair");
         assert!(!rings(&inbox));
         for _ in 0..ROOM {
             requests.send(stop()).expect("there is room");

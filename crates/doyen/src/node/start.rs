@@ -15,7 +15,7 @@ use rand_pcg::rand_core::SeedableRng as _;
 use tokio::sync::oneshot;
 
 use super::bell::Inbox;
-use super::board::{Board, Readers};
+use super::board::Board;
 use super::host::Host;
 use super::insight::Tells;
 use super::journal::{Journal, Line};
@@ -23,9 +23,8 @@ use super::machine::Machine;
 use super::network::Network;
 use super::status::{MemberStatus, Status};
 use super::store::{Opened, Store};
-use super::{Failure, Handle, Requests, attribute, rejoin};
+use super::{Failure, Handle, attribute, bell, rejoin};
 use crate::config::{Configuration, Settings};
-use crate::leadership::Leadership;
 
 /// Calls a function that is generic over the protocol with the one that an algorithm's name means.
 macro_rules! with_protocol {
@@ -87,12 +86,10 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let settings = Arc::new(configuration.settings);
     let journal = Journal::start(settings.own().name.clone())
         .map_err(system("start a thread for the log"))?;
-    let (requests, inbox) = Requests::pair().map_err(system("make a socket pair"))?;
+    let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
     let network = Network::open(&settings, requests.clone())?;
     let (board, readers) = Board::new(status_before(&settings), journal.clone());
-    let Readers { reign, status, history, counters } = readers;
-    let leadership = Leadership::new(reign);
-    let handle = Handle::new(leadership, status, history, counters, requests.clone());
+    let handle = Handle::new(readers, requests.clone());
     let (end, ended) = oneshot::channel();
     attribute::start(&settings.attribute, requests, journal.clone())
         .map_err(system("start a thread to measure"))?;

@@ -94,6 +94,16 @@ Who hears whom: a row hears (+) a column, or does not (-)
 }
 
 #[test]
+fn status_shows_the_lease_of_who_is_asked() {
+    let came = Fake::leader().run(&["status"]);
+    let line = came.stdout.lines().find(|line| line.contains("this node")).expect("its line");
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words[..4].join(" ").as_str(), words[5]), ("1 n1 leader 7", "s"), "{line}");
+    let left: f64 = words[4].parse().expect("a number");
+    assert!((30.0..=60.0).contains(&left), "{line}");
+}
+
+#[test]
 fn status_says_no_where_nobody_leads() {
     let fake = Fake::follower();
     fake.publish(|status| (status.leader, status.drained) = (None, true));
@@ -134,8 +144,10 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     let fake = Fake::leader();
     let folder = Folder::new();
     let state = fake.folder.path().display();
-    let text = format!("cluster = \"x\"\nhttp = \"{}\"\nstate_dir = \"{state}\"\n", fake.address());
-    std::fs::write(folder.path().join("doyen.toml"), text).expect("a file");
+    let member = "[[member]]\nid = 1\nname = \"n1\"\naddress = \"127.0.0.1:7400\"\n";
+    let address = fake.address();
+    let http = format!("cluster = \"x\"\nid = 1\nhttp = \"{address}\"\nstate_dir = \"{state}\"\n");
+    std::fs::write(folder.path().join("doyen.toml"), format!("{http}{member}")).expect("a file");
     let run = |arguments: &[&str]| {
         came(doyen(arguments).current_dir(folder.path()).output().expect("it runs"))
     };
@@ -143,6 +155,10 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     let obeyed = run(&["drain", "--for", "2h"]);
     assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, "n1 does not lead for 2h (term 7)\n"));
     assert_eq!(fake.asked(), ["drain for 7200s"]);
+    let file = folder.path().join("doyen.toml").display().to_string();
+    let elsewhere = doyen(&["undrain", "--config", &file]).output().expect("it runs");
+    assert_eq!(came(elsewhere).code, 0);
+    assert_eq!(fake.asked(), ["undrain"]);
 }
 
 #[test]
@@ -225,7 +241,9 @@ fn history_says_what_happened_and_why() {
 fn explain_says_why_this_leader_why_it_moved_and_who_is_next() {
     let fake = Fake::follower();
     fake.remember(1..=3);
-    fake.publish(|status| status.members[0].witness = true);
+    fake.publish(|status| {
+        (status.members[0].witness, status.line) = (true, [2, 3].map(NodeId).to_vec());
+    });
     let came = fake.run(&["explain"]);
     let expected = "\
 n3 leads in term 7
@@ -236,8 +254,8 @@ how it came about, as n1 saw it
   2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
 
 in this order they would lead
-  n3 priority 30, leads
   n2 priority 20
+  n3 priority 30, leads
   n1 priority 10, cannot: a witness
 
 n2 is next if the leader dies now
@@ -267,9 +285,16 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
     let nobody =
         "if n3 and n2 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
     assert_eq!(if_dies(&fake, "n3,n2"), says(1, nobody));
-    fake.publish(|status| status.members[1].eligible = false);
+    fake.publish(|status| status.line = [1, 3, 2].map(NodeId).to_vec());
     assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n1 would lead"));
-    fake.publish(|status| status.members[0].eligible = false);
+    assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 died now, n3 would lead on"));
+    fake.publish(|status| {
+        (status.members[0].eligible, status.line) = (false, [3, 2].map(NodeId).to_vec());
+    });
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
+    fake.publish(|status| {
+        (status.members[1].eligible, status.line) = (false, vec![NodeId(3)]);
+    });
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1);
     assert!(text.contains("none of the 2 that would be left could be elected"), "{text}");

@@ -8,15 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use doyen::api::{self, Admin, Limits, ServeError, Server};
-use doyen::leadership::{Leadership, Reign};
+use doyen::leadership::Reign;
 use doyen::node::clock::Moment;
+use doyen::node::stand_in::{Questions, StandIn};
 use doyen::node::status::{Counters, Entry, Lease, MemberStatus, Status};
-use doyen::node::{Handle, Inbox, NotDone, Request, Requests};
+use doyen::node::{Handle, NotDone, Request};
 use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::{Refusal, Role};
 use doyen_core::story::{Change, Why};
 use doyen_core::time::Span;
-use tokio::sync::watch;
 
 /// A folder of its own, removed in the end.
 pub(crate) struct Folder(PathBuf);
@@ -45,26 +45,23 @@ impl Drop for Folder {
 /// How the stand-in answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manners {
-    pub(crate) refusal: Option<Refusal>,
-    pub(crate) keys_problem: Option<String>,
+    pub(crate) refusal: Option<NotDone>,
+    /// It does not answer, and keeps whoever asks waiting.
+    pub(crate) is_stuck: bool,
+    /// It ends instead of answering.
+    pub(crate) ends: bool,
 }
 
 /// What a node is to the HTTP interface.
 pub(crate) struct Fake {
     pub(crate) folder: Folder,
     /// Nothing once the loop has ended.
-    published: Option<Published>,
+    published: Option<StandIn>,
     handle: Handle,
     pub(crate) counters: Arc<Counters>,
     pub(crate) manners: Arc<Mutex<Manners>>,
     asked: Arc<Mutex<Vec<String>>>,
     server: Option<Server>,
-}
-
-struct Published {
-    reign: watch::Sender<Reign>,
-    status: watch::Sender<Arc<Status>>,
-    history: watch::Sender<Arc<Vec<Entry>>>,
 }
 
 impl Fake {
@@ -82,14 +79,12 @@ impl Fake {
 
     pub(crate) fn serving(status: Status, limits: Limits) -> Self {
         let folder = Folder::new();
-        let (published, handle) = Published::new(status);
-        let counters = Arc::new(Counters::default());
-        let (requests, inbox) = Requests::pair().expect("a socket pair");
-        let handle = handle(counters.clone(), requests);
+        let (published, handle, questions) = StandIn::new(status).expect("a stand-in");
+        let counters = Arc::clone(&published.counters);
         let manners = Arc::new(Mutex::new(Manners::default()));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let (of_loop, written) = (manners.clone(), asked.clone());
-        thread::spawn(move || obey(&inbox, &of_loop, &written));
+        thread::spawn(move || obey(questions, &of_loop, &written));
         let server = start(handle.clone(), folder.path(), limits, 0).expect("a server");
         let published = Some(published);
         Self { folder, published, handle, counters, manners, asked, server: Some(server) }
@@ -130,7 +125,12 @@ impl Fake {
 
     /// The loop refuses whatever it is ordered from now on.
     pub(crate) fn refuse(&self, refusal: Refusal) {
-        self.manners.lock().expect("nobody panics").refusal = Some(refusal);
+        self.fail(NotDone::Refused(refusal));
+    }
+
+    /// The loop does nothing of what it is asked for from now on.
+    pub(crate) fn fail(&self, why: NotDone) {
+        self.manners.lock().expect("nobody panics").refusal = Some(why);
     }
 
     /// The node leads from now on, with a lease of this length.
@@ -149,7 +149,7 @@ impl Fake {
         });
     }
 
-    fn published(&self) -> &Published {
+    fn published(&self) -> &StandIn {
         self.published.as_ref().expect("the loop has not ended")
     }
 
@@ -170,21 +170,6 @@ impl Fake {
     }
 }
 
-impl Published {
-    /// What is published, and the handle of whoever reads it, still without counters and a queue.
-    fn new(status: Status) -> (Self, impl FnOnce(Arc<Counters>, Requests) -> Handle) {
-        let Status { leader, term, role, .. } = status;
-        let (reign, told) = watch::channel(Reign { leader, term, role: Some(role), until: None });
-        let leadership = Leadership::new(told);
-        let (status, told_status) = watch::channel(Arc::new(status));
-        let (history, told_history) = watch::channel(Arc::default());
-        let handle = |counters, requests| {
-            Handle::new(leadership, told_status, told_history, counters, requests)
-        };
-        (Self { reign, status, history }, handle)
-    }
-}
-
 fn start(handle: Handle, folder: &Path, limits: Limits, port: u16) -> Result<Server, ServeError> {
     let mut bound = None;
     // Another test may have been starting a process when the port was closed, which holds it for a moment.
@@ -199,17 +184,25 @@ fn start(handle: Handle, folder: &Path, limits: Limits, port: u16) -> Result<Ser
 
 /// A server whose state folder is this; it is not of this world for long.
 pub(crate) fn try_start(folder: &Path) -> Result<Server, ServeError> {
-    let (_published, handle) = Published::new(follower_of_n3());
-    let (requests, _inbox) = Requests::pair().expect("a socket pair");
-    start(handle(Arc::default(), requests), folder, Limits::default(), 0)
+    let (_published, handle, _questions) = StandIn::new(follower_of_n3()).expect("a stand-in");
+    start(handle, folder, Limits::default(), 0)
 }
 
 /// The stand-in for the loop: it writes down what it is asked for, and answers.
-fn obey(requests: &Inbox, manners: &Mutex<Manners>, asked: &Mutex<Vec<String>>) {
+fn obey(questions: Questions, manners: &Mutex<Manners>, asked: &Mutex<Vec<String>>) {
     let note = |what: String| asked.lock().expect("nobody panics").push(what);
-    while let Some(request) = requests.wait() {
-        let Manners { refusal, keys_problem } = manners.lock().expect("nobody panics").clone();
-        let answer = refusal.map_or(Ok(()), |refusal| Err(NotDone::Refused(refusal)));
+    let mut unanswered = Vec::new();
+    for request in questions {
+        let manners = manners.lock().expect("nobody panics").clone();
+        let Manners { refusal, is_stuck, ends } = manners;
+        if ends {
+            return;
+        }
+        if is_stuck {
+            unanswered.push(request);
+            continue;
+        }
+        let answer = refusal.map_or(Ok(()), Err);
         let answered = match request {
             Request::Order(order, sender) => {
                 note(order.to_string());
@@ -221,12 +214,9 @@ fn obey(requests: &Inbox, manners: &Mutex<Manners>, asked: &Mutex<Vec<String>>) 
             }
             Request::ReloadKeys(sender) => {
                 note("reload keys".to_owned());
-                sender
-                    .send(keys_problem.map_or(Ok(()), |problem| Err(NotDone::Keys(problem))))
-                    .is_ok()
+                sender.send(answer).is_ok()
             }
-            Request::Resolved { .. } => true,
-            Request::Stop { .. } => return,
+            Request::Resolved { .. } | Request::Stop { .. } => return,
         };
         assert!(answered, "somebody waits for the answer");
     }

@@ -3,10 +3,11 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use doyen::api::Limits;
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
-use crate::fake::{Fake, comes_true};
+use crate::fake::{Fake, comes_true, follower_of_n3};
 
 #[test]
 fn only_who_holds_a_lease_answers_200_at_leader() {
@@ -75,4 +76,18 @@ fn alive_is_whose_loop_goes_on() {
     // The server hears of it by itself, at once but not at the same instant.
     assert!(comes_true(|| fake.get("/livez").status == 503), "the loop has ended");
     fake.get("/livez").problem(503, "stuck");
+}
+
+#[test]
+fn a_loop_that_says_nothing_is_stuck() {
+    let limits = Limits { stuck_after: Duration::from_millis(400), ..Limits::default() };
+    let fake = Fake::serving(follower_of_n3(), limits);
+    assert!(comes_true(|| fake.get("/livez").status == 503), "it has said nothing");
+    let detail = fake.get("/livez").problem(503, "stuck");
+    assert!(detail.starts_with("the loop has said nothing"), "{detail}");
+    let speaks = || {
+        fake.publish(|_| {});
+        fake.get("/livez").status == 200
+    };
+    assert!(comes_true(speaks), "it has said something, though nothing new");
 }

@@ -1,9 +1,10 @@
 //! A rehearsal: the cluster as it is now, in the simulator, and somebody dies.
 //!
 //! The state machines are those that the nodes run, so what comes out is what would happen, as far as this node knows the
-//! scene: who is alive, who hears whom, what their priorities are, who would not lead, whom the operator prefers. What it
-//! does not know is left out: how often others have lost their office of late, and the cluster's timing.
-//! Nobody is displaced in a rehearsal by a better one that waits for its turn: only the death is to make a difference.
+//! scene: who is alive, who hears whom, who would not lead, and in which order the others would. That order is the
+//! node's own, in which priorities, the operator's preference and losses of office have been weighed already, so a
+//! member's place in it is its attribute in the rehearsal. The cluster's timing is not known, and decides nothing.
+//! Nobody is displaced by a better one that waits for its turn: only the death is to make a difference.
 
 use std::collections::BTreeSet;
 
@@ -75,15 +76,14 @@ impl<'a> Scene<'a> {
     fn script(&self, dying: &[NodeId]) -> Scenario {
         let status = self.status;
         let leader = status.leader.filter(|leader| !self.dead.contains(leader));
-        let attr = status.members.iter().map(|member| (member.id.to_string(), member.priority));
         let mut scenario = Scenario {
             algorithm: status.algorithm.clone(),
             members: Some(MemberList::Listed(status.members.iter().map(|it| it.id.0).collect())),
-            attr: attr.collect(),
+            attr: status.members.iter().map(|it| (it.id.to_string(), self.attr(it))).collect(),
             dead: self.dead.iter().map(|id| id.0).collect(),
             leader: leader.map(|leader| leader.0),
             until: Some(END.to_owned()),
-            fault: self.cuts().chain(self.preference(leader)).chain(self.deaths(dying)).collect(),
+            fault: self.cuts().chain(self.deaths(dying)).collect(),
             ..Scenario::default()
         };
         if self.quorum {
@@ -94,6 +94,16 @@ impl<'a> Scene<'a> {
             scenario.reliable = true;
         }
         scenario
+    }
+
+    /// How good a member is: by its place in line, where there is one.
+    fn attr(&self, member: &MemberStatus) -> i64 {
+        let line = &self.status.line;
+        let place = line.iter().rev().position(|&id| id == member.id);
+        match line.is_empty() {
+            true => member.priority,
+            false => place.map_or(0, |place| place as i64 + 1),
+        }
     }
 
     fn settings(&self) -> QuorumEntry {
@@ -121,18 +131,6 @@ impl<'a> Scene<'a> {
         mine.chain(theirs).filter(move |(from, to)| alive(from) && alive(to)).map(|(from, to)| {
             let cut = Some([from.0, to.0]);
             FaultEntry { at: Some("0s".to_owned()), cut, ..FaultEntry::default() }
-        })
-    }
-
-    fn preference(&self, leader: Option<NodeId>) -> Option<FaultEntry> {
-        let (preferred, leader) = (self.status.preference?, leader?);
-        Some(FaultEntry {
-            at: Some("1s".to_owned()),
-            order: Some("prefer".to_owned()),
-            member: Some(leader.0),
-            to: Some(preferred.member.0),
-            lasting: Some(format!("{}ms", preferred.remaining_ms)),
-            ..FaultEntry::default()
         })
     }
 
