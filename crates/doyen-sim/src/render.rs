@@ -43,6 +43,8 @@ pub struct Scene {
     pub clockwise: bool,
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
+    /// Whether leaders have leases: then nobody leads before it has one, and epochs are called terms.
+    pub leases: bool,
     /// `D`, the bound on a message's delay.
     pub transmission: Span,
 }
@@ -58,8 +60,14 @@ impl Scene {
             members,
             clockwise: case.algorithm.is_ring(),
             leader: case.leader,
+            leases: case.algorithm.has_leases(),
             transmission: case.config.timing.transmission,
         }
+    }
+
+    /// What an epoch is called.
+    pub(crate) fn epoch(&self) -> &'static str {
+        if self.leases { "term" } else { "epoch" }
     }
 
     /// How many members there are.
@@ -263,6 +271,7 @@ mod tests {
             members,
             clockwise: true,
             leader: None,
+            leases: false,
             transmission: Span::ZERO,
         };
         let shown = |scene: &Scene| scene.keys().iter().map(|key| key.id.0).collect::<Vec<_>>();

@@ -81,6 +81,7 @@ fn event() -> impl Strategy<Value = What> {
         pair().prop_map(|(from, to)| What::Mended { from, to }),
         vec(vec(member(), 0..3), 0..3).prop_map(|groups| What::Partitioned { groups }),
         Just(What::Weather { text: "all messages take 5ms".to_owned() }),
+        (member(), option::of(time())).prop_map(|(member, until)| What::Leased { member, until }),
         Just(What::Healed),
     ]
 }
@@ -94,11 +95,12 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
 
 fn scene() -> impl Strategy<Value = Scene> {
     let leader = option::of(member());
-    (word(), any::<bool>(), leader, any::<bool>()).prop_map(|(title, clockwise, leader, timed)| {
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>());
+    (word(), leader, flags).prop_map(|(title, leader, (clockwise, leases, timed))| {
         let members = Members::range(1, 4).unwrap();
         let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
         let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
-        Scene { title, members, clockwise, leader, transmission }
+        Scene { title, members, clockwise, leader, leases, transmission }
     })
 }
 

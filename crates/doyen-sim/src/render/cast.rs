@@ -1,6 +1,6 @@
 //! What is known of every member at a moment of a run, from the records so far.
 
-use doyen_core::members::NodeId;
+use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::Role;
 
 use super::Scene;
@@ -13,6 +13,9 @@ pub(crate) struct Face {
     pub(crate) life: Life,
     pub(crate) role: Role,
     pub(crate) leader: Option<NodeId>,
+    pub(crate) epoch: Epoch,
+    /// Until when it may act as a leader, where leaders have leases.
+    pub(crate) lease: Option<Time>,
 }
 
 /// Whether a member does anything.
@@ -24,7 +27,7 @@ pub(crate) enum Life {
     Dead,
 }
 
-/// What a new belief means to those who watch.
+/// What a new belief, or another lease, means to those who watch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
     /// It leads now.
@@ -39,9 +42,17 @@ pub(crate) enum Turn {
     Alone,
     /// It takes part in an election now.
     Stands,
+    /// It has a lease now, in this epoch.
+    Leased(Epoch),
+    /// It has had a lease until this time, and has none any more.
+    Unleased(Time),
     /// Nothing to speak of.
     Nothing,
 }
+
+/// One that has just come up.
+const NEWBORN: Face =
+    Face { life: Life::Up, role: Role::Follower, leader: None, epoch: Epoch(0), lease: None };
 
 /// All of them, in the order in which they are shown.
 #[derive(Clone, Debug)]
@@ -52,10 +63,13 @@ pub(crate) struct Cast {
 impl Cast {
     /// Everybody at the beginning of a run.
     pub(crate) fn new(scene: &Scene) -> Self {
-        let follower = Face { life: Life::Up, role: Role::Follower, leader: scene.leader };
+        let follower = Face { leader: scene.leader, ..NEWBORN };
         let mut faces = vec![follower; scene.len()];
         if let Some(place) = scene.leader.and_then(|leader| scene.place(leader)) {
-            faces[place].role = Role::Leader;
+            faces[place] = match scene.leases {
+                true => Face { role: Role::Candidate, ..NEWBORN },
+                false => Face { role: Role::Leader, ..follower },
+            };
         }
         Self { faces }
     }
@@ -71,16 +85,24 @@ impl Cast {
     /// Takes note of what happens to the member at `place`; says what it means if it is a new belief.
     pub(crate) fn note(&mut self, place: usize, what: &What) -> Turn {
         let face = &mut self.faces[place];
-        let newborn = Face { life: Life::Up, role: Role::Follower, leader: None };
         match *what {
-            What::View { leader, role, .. } => {
+            What::View { leader, role, epoch, .. } => {
                 let before = *face;
-                face.leader = leader;
-                face.role = role;
+                *face = Face { leader, role, epoch, ..before };
                 return turn(before, *face);
             }
-            What::Crashed { .. } => *face = Face { life: Life::Dead, ..newborn },
-            What::Restarted { .. } => *face = newborn,
+            What::Leased { until, .. } => {
+                return match (std::mem::replace(&mut face.lease, until), until) {
+                    (None, Some(_)) => Turn::Leased(face.epoch),
+                    (Some(deadline), None) => Turn::Unleased(deadline),
+                    _ => Turn::Nothing,
+                };
+            }
+            // That its lease is over is told next.
+            What::Crashed { .. } => {
+                *face = Face { life: Life::Dead, lease: face.lease, ..NEWBORN };
+            }
+            What::Restarted { .. } => *face = NEWBORN,
             What::Paused { until, .. } => face.life = Life::Paused(until),
             _ => {}
         }

@@ -39,7 +39,7 @@ pub const MAX_COLUMNS: usize = 32;
 /// What the signs in the columns mean.
 pub const LEGEND: &str = "\
 │ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is dead
-! calls an election   ● sends   ○ is sent to   × is sent to in vain   ▼ receives   T its timer fires
+! calls an election   ● sends   ○ is sent to   × is sent to in vain   ▼ receives   T its timer fires   · something else
 ★ begins to lead   ☆ stops leading   ✓ follows a leader   ? suspects   + trusts again
 ✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended   a b c side of a partition";
 
@@ -312,6 +312,34 @@ mod tests {
      8.000  │ │ │ ↺  4 restarts without a disk [H1]
 ";
         assert!(format!("\n{text}").starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn leases_and_terms_are_told() {
+        let scenario = r#"
+            algorithm = "quorum"
+            members = 3
+            leader = 3
+            until = "40ms"
+            fault = [
+                { at = "10ms", partition = [[3], [1, 2]] },
+                { at = "39ms", crash = 2 },
+            ]
+        "#;
+        let text = shown(scenario, Options::default());
+        for line in [
+            "     0.000  ○ ○ ●  3 → 1,2 COORDINATOR term=1 round=1 attr=3",
+            "            │ │ ★  3 leads in term 1",
+            "            │ │ ·  3: lease of term 1 until 17.181818ms, unless renewed",
+            "            │ │ ·  3: lease runs out",
+            "            │ ★ │  2 leads in term 2",
+        ] {
+            assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
+        }
+        let crash = text.lines().skip_while(|shown| !shown.ends_with("2 crashes")).nth(1);
+        assert!(
+            crash.is_some_and(|next| next.contains("acts no more, though its lease runs until"))
+        );
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl<'a> Sequence<'a> {
             What::Cut { to, .. } => self.note_link(record.at, member, *to, "cut"),
             What::Mended { to, .. } => self.note_link(record.at, member, *to, "mended"),
             _ => {
-                if let Some(text) = deed(record, turn) {
+                if let Some(text) = deed(record, turn, self.scene) {
                     self.note(record.at, &format!("p{member}"), &text);
                 }
             }
@@ -110,6 +110,7 @@ impl<'a> Sequence<'a> {
     fn take_split(&mut self, record: &Record) {
         let text = match &record.what {
             What::Partitioned { groups } => format!("partition {}", sides(groups)),
+            What::Weather { text } => format!("weather: {text}"),
             _ => "healed".to_owned(),
         };
         self.note(record.at, &self.all.clone(), &text);
@@ -219,6 +220,30 @@ sequenceDiagram
             "Note over p1,p3: cut 1 → 3",
             "Note over p2: crashes",
             "Note over p2: restarts [R1]",
+        ] {
+            assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");
+        }
+    }
+
+    #[test]
+    fn leases_are_notes_and_so_is_the_weather() {
+        let text = drawn(
+            r#"
+            algorithm = "quorum"
+            members = 3
+            leader = 3
+            until = "20ms"
+            fault = [
+                { at = "6ms", weather = { from = 3, kind = "HEARTBEAT", loss = 1.0 } },
+                { at = "9ms", order = "resign", member = 3 },
+            ]
+        "#,
+        );
+        for line in [
+            "Note over p3: lease of term 1 until 17.181818ms, unless renewed",
+            "Note over p1,p3: weather: HEARTBEAT from 3 are lost in 100% of all cases",
+            "Note over p3: acts no more, though its lease runs until 22.181818ms",
+            "Note over p2: leads in term 2",
         ] {
             assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");
         }

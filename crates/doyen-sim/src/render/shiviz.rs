@@ -35,7 +35,7 @@ pub fn log(scene: &Scene, records: &[Record]) -> String {
         let Some(member) = subject(&record.what) else { continue };
         let Some(place) = scene.place(member) else { continue };
         let turn = cast.note(place, &record.what);
-        let Some(event) = words(record, turn, &sent) else { continue };
+        let Some(event) = words(record, turn, scene, &sent) else { continue };
         let clock = clocks.entry(member).or_default();
         if let What::Received { id, .. } = record.what
             && let Some((known, _)) = sent.get(&id)
@@ -64,6 +64,7 @@ fn name(member: NodeId) -> String {
 fn words(
     record: &Record,
     turn: Turn,
+    scene: &Scene,
     sent: &FastMap<u32, (VectorClock, String)>,
 ) -> Option<String> {
     let text = match &record.what {
@@ -79,13 +80,11 @@ fn words(
             Turn::Follows(leader) | Turn::StepsDown(Some(leader)) => format!("follows {leader}"),
             Turn::Alone => "knows no leader".to_owned(),
             Turn::Stands => "takes part in an election".to_owned(),
-            Turn::Leads | Turn::Retires | Turn::StepsDown(None) | Turn::Nothing => {
-                deed(record, turn)?
-            }
+            _ => deed(record, turn, scene)?,
         },
         What::Cut { to, .. } => format!("is cut off from {to}"),
         What::Mended { to, .. } => format!("reaches {to} again"),
-        _ => deed(record, turn)?,
+        _ => deed(record, turn, scene)?,
     };
     Some(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
 }

@@ -3,9 +3,14 @@
 //! The picture stands alone: no script, no font, no file besides it. It suits a light and a dark page, and every
 //! element says on hover what it is. What is drawn how stands in its own legend.
 //!
+//! Where leaders have leases, a bar beneath a life line says who had one when, with its term: from its first
+//! publication to its deadline, as it was renewed last. If its holder loses it before, by a crash or because of a later
+//! term, the rest is hollow: others may have been told of it.
+//!
 //! Waits in which nothing happens are cut short and say so; everything else is to scale.
 
 mod canvas;
+mod lease;
 mod legend;
 mod plot;
 mod skin;
@@ -125,6 +130,7 @@ impl<'a> Picture<'a> {
             self.draw_lane(&mut canvas, place, lane);
         }
         self.draw_breaks(&mut canvas);
+        self.draw_terms(&mut canvas);
         self.draw_cuts(&mut canvas);
         self.draw_arrows(&mut canvas);
         for mark in &self.plot.marks {
@@ -233,6 +239,7 @@ impl<'a> Picture<'a> {
         for stretch in &lane.stretches {
             self.draw_stretch(canvas, y, lane, *stretch);
         }
+        self.draw_leases(canvas, y, lane);
         canvas.text(Ink::Ending, end + 10.0, y + 4.0, &lane.ending);
     }
 
@@ -392,7 +399,9 @@ fn instants(plot: &Plot) -> Vec<u64> {
     let splits = plot.splits.iter().flat_map(|split| [Some(split.from), split.to]).flatten();
     let stretches = plot.lanes.iter().flat_map(|lane| &lane.stretches);
     let borders = stretches.flat_map(|stretch| [stretch.from, stretch.to]);
-    let all = arrows.chain(marks).chain(cuts).chain(splits).chain(borders).chain([plot.end]);
+    let leases = lease::instants(plot);
+    let all = arrows.chain(marks).chain(cuts).chain(splits).chain(borders).chain(leases);
+    let all = all.chain([plot.end]);
     all.map(|at| at.0).filter(|&at| at < u64::MAX).collect()
 }
 
@@ -432,6 +441,17 @@ mod tests {
             { at = "90ms", cut = [1, 2] },
             { at = "95ms", mend = [1, 2] },
             { at = "99ms", clock = 1, rate = 0.9, skew = "3ms" },
+        ]
+    "#;
+
+    const LEASES: &str = r#"
+        algorithm = "quorum"
+        members = 3
+        leader = 3
+        until = "100ms"
+        fault = [
+            { at = "10ms", crash = 3 },
+            { at = "80ms", order = "resign", member = 2 },
         ]
     "#;
 
@@ -501,8 +521,32 @@ mod tests {
     }
 
     #[test]
+    fn leases_are_drawn_to_their_deadlines_with_their_terms() {
+        let svg = drawn(LEASES, &Options::default());
+        for piece in [
+            "<title>3 takes part in an election from 0 ms to 2 ms</title>",
+            "<title>3 leads from 2 ms to 10 ms</title>",
+            "<title>3 has a lease of term 1 from 2 ms to 10 ms, renewed once</title>",
+            "<title>3 has no lease any more, but said that it had until 22.182 ms</title>",
+            "<title>2 has a lease of term 2 from ",
+            " to 80 ms, renewed ",
+            "<title>1 has a lease of term 3 from ",
+            "<title>1: leads in term 3, at ",
+            ">has a lease</text>",
+        ] {
+            assert!(svg.contains(piece), "{piece}\n{svg}");
+        }
+        // One of each in the legend. Nothing is left of the lease that 2 handed over.
+        assert_eq!(count(&svg, "class=\"lease\""), 3 + 1);
+        assert_eq!(count(&svg, "class=\"lease-rest\""), 1 + 1);
+        let terms = [1, 2, 3, 4].map(|term| count(&svg, &format!(">term {term}</text>")));
+        assert_eq!(terms, [1, 1, 1, 0]);
+        assert_eq!(count(&drawn(STORM, &Options::default()), "class=\"lease\""), 0);
+    }
+
+    #[test]
     fn nothing_is_drawn_outside_of_the_picture() {
-        for scenario in [FIGURE_1, STORM, "algorithm = \"ring-list\"\nmembers = 1"] {
+        for scenario in [FIGURE_1, STORM, LEASES, "algorithm = \"ring-list\"\nmembers = 1"] {
             let svg = drawn(scenario, &Options::default());
             let side = |name| values(&svg, name)[0].parse::<f64>().unwrap();
             let (width, height) = (side("width"), side("height"));

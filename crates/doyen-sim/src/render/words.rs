@@ -5,13 +5,14 @@ use std::fmt::Write;
 use doyen_core::members::NodeId;
 
 use super::cast::Turn;
-use super::trimmed;
+use super::{Scene, trimmed};
 use crate::record::{Record, What};
 use crate::time::Time;
 
 /// What a member did or suffered, without its name: `crashes`, `timer Reply fires [R3]`. Nothing of messages, nor of
-/// beliefs other than to lead: arrows and life lines show them.
-pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
+/// beliefs other than to lead: arrows and life lines show them. Of leases that they begin and end, not that they are
+/// renewed.
+pub(super) fn deed(record: &Record, turn: Turn, scene: &Scene) -> Option<String> {
     Some(match &record.what {
         What::Fired { timer, rules, .. } => {
             format!("timer {} fires{}", timer_name(timer), bracketed(rules))
@@ -23,11 +24,21 @@ pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
         What::Suspected { peer, .. } => format!("suspects {peer}"),
         What::Trusted { peer, .. } => format!("trusts {peer} again"),
         What::View { epoch, .. } => match turn {
-            Turn::Leads if epoch.0 > 0 => format!("leads in epoch {epoch}"),
+            Turn::Leads if epoch.0 > 0 => format!("leads in {} {epoch}", scene.epoch()),
             Turn::Leads => "leads".to_owned(),
             Turn::Retires => "is about to hand over".to_owned(),
             Turn::StepsDown(_) => "no longer leads".to_owned(),
-            Turn::Follows(_) | Turn::Alone | Turn::Stands | Turn::Nothing => return None,
+            _ => return None,
+        },
+        What::Leased { until, .. } => match (turn, until) {
+            (Turn::Leased(term), Some(until)) => {
+                format!("lease of {} {term} until {until}, unless renewed", scene.epoch())
+            }
+            (Turn::Unleased(deadline), _) if deadline <= record.at => "lease runs out".to_owned(),
+            (Turn::Unleased(deadline), _) => {
+                format!("acts no more, though its lease runs until {deadline}")
+            }
+            _ => return None,
         },
         What::Crashed { forwards: true, .. } => "crashes, but still forwards".to_owned(),
         What::Crashed { .. } if record.at == Time::ZERO => "is dead".to_owned(),
@@ -42,7 +53,6 @@ pub(super) fn deed(record: &Record, turn: Turn) -> Option<String> {
         | What::Received { .. }
         | What::Missed { .. }
         | What::Armed { .. }
-        | What::Leased { .. }
         | What::Cut { .. }
         | What::Mended { .. }
         | What::Partitioned { .. }

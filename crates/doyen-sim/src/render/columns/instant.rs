@@ -57,6 +57,7 @@ mod tests {
             members: Members::range(1, 5).unwrap(),
             clockwise: false,
             leader: None,
+            leases: false,
             transmission: Span::ZERO,
         };
         let mut cast = Cast::new(&scene);

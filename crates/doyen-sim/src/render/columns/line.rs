@@ -47,6 +47,8 @@ enum Act {
     Trusts,
     Leads {
         epoch: Epoch,
+        /// What an epoch is called.
+        called: &'static str,
     },
     /// What is said of it in one way wherever a run is shown.
     Does {
@@ -241,8 +243,8 @@ impl Line {
             Act::Suspects => format!("{who} suspect{s} {peers}"),
             Act::Does { deed } => format!("{who}: {deed}"),
             Act::Trusts => format!("{who} trust{s} {peers} again"),
-            Act::Leads { epoch: Epoch(0) } => format!("{who} lead{s}"),
-            Act::Leads { epoch } => format!("{who} lead{s} in epoch {epoch}"),
+            Act::Leads { epoch: Epoch(0), .. } => format!("{who} lead{s}"),
+            Act::Leads { epoch, called } => format!("{who} lead{s} in {called} {epoch}"),
             Act::StepsDown if self.peers.is_empty() => format!("{who} no longer lead{s}"),
             Act::StepsDown => format!("{who} no longer lead{s}, follow{s} {peers}"),
             Act::Follows => format!("{who} follow{s} {peers}"),
@@ -282,9 +284,9 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         }
         What::Received { from, kind, rules, .. } => (Act::Receives { kind, rules }, vec![from]),
         What::Missed { from, kind, .. } => (Act::Misses { kind }, vec![from]),
-        What::Armed { .. } | What::Leased { .. } => (Act::Nothing, vec![]),
-        What::Ordered { .. } | What::Retired { .. } | What::Noted { .. } => {
-            (deed(record, turn).map_or(Act::Nothing, |deed| Act::Does { deed }), vec![])
+        What::Armed { .. } => (Act::Nothing, vec![]),
+        What::Ordered { .. } | What::Retired { .. } | What::Noted { .. } | What::Leased { .. } => {
+            (does(record, turn, scene), vec![])
         }
         What::Fired { timer, rules, .. } => {
             (Act::Fires { timer: timer_name(&timer).to_owned(), rules }, vec![])
@@ -293,14 +295,12 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         What::Suspected { peer, .. } => (Act::Suspects, vec![peer]),
         What::Trusted { peer, .. } => (Act::Trusts, vec![peer]),
         What::View { epoch, .. } => match turn {
-            Turn::Leads => (Act::Leads { epoch }, vec![]),
-            Turn::Retires => {
-                (deed(record, turn).map_or(Act::Nothing, |deed| Act::Does { deed }), vec![])
-            }
+            Turn::Leads => (Act::Leads { epoch, called: scene.epoch() }, vec![]),
+            Turn::Retires => (does(record, turn, scene), vec![]),
             Turn::StepsDown(leader) => (Act::StepsDown, leader.into_iter().collect()),
             Turn::Follows(leader) => (Act::Follows, vec![leader]),
             Turn::Alone => (Act::FollowsNobody, vec![]),
-            Turn::Stands | Turn::Nothing => (Act::Nothing, vec![]),
+            _ => (Act::Nothing, vec![]),
         },
         What::Crashed { forwards: false, .. } if record.at == Time::ZERO => (Act::IsDead, vec![]),
         What::Crashed { forwards, .. } => (Act::Crashes { forwards }, vec![]),
@@ -317,6 +317,11 @@ fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
         What::Weather { text } => (Act::Weather { text }, vec![]),
         What::Healed => (Act::Healed, vec![]),
     }
+}
+
+/// What is said of it wherever a run is shown.
+fn does(record: &Record, turn: Turn, scene: &Scene) -> Act {
+    deed(record, turn, scene).map_or(Act::Nothing, |deed| Act::Does { deed })
 }
 
 /// A letter for each side of a partition, by place.

@@ -1,6 +1,7 @@
 //! What the picture shows, explained: only what occurs in it.
 
 use super::canvas::{self, Canvas, Ink, Point};
+use super::lease::draw_bar;
 use super::plot::{Fate, Sign, State};
 use super::{MARGIN, Picture, draw_link, draw_sign, skin};
 
@@ -20,6 +21,7 @@ enum Sample {
     Kind(usize),
     Fate(Fate),
     State(State),
+    Lease(Ink),
     Sign(Sign),
     Link(Ink),
 }
@@ -98,7 +100,16 @@ impl Picture<'_> {
         let stretches = || self.plot.lanes.iter().flat_map(|lane| &lane.stretches);
         let occurs = |state: State| stretches().any(|stretch| stretch.state == state);
         let states = states.into_iter().filter(|(state, _)| occurs(*state));
-        states.map(|(state, text)| Entry::new(Sample::State(state), text)).collect()
+        let leases = || self.plot.lanes.iter().flat_map(|lane| &lane.leases);
+        let rests = leases().any(|lease| lease.stands_to().is_some());
+        let leases = [
+            (leases().next().is_some(), Ink::Lease, "has a lease"),
+            (rests, Ink::LeaseRest, "has it no more, but others may count on it"),
+        ];
+        let leases = leases.into_iter().filter(|&(occurs, ..)| occurs);
+        (states.map(|(state, text)| Entry::new(Sample::State(state), text)))
+            .chain(leases.map(|(_, ink, text)| Entry::new(Sample::Lease(ink), text)))
+            .collect()
     }
 }
 
@@ -122,6 +133,10 @@ fn draw_sample(canvas: &mut Canvas, sample: &Sample, from: Point) {
         Sample::State(state) => {
             canvas.line(Ink::Life, from, to);
             canvas.rect(state.ink(), (from.0, from.1 - 5.0), (to.0, to.1 + 5.0), 5.0);
+        }
+        Sample::Lease(ink) => {
+            canvas.line(Ink::Life, (from.0, from.1 - 3.0), (to.0, to.1 - 3.0));
+            draw_bar(canvas, *ink, (from.0, from.1 - 3.0), to.0);
         }
         Sample::Sign(sign) => {
             canvas.line(Ink::Life, from, to);

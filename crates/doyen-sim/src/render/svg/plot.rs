@@ -1,6 +1,6 @@
 //! What there is to draw: life lines, arrows and marks, from the records of a run.
 
-use doyen_core::members::{Key, NodeId};
+use doyen_core::members::{Epoch, Key, NodeId};
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
@@ -32,6 +32,9 @@ pub(super) struct Plot {
 pub(super) struct Lane {
     pub(super) key: Key,
     pub(super) stretches: Vec<Stretch>,
+    pub(super) leases: Vec<Lease>,
+    /// The terms that it opened or led in, and when it did first.
+    pub(super) terms: Vec<(Time, Epoch)>,
     /// What the member is or believes at the end.
     pub(super) ending: String,
 }
@@ -42,6 +45,32 @@ pub(super) struct Stretch {
     pub(super) state: State,
     pub(super) from: Time,
     pub(super) to: Time,
+}
+
+/// A lease, from its first publication on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lease {
+    pub(super) term: Epoch,
+    pub(super) from: Time,
+    /// Its deadline, as it was published last.
+    pub(super) until: Time,
+    /// When its holder had it no longer; later than the deadline if it was paused and did not notice.
+    pub(super) ended: Option<Time>,
+    /// Its holder had stopped everything that depended on it.
+    pub(super) given_up: bool,
+    pub(super) renewals: u32,
+}
+
+impl Lease {
+    /// Until when its holder had it.
+    pub(super) fn held_to(&self) -> Time {
+        self.ended.map_or(self.until, |ended| ended.min(self.until))
+    }
+
+    /// Until when somebody may act on what was published, though its holder has it no longer.
+    pub(super) fn stands_to(&self) -> Option<Time> {
+        (self.held_to() < self.until && !self.given_up).then_some(self.until)
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -163,7 +192,13 @@ struct Plotter<'a> {
 
 impl<'a> Plotter<'a> {
     fn new(scene: &'a Scene, unit: Unit) -> Self {
-        let lane = |key| Lane { key, stretches: Vec::new(), ending: String::new() };
+        let lane = |key| Lane {
+            key,
+            stretches: Vec::new(),
+            leases: Vec::new(),
+            terms: Vec::new(),
+            ending: String::new(),
+        };
         let plot = Plot {
             lanes: scene.keys().into_iter().map(lane).collect(),
             arrows: Vec::new(),
@@ -262,6 +297,9 @@ impl<'a> Plotter<'a> {
     }
 
     fn take_split(&mut self, record: &Record) {
+        if matches!(record.what, What::Weather { .. }) {
+            return; // the network is as whole as before
+        }
         if let Some(last) = self.plot.splits.last_mut().filter(|last| last.to.is_none()) {
             last.to = Some(record.at);
         }
@@ -280,8 +318,19 @@ impl<'a> Plotter<'a> {
             What::Suspected { .. } => Some(Sign::Suspects),
             What::Trusted { .. } => Some(Sign::Trusts),
             What::Clock { .. } => Some(Sign::Clock),
-            What::View { .. } => {
+            What::View { role, epoch, .. } => {
                 self.close_role(lane, at);
+                self.note_term(lane, at, *role, *epoch);
+                None
+            }
+            What::Leased { until, .. } => {
+                self.take_lease(lane, at, *until);
+                None
+            }
+            What::Retired { .. } => {
+                if let Some(lease) = self.running_lease(lane) {
+                    lease.given_up = true;
+                }
                 None
             }
             What::Crashed { forwards, .. } => {
@@ -305,10 +354,41 @@ impl<'a> Plotter<'a> {
         };
         let turn = self.cast.note(lane, &record.what);
         let sign = if turn == Turn::Leads { Some(Sign::Leads) } else { sign };
-        if let (Some(sign), Some(deed)) = (sign, deed(record, turn)) {
+        if let (Some(sign), Some(deed)) = (sign, deed(record, turn, self.scene)) {
             let (id, when) = (self.plot.lanes[lane].key.id, self.unit.short(at.0));
             let title = format!("{id}: {deed}, at {when}");
             self.plot.marks.push(Mark { lane, at, sign, title, record: index });
+        }
+    }
+
+    /// The lease that a member has, as far as has been told.
+    fn running_lease(&mut self, lane: usize) -> Option<&mut Lease> {
+        self.plot.lanes[lane].leases.last_mut().filter(|last| last.ended.is_none())
+    }
+
+    /// The lease of a member runs until another time than before.
+    fn take_lease(&mut self, lane: usize, at: Time, until: Option<Time>) {
+        let term = self.cast.face(lane).epoch;
+        match (self.running_lease(lane), until) {
+            (Some(lease), Some(until)) => {
+                lease.until = until;
+                lease.renewals += 1;
+            }
+            (Some(lease), None) => lease.ended = Some(at),
+            (None, Some(until)) => {
+                let lease =
+                    Lease { term, from: at, until, ended: None, given_up: false, renewals: 0 };
+                self.plot.lanes[lane].leases.push(lease);
+            }
+            (None, None) => {}
+        }
+    }
+
+    /// Where leaders have leases, a member that stands or leads says in which term when that is another.
+    fn note_term(&mut self, lane: usize, at: Time, role: Role, epoch: Epoch) {
+        let before = self.cast.face(lane).epoch;
+        if self.scene.leases && role != Role::Follower && epoch != before {
+            self.plot.lanes[lane].terms.push((at, epoch));
         }
     }
 

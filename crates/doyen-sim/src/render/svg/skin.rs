@@ -105,11 +105,13 @@ const SHAPES: &str = "\
 .doyen-run .split-name { font-size: 11px; font-weight: 600; }
 .doyen-run .timer-name { font-size: 10px; text-anchor: end; font-style: italic; }
 .doyen-run .label { font-size: 10px; text-anchor: middle; }
+.doyen-run .term { font-size: 10px; font-weight: 600; }
 .doyen-run .call-sign { font-size: 12px; font-weight: 800; text-anchor: middle; stroke: none; }
 .doyen-run .grid, .doyen-run .axis { stroke-width: 1; }
 .doyen-run .life { stroke-width: 1.6; }
 .doyen-run .dead-line { stroke-width: 1.4; stroke-dasharray: 1 5; }
 .doyen-run .pause { stroke-width: 1.2; stroke-dasharray: 3 2.5; }
+.doyen-run .lease-rest { stroke-width: 1.2; stroke-dasharray: 2 2; }
 .doyen-run .split-ground { opacity: 0.06; }
 .doyen-run .split-edge { stroke-width: 1.2; stroke-dasharray: 5 3; }
 .doyen-run .cut, .doyen-run .mended { stroke-width: 1.4; stroke-dasharray: 2 3; }
@@ -166,6 +168,9 @@ const COLOURS: &str = "\
 .doyen-run .axis, .doyen-run .life, .doyen-run .dead-line { stroke: $LINE; }
 .doyen-run .stands { fill: $STANDS; }
 .doyen-run .reign { fill: $REIGN; }
+.doyen-run .lease { fill: $GOOD; }
+.doyen-run .lease-rest { fill: $GROUND; stroke: $GOOD; }
+.doyen-run .term { fill: $GOOD; }
 .doyen-run .pause { fill: $GROUND; stroke: $SOFT; }
 .doyen-run .split-ground { fill: $BAD; }
 .doyen-run .split-edge { stroke: $BAD; }

@@ -1,0 +1,68 @@
+//! Who had a lease when, and in which term.
+
+use super::Picture;
+use super::canvas::{Canvas, Ink, Point};
+use super::plot::{Lane, Lease, Plot};
+use crate::time::Time;
+
+/// Life lines must be so far apart for terms to be written between them.
+const ROOM_FOR_TERMS: f64 = 30.0;
+
+impl Picture<'_> {
+    /// Draws the leases of a member, whose life line is at `y`.
+    pub(super) fn draw_leases(&self, canvas: &mut Canvas, y: f64, lane: &Lane) {
+        for lease in &lane.leases {
+            self.draw_lease(canvas, y, lane, lease);
+        }
+    }
+
+    /// Writes at every lease in which term it is, and which terms members opened without having a lease in them.
+    pub(super) fn draw_terms(&self, canvas: &mut Canvas) {
+        if self.pitch < ROOM_FOR_TERMS {
+            return;
+        }
+        for (place, lane) in self.plot.lanes.iter().enumerate() {
+            let leases = lane.leases.iter().map(|lease| (lease.from, lease.term));
+            let has_lease = |term| lane.leases.iter().any(|lease| lease.term == term);
+            let others = lane.terms.iter().copied().filter(|&(_, term)| !has_lease(term));
+            for (at, term) in leases.chain(others) {
+                let (x, y) = (self.x(at), self.y(place) + 21.0);
+                canvas.text(Ink::Term, x, y, &format!("term {term}"));
+            }
+        }
+    }
+
+    fn draw_lease(&self, canvas: &mut Canvas, y: f64, lane: &Lane, lease: &Lease) {
+        let (left, right) = (self.x(lease.from), self.x(lease.held_to()));
+        let (from, to) = (self.unit.short(lease.from.0), self.unit.short(lease.held_to().0));
+        let (id, term, renewals) = (lane.key.id, lease.term, lease.renewals);
+        let times = if renewals == 1 { "once".to_owned() } else { format!("{renewals} times") };
+        let title = format!("{id} has a lease of term {term} from {from} to {to}, renewed {times}");
+        canvas.open(Ink::Stretch, &title);
+        draw_bar(canvas, Ink::Lease, (left, y), right);
+        canvas.close();
+        if let Some(until) = lease.stands_to() {
+            let deadline = self.unit.short(until.0);
+            let title =
+                format!("{id} has no lease any more, but said that it had until {deadline}");
+            canvas.open(Ink::Stretch, &title);
+            draw_bar(canvas, Ink::LeaseRest, (right, y), self.x(until));
+            canvas.close();
+        }
+    }
+}
+
+/// A lease, beneath the life line that runs through `from`.
+pub(super) fn draw_bar(canvas: &mut Canvas, ink: Ink, from: Point, right: f64) {
+    canvas.rect(ink, (from.0, from.1 + 7.0), (right, from.1 + 11.5), 2.0);
+}
+
+/// Every moment at which a lease begins or ends; one that runs on at the end of the run may end anywhere.
+pub(super) fn instants(plot: &Plot) -> impl Iterator<Item = Time> + '_ {
+    let leases = plot.lanes.iter().flat_map(|lane| &lane.leases);
+    let borders = |lease: &Lease| {
+        let held_to = lease.ended.map(|_| lease.held_to());
+        [Some(lease.from), held_to, lease.stands_to()]
+    };
+    leases.flat_map(borders).flatten()
+}
