@@ -270,6 +270,11 @@ impl Oracle {
         if !disk {
             (member.stored, member.vote) = (Epoch::default(), None);
             self.ratings.drain(member.id, false);
+            // Its own has just been forgotten.
+            let known = self.members.iter().map(|other| other.stored).max().unwrap_or_default();
+            if let Some(audit) = &mut self.audit {
+                audit.disk_lost(position, known);
+            }
         }
     }
 

@@ -48,6 +48,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::Quorum;
 use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
 use doyen_core::config::Mode;
+use doyen_core::members::NodeId;
 use doyen_sim::account::Outcome;
 use doyen_sim::campaign::Campaign;
 use doyen_sim::check::property::Property;
@@ -303,6 +304,33 @@ fn an_answer_to_an_earlier_life_does_not_count() {
     case.config.mode = Mode::Textbook;
     let rule = Rule::AnswerIsForItsLife;
     case_shows("late-answer", &case, rule, Property::OneVoteATerm);
+}
+
+/// 2 stands in term 1 and reaches nobody; its disk is lost, and with it the only trace of that. When 1 has died, 3 wins
+/// term 1 with its vote, which it may give: nobody can have counted the first, and it does not stand there any more.
+#[test]
+fn a_candidacy_that_went_with_its_disk_is_no_vote() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        dead = [3]
+        initiators = [2]
+        fault = [
+            { at = "0", weather = { kind = "REQUEST", loss = 1.0 } },
+            { when = { member = 2, has = "sent", kind = "REQUEST", count = 2 }, crash = 2 },
+            { at = "4ms", heal = true },
+            { at = "4ms", restart = 3 },
+            { at = "4ms", restart = 2, disk = false },
+            { at = "8ms", crash = 1 },
+        ]
+    "#;
+    let case = Scenario::from_toml("lost-candidacy", text).unwrap();
+    let mut oracle = Oracle::of(&case, &Property::QUORUM);
+    let outcome = run::judge(&case, None, &mut oracle);
+    assert_eq!(oracle.breach(), None);
+    let terms: Vec<u64> = outcome.views.iter().flatten().map(|view| view.epoch.0).collect();
+    assert_eq!((outcome.leader, terms), (Some(NodeId(3)), vec![1, 1]));
+    assert_eq!(sent(&outcome, "REQUEST"), 4, "term 1 was opened twice");
 }
 
 /// What comes of a scenario with all rules, and without one of them.

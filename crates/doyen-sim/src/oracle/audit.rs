@@ -13,6 +13,11 @@
 //! I4 is taken in its strictest form. A deadline that has been published stands, whatever becomes of the leader, for
 //! somebody may act on it, even if its process has died: nobody else may have a lease before it has passed, unless the
 //! leader's host has said that everything is stopped.
+//!
+//! I2 outlives disks. But a member that votes for itself, reaches nobody and loses its disk has no vote in that term any
+//! more: nobody else has stored the term, so nobody can tell it which, and the candidate that would count the vote is
+//! gone. Should it stand in that term again, it votes as it did; should it vote for another, it does not stand in it, and
+//! cannot win it. As soon as any other member has stored the term, the vote stands.
 
 use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::members::{Epoch, Members, NodeId};
@@ -221,6 +226,13 @@ impl Audit {
             return wrong(id, format!("has {votes} votes of {}", self.members.len()));
         }
         None
+    }
+
+    /// A member has lost its disk; `known` is the latest term that any other has stored. What it voted for itself in
+    /// later terms went with it.
+    pub(super) fn disk_lost(&mut self, position: u32, known: Epoch) {
+        let me = self.id(position);
+        self.votes.retain(|&(voter, term), vote| voter != position || *vote != me || term <= known);
     }
 
     /// Everything has been stopped that ran under the lease of a member.
