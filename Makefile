@@ -49,9 +49,14 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 	    explore $$algorithm --members 3 --fifo --leader 3 --crashes 1 --suspicions 1; \
 	    explore $$algorithm --members 3 --fifo --leader 2 --dead 3 --restarts 1; \
 	    explore $$algorithm --members 3 --fifo --initiators 1,2 --dead 3 --restarts 1; \
+	    explore $$algorithm --members 4 --fifo --leader 4 --losses 1; \
+	    explore $$algorithm --members 4 --fifo --leader 4 --duplications 1; \
+	    explore $$algorithm --members 4 --fifo --leader 4 --suspicions 1; \
 	done
 	@$(EXPLORE); for algorithm in $(FRUGAL); do \
 	    explore $$algorithm --members 3 --fifo --leader 3 --crashes 1 --restarts 1; \
+	    explore $$algorithm --members 4 --fifo --initiators all; \
+	    explore $$algorithm --members 4 --fifo --leader 3 --dead 4 --restarts 1; \
 	done
 	@$(EXPLORE); for algorithm in $(BULLIES); do \
 	    explore $$algorithm --members 3 --unordered --leader 3 --crashes 1 --restarts 1; \
