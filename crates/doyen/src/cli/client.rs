@@ -141,11 +141,11 @@ fn from_env(name: &str) -> Option<OsString> {
 
 /// The beginning of every address at a node that is given as `http://host:port` or `host:port`.
 fn base(source: &str, given: &str) -> Result<String> {
-    let given = given.trim().trim_end_matches('/');
+    let given = given.trim();
     if given.starts_with("https://") {
         bail!("{source}: nodes speak http, not https; use a tunnel where that is not enough");
     }
-    let host = given.strip_prefix("http://").unwrap_or(given);
+    let host = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
     let wrong = host.is_empty() || host.contains(['/', '?', '#', ' ', '@']);
     if wrong {
         bail!("{source}: `{given}` is no node; write for example http://127.0.0.1:7400");
