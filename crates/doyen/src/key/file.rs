@@ -1,8 +1,8 @@
 //! Key files: read, made, and rewritten for a rotation.
 //!
 //! A file that others can read is refused, not warned about: its keys are no secret any more. What is written appears
-//! whole or not at all. A new file has mode 0600 and never replaces anything; one that is rewritten keeps its mode, its
-//! owner and its comments.
+//! whole or not at all. A new file has mode 0600 and never replaces anything; one that is rewritten keeps its mode,
+//! its owner and its comments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
