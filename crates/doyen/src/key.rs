@@ -16,9 +16,9 @@
 //! 2. promote it to the front: some seal with it and some with the old one, and everybody opens both;
 //! 3. remove the old one.
 //!
-//! **No key is used as it is.** HKDF-SHA256 makes of it what is needed, one thing for each purpose and cluster: the key
-//! of the cipher, and the four bytes by which a datagram says under which key it was sealed. The cluster's name takes
-//! part, so that two clusters with the same file do not hear each other.
+//! **No key is used as it is.** HKDF-SHA256 makes of it what is needed, one thing for each purpose and cluster: the
+//! key of the cipher, and the four bytes by which a datagram says under which key it was sealed. The cluster's name
+//! takes part, so that two clusters with the same file do not hear each other.
 //!
 //! **Without a file** a node uses [`Keyring::open_to_all`], whose key is known to everybody: the same code, and no
 //! protection. The configuration permits that on the loopback interface only.

@@ -14,6 +14,8 @@
 
 pub mod api;
 pub mod config;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod key;
 pub mod leadership;
 pub mod node;

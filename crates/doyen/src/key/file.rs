@@ -1,8 +1,8 @@
 //! Key files: read, made, and rewritten for a rotation.
 //!
 //! A file that others can read is refused, not warned about: its keys are no secret any more. What is written appears
-//! whole or not at all. A new file has mode 0600 and never replaces anything; one that is rewritten keeps its mode, its
-//! owner and its comments.
+//! whole or not at all. A new file has mode 0600 and never replaces anything; one that is rewritten keeps its mode,
+//! its owner and its comments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -21,12 +21,12 @@ const OTHERS: u32 = 0o077;
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It cannot be read.
-    #[error("cannot read the keys in {}: {source}", path.display())]
+    #[error("cannot read the keys in {}: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// It is too long for a key file.
     #[error("{} is no key file: it is longer than {LONGEST} bytes", path.display())]
@@ -60,12 +60,12 @@ pub enum KeyFileError {
         path: PathBuf,
     },
     /// It cannot be written.
-    #[error("cannot write the keys to {}: {source}", path.display())]
+    #[error("cannot write the keys to {}: {error}", path.display())]
     Unwritable {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        error: io::Error,
     },
     /// There is one key only.
     #[error(
@@ -86,12 +86,12 @@ impl Keyring {
 
     /// Writes these keys into a new file that only its owner can read.
     pub fn create(&self, path: &Path) -> Result<(), KeyFileError> {
-        let mut file = new_file(path).map_err(|source| match source.kind() {
+        let mut file = new_file(path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
-            _ => KeyFileError::Unwritable { path: path.to_owned(), source },
+            _ => KeyFileError::Unwritable { path: path.to_owned(), error },
         })?;
         fill(&mut file, path, &self.to_text())
-            .map_err(|source| KeyFileError::Unwritable { path: path.to_owned(), source })
+            .map_err(|error| KeyFileError::Unwritable { path: path.to_owned(), error })
     }
 
     /// Adds `key` at the end of a key file: the first step of a rotation.
@@ -133,7 +133,7 @@ struct Draft {
 
 impl Draft {
     fn of(path: &Path) -> Result<Self, KeyFileError> {
-        let unreadable = |source| KeyFileError::Unreadable { path: path.to_owned(), source };
+        let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
         let file = File::open(path).map_err(unreadable)?;
         // Of the open file, not of the name: what is judged is what is read.
         let meta = file.metadata().map_err(unreadable)?;
@@ -172,7 +172,7 @@ impl Draft {
         let wrong = |fault| KeyFileError::Wrong { path: self.path.clone(), fault };
         Keyring::parse(&text).map_err(wrong)?;
         self.swap(&text)
-            .map_err(|source| KeyFileError::Unwritable { path: self.path.clone(), source })
+            .map_err(|error| KeyFileError::Unwritable { path: self.path.clone(), error })
     }
 
     fn swap(&self, text: &str) -> io::Result<()> {

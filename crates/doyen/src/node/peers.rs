@@ -15,31 +15,42 @@
 //!     │ ──────────────────────────────────────────────▶ │  a is met
 //! ```
 //!
-//! | rule | |
-//! |---|---|
-//! | S1 | A peer's session is **met** when a Hello from it repeats the question that stands open, and is for this session. No recording can do that: the question is random and was never asked before. |
-//! | S2 | A message of the election counts only from the met session, for this session, and with a counter that has not come. Any other is rejected, and prompts a Hello (S6). |
-//! | S3 | A session is met only if its incarnation is above that of the peer's met before. So nothing leads back to an earlier life. |
-//! | S4 | A Hello from the met session counts if its counter has not come, whichever life of this node it is for. Its question is answered. |
-//! | S5 | A question from any other session is answered too, for its process must learn whom it talks to (S9), and the answer asks in turn unless S3 forbids that it be met. |
-//! | S6 | S5 and what S2 prompts: at most one in 20 ms for each member, for here a recording may be at work. |
-//! | S7 | A question is repeated until it is answered, after 100 ms, 200 ms and so on up to a second; one that has been answered is followed by the next after two seconds. Those are the pings: they measure the round trip. |
-//! | S8 | Nothing but a Hello is sent to a peer that is not met. Whoever wants to send it something has the next Hello sent 100 ms after the last. |
-//! | S9 | A Hello tells the receiver the highest incarnation of its own that its sender has met in *another* session. If that is not below its own, its state is a copy of an old one, or somebody runs a copy of it: it must stop. |
+//! - **S1** A peer's session is **met** when a Hello from it repeats the question that stands open and is for this
+//!   session. No recording can do that: the question is random and was never asked before.
+//! - **S2** A message of the election counts only from the met session, for this session, and with a counter that has
+//!   not come. Any other is rejected and prompts a Hello (S6).
+//! - **S3** A session is met only if its incarnation is above that of the peer's session met before. So nothing leads
+//!   back to an earlier life.
+//! - **S4** A Hello from the met session counts if its counter has not come, whichever life of this node it is for.
+//!   Its question is answered.
+//! - **S5** A question from any other session is answered too, for its process must learn whom it talks to (S9), and
+//!   the answer asks in turn, unless S3 forbids that it be met.
+//! - **S6** What S2 prompts and S5 answers: at most one in 20 ms for each member, for here a recording may be at
+//!   work.
+//! - **S7** A question is repeated until it is answered, after 100 ms, 200 ms and so on up to a second. Two seconds
+//!   after an answer comes the next question: those are the pings, and they measure the round trip.
+//! - **S8** Nothing but a Hello is sent to a peer that is not met. If somebody wants to send it something, the next
+//!   Hello goes 100 ms after the last.
+//! - **S9** A Hello tells its receiver the highest incarnation of the receiver's that the sender has met in *another*
+//!   session. If that is not below its own, its state is a copy of an old one, or somebody runs a copy of it: it must
+//!   stop.
 //!
 //! S9 is what finds a disk that was restored from a backup, and a machine that was cloned (amendment 4 of the
-//! specification). Each of two clones is found by whoever has met the other one first, so perhaps both stop. What peers
-//! remember they have met since they started; nobody finds a copy of a state after all others have restarted.
+//! specification). A backup of an earlier life comes up with an incarnation that has been met, and stops. A clone of
+//! the life that runs comes up one higher, since every start raises it; it is met, and the original stops. Of clones
+//! with the same incarnation each is found by whoever has met another first, so perhaps all stop. What peers have met
+//! they know since they started: nobody finds a copy after all others have restarted.
+//!
 //! A process that has lost its state uses the same to come back: it greets with incarnation zero, which is never met,
 //! and [`Peers::highest_seen_of_me`] says which incarnation to go beyond when everybody has answered.
 //!
-//! **Addresses.** A peer is where its newest datagram of the met session came from (the highest counter so far, so that no
-//! recording can lead elsewhere), or whence it was met. So members may change their address when they restart and in mid-run. A
-//! peer that does not answer is greeted both there and where its configured name leads to, and
+//! **Addresses.** A peer is where its newest datagram of the met session came from (the highest counter so far, so
+//! that no recording can lead elsewhere), or whence it was met. So members may change their address when they restart
+//! and in mid-run. A peer that does not answer is greeted both there and where its configured name leads to, and
 //! [`Peers::needs_resolving`] wants the name resolved again.
 //!
-//! **Hostile datagrams** cost no memory: there is one record for each member, none for anybody else. What does not open is
-//! not answered. A recorded Hello can have one sent to a third party, which is as long; see S6.
+//! **Hostile datagrams** cost no memory: there is one record for each member, none for anybody else. What does not
+//! open is not answered. A recorded Hello can have one sent to a third party, which is as long; see S6.
 //!
 //! There is no clock and no socket here: times come in, datagrams go out by an [`Outbox`].
 
@@ -302,10 +313,10 @@ impl Peers {
         }
         let answers = for_me && hello.answer.is_some_and(|answer| peer.has_asked(answer));
         let is_met = peer.has_met(envelope.session);
-        if !(is_met || answers && peer.may_meet(hello.incarnation)) {
-            return self.on_unknown(arrival, hello, out);
-        }
         if !is_met {
+            if !answers || !peer.may_meet(hello.incarnation) {
+                return self.on_unknown(arrival, hello, out);
+            }
             peer.meet(envelope.session, hello.incarnation, source);
         }
         peer.on_accepted(now, source, envelope.counter)?;

@@ -1,11 +1,11 @@
 //! Which counters of a peer's session have come: so that no datagram counts twice.
 //!
-//! The network may double and reorder, and somebody may record a datagram and send it again. Counters rise by one with
-//! every datagram that a sender sends, so a receiver has to remember the highest that came and which of those just
-//! below it have. What is further below is refused: nobody can tell any more whether it came.
+//! The network may double and reorder, and somebody may record a datagram and send it again. Counters rise by one
+//! with every datagram that a sender sends, so a receiver has to remember the highest that came and which of those
+//! just below it have. What is further below is refused: nobody can tell any more whether it came.
 //!
-//! 1,024 counters are remembered, in 128 bytes. A leader with the fastest timing sends a peer some two hundred datagrams
-//! a second, so a datagram that takes another way may be seconds late and still count.
+//! 1,024 counters are remembered, in 128 bytes. A leader with the fastest timing sends a peer some two hundred
+//! datagrams a second, so a datagram that takes another way may be seconds late and still count.
 
 /// How many counters at and below the highest are remembered.
 const WIDTH: u64 = 1024;

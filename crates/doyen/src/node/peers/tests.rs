@@ -357,7 +357,7 @@ fn a_restored_state_is_told_so() {
 }
 
 #[test]
-fn of_two_clones_the_one_that_was_met_first_goes_on() {
+fn of_two_clones_with_one_incarnation_that_which_was_met_first_goes_on() {
     let (mut one, mut original) = acquainted();
     let mut identity = identity(2, 5);
     identity.session = session(4711);
@@ -366,6 +366,20 @@ fn of_two_clones_the_one_that_was_met_first_goes_on() {
     assert!(heard.contains(&Heard::Old(Incarnation(5), NodeId(1))), "{heard:?}");
     let heard = converse(at(3_000), &mut one, &mut original);
     assert!(!heard.iter().any(|heard| matches!(heard, Heard::Old(..))), "{heard:?}");
+}
+
+#[test]
+fn a_clone_of_the_life_that_runs_is_met_and_the_original_stops() {
+    let (mut one, mut original) = acquainted();
+    let mut clone = Host::start(2, 6, at(100));
+    clone.address = address(22);
+    let heard = converse(at(100), &mut one, &mut clone);
+    assert!(heard.contains(&Heard::Met(NodeId(2))), "{heard:?}");
+    let text = original.say(at(200), 1, b"I am still here");
+    let (heard, prompted) = one.hear(at(200), address(2), &text);
+    assert_eq!(heard, Err(Rejection::Session));
+    let told = original.hear(at(201), address(1), &prompted[0].1).0;
+    assert_eq!(told, Ok(Heard::Old(Incarnation(6), NodeId(1))));
 }
 
 #[test]

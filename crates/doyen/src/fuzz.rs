@@ -1,0 +1,381 @@
+//! Whatever anybody can send, made of arbitrary bytes: for a fuzzer (`fuzz/` at the top of the repository) and for
+//! the tests, which run the same on random bytes for as long as a test may take.
+//!
+//! - [`datagram`]: bytes off the network, and bytes that somebody with the key has sealed;
+//! - [`election`]: three members of any algorithm as they run on a node, among whom messages are lost, doubled, delayed,
+//!   altered and made up, timers fire in any order, members crash and come back, and operators give any order.
+//!
+//! Nothing may panic, and nothing may be answered that must not be. What the members elect is not looked at: whoever
+//! has the key can ruin an election, as one who has the root password can.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+
+use doyen_core::algorithm::{
+    Algorithm, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids,
+    ring_list, ring_resilient,
+};
+use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::detector::DetectorConfig;
+use doyen_core::link::LinkConfig;
+use doyen_core::members::{Incarnation, Members, NodeId};
+use doyen_core::node::{Node, NodeConfig, Packet, Timer};
+use doyen_core::protocol::{Boot, Effect, Effects, Event, Order, Origin, Protocol};
+use doyen_core::time::Span;
+
+use crate::key::Keyring;
+use crate::node::clock::Moment;
+use crate::node::peers::{Identity, Outbox, Peers, Received};
+use crate::node::wire::{Rejection, Sealer, Session};
+
+/// How many members there are: enough for a majority, a ring and somebody in the middle.
+const MEMBERS: u32 = 3;
+
+/// How much happens at most to one set of members.
+const STEPS: usize = 400;
+
+/// How many messages are kept under way; the oldest get lost.
+const UNDER_WAY: usize = 64;
+
+/// The largest number of 64 bits, as messages write it.
+const LARGEST_64: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
+
+/// The largest number of 32 bits, as messages write it.
+const LARGEST_32: [u8; 5] = [255, 255, 255, 255, 15];
+
+const CLUSTER: &str = "fuzz";
+
+/// Bytes come from the network: as they are, and sealed by somebody who has the key. Ends with a panic if a rule is
+/// broken.
+pub fn datagram(bytes: &[u8]) {
+    let [mut one, mut two] = acquainted();
+    let mut out = Outbox::new();
+    let mut raw = bytes.to_vec();
+    let received = two.on_datagram(NOW, address(1), &mut raw, &mut out);
+    assert!(received.is_err(), "{bytes:?} was taken for a datagram");
+    assert_eq!(out.iter().len(), 0, "what does not open is not answered");
+    for target in [&mut one, &mut two] {
+        let mut sealed = Vec::new();
+        let write = |out: &mut Vec<u8>| out.extend_from_slice(bytes);
+        sealer().enclose(&mut sealed, write).expect("there are random numbers");
+        match target.on_datagram(NOW, address(1), &mut sealed, &mut out) {
+            Ok(Received::Election { bytes, .. }) => {
+                for algorithm in Algorithm::ALL {
+                    dispatch(algorithm, Decode(bytes));
+                }
+            }
+            Ok(_) | Err(Rejection::Session) => {}
+            Err(_) => assert_eq!(out.iter().len(), 0, "only a member is answered"),
+        }
+        assert!(out.iter().len() <= 1, "one datagram is answered with one");
+        assert_eq!(target.contacts().len(), 1, "nobody is remembered but the members");
+        out.clear();
+    }
+}
+
+/// Bytes drive three members that run `algorithm` in hardened mode. Ends with a panic if a member does.
+pub fn election(algorithm: Algorithm, bytes: &[u8]) {
+    dispatch(algorithm, Drive(bytes));
+}
+
+/// Something to do with a protocol that is known by name only.
+trait Task {
+    fn with<P: Protocol<Config = Config>>(self);
+}
+
+fn dispatch(algorithm: Algorithm, task: impl Task) {
+    match algorithm {
+        Algorithm::Bully => task.with::<bully::Bully>(),
+        Algorithm::ModifiedBully => task.with::<modified_bully::ModifiedBully>(),
+        Algorithm::RingList => task.with::<ring_list::RingList>(),
+        Algorithm::RingActiveList => task.with::<ring_active_list::RingActiveList>(),
+        Algorithm::RingAllIds => task.with::<ring_all_ids::RingAllIds>(),
+        Algorithm::ChangRoberts => task.with::<chang_roberts::ChangRoberts>(),
+        Algorithm::RingResilient => task.with::<ring_resilient::RingResilient>(),
+        Algorithm::Quorum => task.with::<quorum::Quorum>(),
+    }
+}
+
+struct Decode<'a>(&'a [u8]);
+
+impl Task for Decode<'_> {
+    fn with<P: Protocol<Config = Config>>(self) {
+        if let Ok(packet) = postcard::from_bytes::<Packet<P::Message>>(self.0) {
+            let again = postcard::to_allocvec(&packet).expect("what was decoded can be encoded");
+            assert!(again.len() <= self.0.len(), "{packet:?} has grown");
+        }
+    }
+}
+
+struct Drive<'a>(&'a [u8]);
+
+impl Task for Drive<'_> {
+    fn with<P: Protocol<Config = Config>>(self) {
+        let mut tape = Tape(self.0);
+        let mut world = World::<P>::new(tape.next());
+        for _ in 0..STEPS {
+            if tape.0.is_empty() {
+                return;
+            }
+            world.step(&mut tape);
+        }
+    }
+}
+
+const NOW: Moment = Moment::from_nanos(1_000_000_000);
+
+fn sealer() -> Sealer {
+    Sealer::new(&Keyring::open_to_all(), CLUSTER)
+}
+
+fn address(member: u32) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 7400 + member as u16))
+}
+
+/// Two members that have met. Their sessions have small numbers, which a fuzzer hits upon.
+fn acquainted() -> [Peers; 2] {
+    let mut both = [1_u32, 2].map(|member| {
+        let identity = Identity {
+            me: NodeId(member),
+            incarnation: Incarnation(2),
+            session: Session::new(NonZeroU64::MIN.saturating_add(u64::from(member))),
+            configuration: 0,
+        };
+        let mut peers = Peers::new(identity, [NodeId(1), NodeId(2)], sealer(), NOW);
+        peers.resolved(NOW, NodeId(3 - member), address(3 - member));
+        peers
+    });
+    let mut out = Outbox::new();
+    both[0].on_time(NOW, &mut out);
+    for turn in 1..=3 {
+        let mut hello = out.iter().next().expect("it is their turn").1.to_owned();
+        out.clear();
+        let from = address([1, 2, 1][turn - 1]);
+        both[turn % 2].on_datagram(NOW, from, &mut hello, &mut out).expect("they keep the rules");
+    }
+    both
+}
+
+/// Bytes that are read as decisions; zeros, when there are none left.
+struct Tape<'a>(&'a [u8]);
+
+impl<'a> Tape<'a> {
+    fn next(&mut self) -> u8 {
+        let (&first, rest) = self.0.split_first().unwrap_or((&0, &[]));
+        self.0 = rest;
+        first
+    }
+
+    fn member(&mut self) -> usize {
+        usize::from(self.next()) % MEMBERS as usize
+    }
+
+    fn take(&mut self, most: usize) -> &'a [u8] {
+        let (taken, rest) = self.0.split_at(most.min(self.0.len()));
+        self.0 = rest;
+        taken
+    }
+}
+
+/// Three members, the messages among them and what they have stored.
+struct World<P: Protocol<Config = Config>> {
+    config: NodeConfig<Config>,
+    members: Vec<Member<P>>,
+    under_way: VecDeque<Letter>,
+    effects: Effects<Node<P>>,
+}
+
+struct Member<P: Protocol> {
+    node: Node<P>,
+    armed: BTreeSet<Timer<P::Timer>>,
+    stored: Option<P::Durable>,
+    incarnation: u32,
+}
+
+/// An encoded message, and between whom.
+struct Letter {
+    from: NodeId,
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+impl<P: Protocol<Config = Config>> World<P> {
+    fn new(flags: u8) -> Self {
+        let config = config(flags, P::LEASES);
+        let mut effects = Effects::new();
+        let mut under_way = VecDeque::new();
+        let members = (0..MEMBERS as usize).map(|position| {
+            let boot = Boot { incarnation: Incarnation(1), durable: None, origin: Origin::Joining };
+            let node = Node::start(id(position), &config, boot, &mut effects);
+            let mut member = Member { node, armed: BTreeSet::new(), stored: None, incarnation: 1 };
+            member.obey(position, &mut effects, &mut under_way);
+            member
+        });
+        let members = members.collect();
+        Self { config, members, under_way, effects }
+    }
+
+    fn step(&mut self, tape: &mut Tape<'_>) {
+        match tape.next() % 10 {
+            0..=2 => self.deliver(tape.next(), |_| {}),
+            3 => {
+                let (place, change) = (usize::from(tape.next()), tape.next());
+                self.deliver(tape.next(), |bytes| alter(bytes, place, change));
+            }
+            4 => {
+                let (from, to) = (NodeId(u32::from(tape.next() % 5)), tape.member());
+                let length = usize::from(tape.next() % 64);
+                let bytes = tape.take(length).to_vec();
+                self.receive(&Letter { from, to, bytes });
+            }
+            5 | 6 => self.fire(tape.member(), tape.next()),
+            7 => self.report(tape.member(), tape.next()),
+            8 => self.order(tape.member(), tape.next(), tape.next()),
+            _ => self.restart(tape.member(), tape.next()),
+        }
+    }
+
+    /// A message under way arrives, as it is or altered; sometimes it stays under way, to arrive again.
+    fn deliver(&mut self, which: u8, alter: impl FnOnce(&mut Vec<u8>)) {
+        let Some(place) = usize::from(which).checked_rem(self.under_way.len()) else { return };
+        let Some(mut letter) = self.under_way.remove(place) else { return };
+        if which % 8 == 7 {
+            let again = Letter { bytes: letter.bytes.clone(), ..letter };
+            self.under_way.push_back(again);
+        }
+        alter(&mut letter.bytes);
+        self.receive(&letter);
+    }
+
+    fn receive(&mut self, letter: &Letter) {
+        if let Ok(message) = postcard::from_bytes(&letter.bytes) {
+            self.handle(letter.to, Event::Message { from: letter.from, message });
+        }
+    }
+
+    fn fire(&mut self, member: usize, which: u8) {
+        let armed = &mut self.members[member].armed;
+        let Some(place) = usize::from(which).checked_rem(armed.len()) else { return };
+        let timer = armed.iter().nth(place).copied();
+        if let Some(timer) = timer.filter(|timer| armed.remove(timer)) {
+            self.handle(member, Event::Timer(timer));
+        }
+    }
+
+    fn report(&mut self, member: usize, what: u8) {
+        let peer = id(usize::from(what) % MEMBERS as usize);
+        let down = what >= 128;
+        self.handle(member, if down { Event::PeerDown(peer) } else { Event::PeerUp(peer) });
+    }
+
+    fn order(&mut self, member: usize, what: u8, how: u8) {
+        let to = NodeId(u32::from(how % 5));
+        let lasting = Span::from_millis(u64::from(how) << 8);
+        let order = match what % 8 {
+            0 => return self.handle(member, Event::Campaign),
+            1 => return self.handle(member, Event::Retired),
+            2 => Order::Resign,
+            3 => Order::Transfer { to },
+            4 => Order::Drain { lasting: (how > 100).then_some(lasting) },
+            5 => Order::Undrain,
+            6 => Order::Prefer { member: to, lasting },
+            _ => Order::Attribute(i64::from_le_bytes([how; 8])),
+        };
+        self.handle(member, Event::Order(order));
+    }
+
+    fn restart(&mut self, position: usize, how: u8) {
+        let member = &mut self.members[position];
+        member.incarnation += 1;
+        member.armed.clear();
+        let origin = match how {
+            0..16 => {
+                member.stored = None;
+                Origin::Rejoining
+            }
+            _ => Origin::Joining,
+        };
+        let incarnation = Incarnation(member.incarnation);
+        let boot = Boot { incarnation, durable: member.stored.clone(), origin };
+        member.node = Node::start(id(position), &self.config, boot, &mut self.effects);
+        member.obey(position, &mut self.effects, &mut self.under_way);
+    }
+
+    fn handle(&mut self, position: usize, event: Event<Packet<P::Message>, Timer<P::Timer>>) {
+        let member = &mut self.members[position];
+        member.node.handle(&self.config, event, &mut self.effects);
+        member.obey(position, &mut self.effects, &mut self.under_way);
+    }
+}
+
+impl<P: Protocol<Config = Config>> Member<P> {
+    /// Does what the member at `position` wants done.
+    fn obey(
+        &mut self,
+        position: usize,
+        effects: &mut Effects<Node<P>>,
+        under_way: &mut VecDeque<Letter>,
+    ) {
+        for effect in effects.drain() {
+            match effect {
+                Effect::Persist(durable) => self.stored = Some(durable),
+                Effect::Send { to, message } => {
+                    let bytes = postcard::to_allocvec(&message).expect("messages can be encoded");
+                    assert_eq!(postcard::from_bytes(&bytes), Ok(message), "and decoded");
+                    if under_way.len() == UNDER_WAY {
+                        under_way.pop_front();
+                    }
+                    let to = (to.0 as usize - 1).min(MEMBERS as usize - 1);
+                    under_way.push_back(Letter { from: id(position), to, bytes });
+                }
+                Effect::SetTimer { timer, .. } => {
+                    self.armed.insert(timer);
+                }
+                Effect::CancelTimer(timer) => {
+                    self.armed.remove(&timer);
+                }
+                Effect::Announce(_) | Effect::Inform(_) => {}
+            }
+        }
+        effects.clear();
+    }
+}
+
+/// Changes one byte, or puts the largest number in its place, or cuts off the rest.
+fn alter(bytes: &mut Vec<u8>, place: usize, change: u8) {
+    let Some(place) = place.checked_rem(bytes.len()) else { return };
+    match change {
+        0 => drop(bytes.splice(place..=place, LARGEST_64)),
+        1 => drop(bytes.splice(place..=place, LARGEST_32)),
+        2 => bytes.truncate(place),
+        _ => bytes[place] ^= change,
+    }
+}
+
+fn id(position: usize) -> NodeId {
+    NodeId(position as u32 + 1)
+}
+
+/// As a node runs it; `flags` say what differs.
+fn config(flags: u8, leases: bool) -> NodeConfig<Config> {
+    let members = Members::range(1, MEMBERS).expect("there are some");
+    let timing = Timing::for_transmission(Span::from_millis(10));
+    let mut inner = Config::new(members.clone(), timing, Mode::Hardened);
+    if flags & 1 != 0 {
+        inner.quorum.probe = Some(Span::from_millis(100));
+        inner.quorum.witnesses.insert(NodeId(1));
+    }
+    // A quorum looks after its own losses and leaders; the others have a link and a detector beneath them.
+    let layered = !leases || flags & 2 != 0;
+    NodeConfig {
+        inner,
+        members,
+        filter: true,
+        link: layered.then(|| LinkConfig::for_round_trip(timing.reply())),
+        detector: layered.then(|| DetectorConfig::for_timing(&timing)),
+    }
+}
+
+#[cfg(test)]
+mod tests;
