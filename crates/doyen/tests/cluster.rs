@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Role;
 use rustix::process::Signal;
-use support::{LIMIT, Plan, Trial, complaint, doyen};
+use support::{LIMIT, Plan, Trial, complaint, doyen, skip};
 
 #[test]
 fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
@@ -287,7 +287,7 @@ fn a_port_that_is_taken_is_named() {
 #[test]
 fn ipv6_will_do() {
     if UdpSocket::bind("[::1]:0").is_err() {
-        eprintln!("SKIPPED: this machine has no IPv6 loopback");
+        skip("this machine has no IPv6 loopback");
         return;
     }
     let mut trial = Trial::start(&Plan { host: "[::1]", ..Plan::default() });

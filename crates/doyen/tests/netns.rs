@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use doyen::node::replay::{self, Trace};
 use doyen::node::status::Status;
-use support::{Plan, Trial, program};
+use support::{Plan, Trial, program, skip};
 
 /// A bridge with a namespace for every member.
 struct Wires {
@@ -29,7 +29,9 @@ impl Wires {
     fn lay(count: usize) -> Option<Self> {
         let wires = Self { prefix: format!("dy{}", std::process::id()), count };
         if let Err(error) = ip(&["netns", "add", &wires.hub()]) {
-            eprintln!("SKIPPED: network namespaces cannot be made here: {error}");
+            skip(&format!(
+                "network namespaces cannot be made here, root and `ip` are needed: {error}"
+            ));
             return None;
         }
         let hub = wires.hub();

@@ -6,6 +6,7 @@
 #![allow(dead_code, unreachable_pub, reason = "every test program uses a part of it")]
 
 use std::fs::File;
+use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -312,6 +313,11 @@ impl Drop for Trial {
             let _ = std::fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// Says, loudly, that something could not be tested here. Written past the capture of tests that pass.
+pub fn skip(what: &str) {
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {what}\n");
 }
 
 /// A folder that no other test uses.
