@@ -242,6 +242,8 @@ impl Check {
         let rules = self.rules(&case)?;
         let plan = self.plan()?;
         check_sense(&case, &rules)?;
+        // Whoever names a file learns at once if it cannot be written, not when there is something to write.
+        let output = self.out.as_deref().map(Output::create).transpose()?;
         let meter = Meter::start("exploring");
         let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
         let rings = self.rings(&case, every_ring)?;
@@ -262,14 +264,15 @@ impl Check {
         });
         drop(meter);
         if let Some(least) = &least {
-            self.write(least)?;
+            self.write(least, output)?;
         }
         self.show(&subject, least.as_ref())
     }
 
-    fn write(&self, least: &Least) -> Result<()> {
+    /// Writes a counterexample to `output`, or else to the usual file.
+    fn write(&self, least: &Least, output: Option<Output>) -> Result<()> {
         let Least { scenario, rules, violation, .. } = least.clone();
-        let mut output = Output::create(self.out())?;
+        let mut output = output.map_or_else(|| Output::create(self.out()), Ok)?;
         output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
         output.finish()
     }
@@ -374,13 +377,20 @@ impl Check {
         timers: Timers,
         budget: Budget,
     ) -> Result<Vec<Property>> {
-        let never_ends = match (timers, budget.campaigns) {
-            (Timers::Clocked { .. }, _) => Some("messages take any time; use --timers bounded"),
-            (_, ANY_CAMPAIGNS) => Some("elections are called for ever; say how many --campaigns"),
+        let ends_unseen = match (timers, budget.campaigns) {
+            (Timers::Clocked { .. }, _) => {
+                Some("which nothing promises if messages take any time; use --timers bounded")
+            }
+            (_, ANY_CAMPAIGNS) => Some(
+                "which nothing promises if elections are called for ever; say how many --campaigns",
+            ),
+            _ if self.depth_first => {
+                Some("at which depth first does not look; leave out --depth-first")
+            }
             _ => None,
         };
         let can = |property: &Property| {
-            property.is_explorable() && (never_ends.is_none() || property.is_safety())
+            property.is_explorable() && (ends_unseen.is_none() || property.is_safety())
         };
         let asked = self.properties()?;
         let named = asked.is_some() && self.property != ["all"];
@@ -390,10 +400,7 @@ impl Check {
             if !property.is_explorable() {
                 bail!("--property: {name} is judged in random runs only; add --random");
             }
-            bail!(
-                "--property: {name} is about how runs end, which nothing promises if {}",
-                never_ends.unwrap_or_default()
-            );
+            bail!("--property: {name} is about how runs end, {}", ends_unseen.unwrap_or_default());
         }
         Ok(wanted.into_iter().filter(can).collect())
     }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use doyen_core::algorithm::Algorithm;
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::waits::Wait;
 use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
@@ -177,16 +178,34 @@ fn in_words(
             )?,
         }
         for property in judged(campaign, report) {
-            writeln!(text, "  {:20} {}", property.name(), property.words())?;
+            let whose = in_whose_runs(campaign, report, property);
+            writeln!(text, "  {:20} {}{whose}", property.name(), property.words())?;
         }
     }
     for failure in &report.failures {
         write_failure(&mut text, failure, campaign.seed)?;
     }
+    if report.failures.len() >= campaign.patience.max(1) && runs < campaign.runs {
+        writeln!(
+            text,
+            "\nStopped there: so many failures are enough. The other runs were not made."
+        )?;
+    }
     if let Some(shown) = shown {
         write_shown(&mut text, shown)?;
     }
     Ok(text)
+}
+
+/// In whose runs a property was judged, if not in all: not every algorithm promises every one.
+fn in_whose_runs(campaign: &Campaign, report: &Report, property: Property) -> String {
+    let owes = |run: &&Algorithm| Property::usual_at_random(**run).contains(&property);
+    let owing: Vec<&Algorithm> = report.by_algorithm.keys().filter(owes).collect();
+    if campaign.properties.is_some() || owing.len() == report.by_algorithm.len() {
+        return String::new();
+    }
+    let names: Vec<String> = owing.iter().map(ToString::to_string).collect();
+    format!(" (judged in the runs of {})", names.join(", "))
 }
 
 /// What was judged: what was asked for, or what the algorithms that ran promise.

@@ -135,9 +135,8 @@ impl Subject {
         for property in &self.rules.properties {
             writeln!(text, "  {:20} {}", property.name(), property.words())?;
         }
-        let about_ends = !self.rules.properties.iter().all(|property| property.is_safety());
-        if about_ends && !self.sought_endless {
-            writeln!(text, "Runs that never end were not looked for: depth first cannot.")?;
+        if self.plan.depth_first {
+            writeln!(text, "How runs end (A1, A2, A3) was not looked at: depth first does not.")?;
         }
         Ok(())
     }
