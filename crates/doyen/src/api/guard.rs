@@ -21,6 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::door::Line;
 use super::problem::{Kind, Problem};
+use crate::config::Settings;
 
 /// The name of the token's file in the state folder.
 pub const TOKEN_FILE: &str = "admin-token";
@@ -41,6 +42,12 @@ impl Admin {
     /// The usual one: the token is in the state folder, and the node is called by its address.
     pub fn new(state_dir: &Path) -> Self {
         Self { token_file: state_dir.join(TOKEN_FILE), names: Vec::new() }
+    }
+
+    /// That of a node: it is also called as the other members call it.
+    pub fn of(settings: &Settings) -> Self {
+        let host = settings.own().address.rsplit_once(':').map(|(host, _)| host.to_owned());
+        Self { names: host.into_iter().collect(), ..Self::new(&settings.state_dir) }
     }
 }
 
@@ -207,6 +214,7 @@ mod tests {
     use axum::http::Request;
 
     use super::*;
+    use crate::config::Configuration;
 
     const LOCAL: &str = "192.0.2.7:7171";
 
@@ -228,6 +236,16 @@ mod tests {
 
     fn status_at(host: &str) -> u16 {
         status("/v1/resign", &[("host", host), ("authorization", "Bearer secret")])
+    }
+
+    #[test]
+    fn a_node_is_called_as_the_other_members_call_it() {
+        let text = "cluster = \"x\"\nid = 1\nlisten = \"127.0.0.1:7400\"\nstate_dir = \"state\"\n\
+                    [[member]]\nid = 1\naddress = \"n1.example:7400\"\n";
+        let configuration = Configuration::parse("doyen.toml", text).expect("a configuration");
+        let admin = Admin::of(&configuration.settings);
+        assert_eq!(admin.names, ["n1.example"]);
+        assert!(admin.token_file.ends_with("state/admin-token"), "{admin:?}");
     }
 
     #[test]

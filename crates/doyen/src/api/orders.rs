@@ -249,7 +249,7 @@ fn explain(status: &Status, why: &NotDone) -> Problem {
             Kind::NotLeader.because(detail).naming(leader)
         }
         Refusal::Unfit(id) => {
-            let name = Name::of(status, *id).map_or_else(|| id.to_string(), |name| name.name);
+            let name = status.name_of(*id);
             let detail = format!("{name} cannot lead now: it is no candidate, or is not heard");
             Kind::Unfit.because(detail).naming(leader)
         }

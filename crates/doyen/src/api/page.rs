@@ -5,7 +5,6 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
-use doyen_core::members::NodeId;
 
 use crate::node::status::{Entry, MemberStatus, Status};
 
@@ -24,8 +23,8 @@ const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}\
 h1{font-size:1.4rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;\
-border-bottom:1px solid #8884}td.number{text-align:right;font-variant-numeric:tabular-nums}\
-.leader{font-weight:600}.silent{color:#c33}.quiet{opacity:.7}";
+border-bottom:1px solid #8884}.number{text-align:right;font-variant-numeric:tabular-nums}\
+.at{white-space:nowrap;width:1%}.leader{font-weight:600}.silent{color:#c33}.quiet{opacity:.7}";
 
 /// Whether whoever asks would rather have a page than JSON.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
@@ -84,8 +83,8 @@ fn write_page(page: &mut String, status: &Status, history: &[Entry]) -> fmt::Res
 
 fn write_head(page: &mut String, status: &Status) -> fmt::Result {
     let term = status.term;
-    match status.leader.and_then(|leader| name_of(status, leader)) {
-        Some(leader) => writeln!(page, "<h1>{} leads in term {term}</h1>", Text(leader))?,
+    match status.leader.map(|leader| status.name_of(leader)) {
+        Some(leader) => writeln!(page, "<h1>{} leads in term {term}</h1>", Text(&leader))?,
         None => writeln!(page, "<h1>Nobody is known to lead (term {term})</h1>")?,
     }
     if let Some(why) = &status.why {
@@ -94,15 +93,15 @@ fn write_head(page: &mut String, status: &Status) -> fmt::Result {
     if let Some(lease) = status.lease {
         writeln!(page, "<p>Its lease runs for another {} ms.</p>", lease.remaining_ms)?;
     }
-    if let Some(next) = status.next.and_then(|next| name_of(status, next)) {
-        writeln!(page, "<p>If the leader died now, {} would follow.</p>", Text(next))?;
+    if let Some(next) = status.next.map(|next| status.name_of(next)) {
+        writeln!(page, "<p>If the leader died now, {} would lead next.</p>", Text(&next))?;
     }
     if status.drained {
         writeln!(page, "<p>This node is drained: it does not stand.</p>")?;
     }
     writeln!(
         page,
-        "<p class=\"quiet\">{}, {}, doyen {}. Seen from {}, which is a {}.</p>",
+        "<p class=\"quiet\">{}, {}, doyen {}. Seen from {} ({}).</p>",
         Text(&status.cluster),
         Text(&status.algorithm),
         Text(&status.version),
@@ -114,12 +113,13 @@ fn write_head(page: &mut String, status: &Status) -> fmt::Result {
 fn write_members(page: &mut String, status: &Status) -> fmt::Result {
     page.write_str(
         "<h2>Members</h2>\n<table><thead><tr><th>id</th><th>name</th><th>address</th><th>role</th>\
-         <th>priority</th><th>heard</th><th>round trip</th><th>does not hear</th></tr></thead><tbody>\n",
+         <th class=\"number\">priority</th><th>heard</th><th class=\"number\">round trip</th>\
+         <th>does not hear</th></tr></thead><tbody>\n",
     )?;
     for member in &status.members {
         let class = if status.leader == Some(member.id) { " class=\"leader\"" } else { "" };
-        let misses: Vec<&str> =
-            member.misses.iter().filter_map(|&missed| name_of(status, missed)).collect();
+        let misses: Vec<String> =
+            member.misses.iter().map(|&missed| status.name_of(missed)).collect();
         let rtt = member.rtt_us.map_or_else(String::new, |us| format!("{} ms", us as f64 / 1e3));
         writeln!(
             page,
@@ -142,13 +142,9 @@ fn write_history(page: &mut String, history: &[Entry]) -> fmt::Result {
     for entry in history.iter().rev().take(CHANGES) {
         let at = UNIX_EPOCH + Duration::from_millis(entry.at_unix_ms);
         let at = humantime::format_rfc3339_millis(at);
-        writeln!(page, "<tr><td class=\"quiet\">{at}</td><td>{}</td></tr>", Text(&entry.text))?;
+        writeln!(page, "<tr><td class=\"quiet at\">{at}</td><td>{}</td></tr>", Text(&entry.text))?;
     }
     page.write_str("</tbody></table>\n")
-}
-
-fn name_of(status: &Status, id: NodeId) -> Option<&str> {
-    status.members.iter().find(|member| member.id == id).map(|member| member.name.as_str())
 }
 
 /// What is known of what a member does.
@@ -176,7 +172,7 @@ impl fmt::Display for Heard<'_> {
         let Self(status, member) = self;
         match member.silent_ms {
             _ if member.id == status.id => f.write_str("<td>this node</td>"),
-            Some(silent) if member.heard => write!(f, "<td>{silent} ms ago</td>"),
+            Some(silent) if status.is_heard(member) => write!(f, "<td>{silent} ms ago</td>"),
             Some(silent) => write!(f, "<td class=\"silent\">silent for {} s</td>", silent / 1000),
             None => f.write_str("<td class=\"silent\">never</td>"),
         }

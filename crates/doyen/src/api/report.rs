@@ -31,8 +31,7 @@ pub struct Name {
 impl Name {
     /// The name of `id`, if it is a member.
     pub(super) fn of(status: &Status, id: NodeId) -> Option<Self> {
-        let member = status.members.iter().find(|member| member.id == id)?;
-        Some(Self { id, name: member.name.clone() })
+        status.member(id).map(|member| Self { id, name: member.name.clone() })
     }
 }
 
@@ -153,13 +152,13 @@ async fn history(
 }
 
 impl App {
-    /// The latest snapshot, with what is left of the lease now.
+    /// The latest snapshot, with the lease as it is now: it is renewed more often than snapshots are made.
     fn snapshot(&self) -> Status {
         let mut status = Status::clone(&self.handle.status());
-        status.lease = status.lease.and_then(|lease| {
-            let left = Moment::from_nanos(lease.until).since(Moment::now());
+        status.lease = self.handle.leadership().reign().until.and_then(|until| {
+            let left = until.since(Moment::now());
             let remaining_ms = left.as_millis() as u64;
-            (!left.is_zero()).then_some(Lease { remaining_ms, ..lease })
+            (!left.is_zero()).then_some(Lease { until: until.as_nanos(), remaining_ms })
         });
         status
     }

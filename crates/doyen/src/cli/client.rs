@@ -1,8 +1,9 @@
 //! How the commands talk to a node: which one, with which token, and what its answers mean.
 //!
-//! The node is the one that `--node` or `DOYEN_NODE` names, or the one that `doyen node` would run here: its
-//! configuration says where it serves HTTP. So it is with the token: a file that `--token-file` or `DOYEN_TOKEN_FILE`
-//! names, or the one in that node's state folder.
+//! The node is the one that `--node` names, or the one whose configuration `--config` names, else that of `DOYEN_NODE`,
+//! else the one that `doyen node` would run here: its configuration says where it serves HTTP. So it is with the token:
+//! the file that `--token-file` names, the one in the state folder of `--config`, that of `DOYEN_TOKEN_FILE`, the one in
+//! the state folder of the node that belongs here.
 
 use std::env;
 use std::ffi::OsString;
@@ -95,12 +96,17 @@ impl NodeFlags {
         if let Some(node) = &self.node {
             return base("--node", node);
         }
-        if let Some(node) = from_env("DOYEN_NODE") {
+        if let Some(node) = self.unless_configured("DOYEN_NODE") {
             return base("DOYEN_NODE", &node.to_string_lossy());
         }
         let settings = self.settings("which node? Give --node URL or DOYEN_NODE")?;
         let http = settings.http.context("http: the node of this configuration serves no HTTP")?;
         base("http", &http.to_string())
+    }
+
+    /// A variable; but `--config` goes before it.
+    fn unless_configured(&self, variable: &str) -> Option<OsString> {
+        from_env(variable).filter(|_| self.config.is_none())
     }
 
     /// What the node that belongs here is configured with. `wanted` is what is to be given instead of a configuration.
@@ -119,8 +125,8 @@ impl NodeFlags {
 
 impl TokenFlags {
     pub(crate) fn read(&self, node: &NodeFlags) -> Result<String> {
-        let named = self.token_file.clone();
-        let file = match named.or_else(|| from_env("DOYEN_TOKEN_FILE").map(PathBuf::from)) {
+        let named = || node.unless_configured("DOYEN_TOKEN_FILE").map(PathBuf::from);
+        let file = match self.token_file.clone().or_else(named) {
             Some(file) => file,
             None => {
                 let settings =
@@ -241,8 +247,13 @@ impl Client {
         }
         let body = serde_json::to_string(body)?;
         let answer = request.send(body).map_err(|error| self.unreachable(&error))?;
-        if answer.status() != StatusCode::ACCEPTED {
-            return self.problem(answer).map(Obeyed::No);
+        match answer.status() {
+            StatusCode::ACCEPTED => {}
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT => {
+                let why = self.problem(answer)?.detail;
+                return Err(CannotReach { url: self.url.clone(), why }.into());
+            }
+            _ => return self.problem(answer).map(Obeyed::No),
         }
         let text = self.text(answer)?;
         let accepted = serde_json::from_str(&text);
@@ -284,12 +295,6 @@ pub(crate) fn member(status: &Status, flag: &str, name: &str) -> Result<NodeId> 
         let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
         anyhow!("{flag}: {name} is not a member; there are {}", names.join(", "))
     })
-}
-
-/// The name of a member; its number if it has none here.
-pub(crate) fn name_of(status: &Status, id: NodeId) -> String {
-    let member = status.members.iter().find(|member| member.id == id);
-    member.map_or_else(|| id.to_string(), |member| member.name.clone())
 }
 
 #[cfg(test)]

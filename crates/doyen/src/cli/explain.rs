@@ -5,6 +5,7 @@
 mod rehearsal;
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
@@ -16,7 +17,7 @@ use doyen_core::story::Change;
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::client::{self, NodeFlags, name_of};
+use super::client::{self, NodeFlags};
 use super::history::line;
 use super::terminal::Paint;
 use rehearsal::Rehearsal;
@@ -51,7 +52,9 @@ impl Explain {
         let status = client.status()?;
         let history: Vec<Entry> = client.get("/v1/history")?;
         let dying = self.if_dies.iter().map(|name| client::member(&status, "--if-dies", name));
-        let dying: Vec<NodeId> = dying.collect::<Result<_>>()?;
+        let mut dying: Vec<NodeId> = dying.collect::<Result<_>>()?;
+        let mut named = BTreeSet::new();
+        dying.retain(|&id| named.insert(id));
         let rehearsal = match dying.as_slice() {
             [] => None,
             dying => Some(Rehearsal::play(&status, dying)?),
@@ -88,22 +91,21 @@ fn write_explanation(
     history: &[Entry],
     paint: Paint,
 ) -> fmt::Result {
-    match (status.leader, &status.why) {
-        (Some(leader), why) => {
-            let leader = paint.good(&name_of(status, leader));
-            writeln!(out, "{leader} leads in term {}", status.term)?;
-            if let Some(why) = why {
+    let term = status.term;
+    match status.leader {
+        Some(leader) => {
+            writeln!(out, "{} leads in term {term}", paint.good(&status.name_of(leader)))?;
+            if let Some(why) = &status.why {
                 writeln!(out, "  {why}")?;
             }
         }
-        (None, _) => {
+        None => {
+            let nobody = paint.bad("nobody");
             writeln!(
                 out,
-                "{} is known to lead, and the term is {}",
-                paint.bad("nobody"),
-                status.term
+                "{nobody} is known to lead, and the term is {term}\n  {}",
+                strength(status)
             )?;
-            writeln!(out, "  {}", strength(status))?;
         }
     }
     let moved = latest_move(history);
@@ -118,16 +120,19 @@ fn write_explanation(
         writeln!(out, "  {} {}", member.name, standing(status, member))?;
     }
     match status.next {
-        Some(next) => writeln!(out, "\n{} is next if the leader dies now", name_of(status, next)),
+        Some(next) => writeln!(out, "\n{} is next if the leader dies now", status.name_of(next)),
         None => Ok(()),
     }
 }
 
 /// Whether those that are heard are enough.
 fn strength(status: &Status) -> String {
-    let heard = status.members.iter().filter(|member| member.heard).count();
-    let needed = status.members.len() / 2 + 1;
-    format!("{heard} of {} members are heard, and {needed} must agree", status.members.len())
+    let heard = status.members.iter().filter(|member| status.is_heard(member)).count();
+    let heard = format!("{heard} of {} members are heard", status.members.len());
+    match rehearsal::needed(status) {
+        Some(needed) => format!("{heard}, and {needed} must agree"),
+        None => heard,
+    }
 }
 
 /// The latest change of the leader, with what led to it.
@@ -164,7 +169,7 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
         MemberStatus { eligible: false, .. } => words.push("would not: it stands back".to_owned()),
         _ => {}
     }
-    if !member.heard {
+    if !status.is_heard(member) {
         words.push("cannot: it is not heard".to_owned());
     }
     words.join(", ")
@@ -172,15 +177,14 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
 
 fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
     let names = |ids: &[NodeId]| -> String {
-        let names: Vec<String> = ids.iter().map(|&id| name_of(status, id)).collect();
+        let names: Vec<String> = ids.iter().map(|&id| status.name_of(id)).collect();
         names.join(" and ")
     };
     let if_dies = format!("if {} died now", names(&rehearsal.dying));
     match rehearsal.leaders.as_slice() {
         [] => {
-            let Rehearsal { left, needed, .. } = rehearsal;
-            let of = status.members.len();
-            let enough = match needed {
+            let (left, of) = (rehearsal.left, status.members.len());
+            let enough = match rehearsal::needed(status) {
                 Some(needed) if left < needed => {
                     format!("{left} of {of} members would be left, and {needed} must agree")
                 }
@@ -203,7 +207,7 @@ fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
 }
 
 fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) -> Value {
-    let name = |id: NodeId| json!({ "id": id, "name": name_of(status, id) });
+    let name = |id: NodeId| json!({ "id": id, "name": status.name_of(id) });
     let names = |ids: &[NodeId]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>();
     let rank = |member: &&MemberStatus| {
         json!({
@@ -211,7 +215,7 @@ fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) ->
             "name": member.name,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
-            "heard": member.heard,
+            "heard": status.is_heard(member),
         })
     };
     let mut answer = json!({

@@ -42,7 +42,7 @@ impl Node {
 /// Runs the node and its HTTP interface to the end.
 fn serve(configuration: Configuration, rejoin: bool) -> Result<()> {
     let Settings { http, grace, .. } = configuration.settings;
-    let admin = Admin::new(&configuration.settings.state_dir);
+    let admin = Admin::of(&configuration.settings);
     let failed = |address| format!("cannot serve HTTP on {address}");
     let listener = http.map(|address| TcpListener::bind(address).with_context(|| failed(address)));
     let listener = listener.transpose()?;

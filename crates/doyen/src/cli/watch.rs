@@ -12,10 +12,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use clap::Args;
 use doyen::node::status::{Entry, Status};
+use doyen_core::protocol::Role;
 use serde_json::{Value, json};
 
 use super::Answer;
-use super::client::{CannotReach, Client, NodeFlags, Stream, name_of};
+use super::client::{CannotReach, Client, NodeFlags, Stream};
 use super::terminal::{Paint, moment};
 use events::{Event, Events};
 
@@ -44,7 +45,8 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn run(self) -> Result<Answer> {
         let client = self.node.connect()?;
-        let mut viewer = Viewer { json: self.json, paint: Paint::for_stdout(), shown: None };
+        let mut viewer =
+            Viewer { json: self.json, paint: Paint::for_stdout(), shown: None, told: false };
         let mut last = None;
         let mut stream = client.watch(None)?;
         loop {
@@ -84,6 +86,8 @@ struct Viewer {
     paint: Paint,
     /// The latest snapshot.
     shown: Option<Status>,
+    /// Whether changes have been told since, so that the next snapshot is no news as far as they go.
+    told: bool,
 }
 
 impl Viewer {
@@ -106,16 +110,17 @@ impl Viewer {
                 let entry: Entry = serde_json::from_str(&event.data)?;
                 let name = self.shown.as_ref().map_or("", |status| &status.name);
                 let at = self.paint.faint(&moment(entry.at_unix_ms));
+                self.told = true;
                 Ok(vec![format!("{at}  {name} {}", entry.text)])
             }
             "snapshot" => {
                 let status: Status = serde_json::from_str(&event.data)?;
                 let at = self.paint.faint(&moment(now()));
                 let news = match &self.shown {
-                    Some(before) => news(before, &status),
+                    Some(before) => news(before, &status, self.told),
                     None => vec![summary(&status)],
                 };
-                self.shown = Some(status);
+                (self.shown, self.told) = (Some(status), false);
                 Ok(news.into_iter().map(|line| format!("{at}  {line}")).collect())
             }
             // A later version may have more to tell.
@@ -133,22 +138,23 @@ fn summary(status: &Status) -> String {
     let Status { name, term, .. } = status;
     match status.leader {
         Some(leader) if leader == status.id => format!("{name} leads in term {term}"),
-        Some(leader) => format!("{name} follows {} in term {term}", name_of(status, leader)),
+        Some(leader) => format!("{name} follows {} in term {term}", status.name_of(leader)),
         None => format!("{name} follows nobody, and the term is {term}"),
     }
 }
 
-/// What is different, in words.
-fn news(before: &Status, after: &Status) -> Vec<String> {
+/// What is different, in words; but for the leader, if `told` of it already.
+fn news(before: &Status, after: &Status, told: bool) -> Vec<String> {
     let name = &after.name;
     let mut news = Vec::new();
     if before.incarnation != after.incarnation {
         news.push(format!("{name} has started anew (start {})", after.incarnation.0));
     }
-    if (before.leader, before.term) != (after.leader, after.term) {
+    if before.leader != after.leader && !told {
         news.push(summary(after));
-    } else if before.role != after.role {
-        news.push(format!("{name} is a {} now", after.role));
+    }
+    if before.role != after.role && matches!(after.role, Role::Candidate | Role::Retiring) {
+        news.push(format!("{name} is {} now", after.role));
     }
     if before.lease.is_some() && after.lease.is_none() {
         news.push(format!("{name} holds no lease any more"));
@@ -160,7 +166,7 @@ fn news(before: &Status, after: &Status) -> Vec<String> {
     let preferred = |status: &Status| status.preference.map(|preferred| preferred.member);
     match (preferred(before), preferred(after)) {
         (one, other) if one == other => {}
-        (_, Some(member)) => news.push(format!("{} is preferred", name_of(after, member))),
+        (_, Some(member)) => news.push(format!("{} is preferred", after.name_of(member))),
         (_, None) => news.push("nobody is preferred any more".to_owned()),
     }
     news.extend(news_of_members(before, after));
@@ -170,12 +176,7 @@ fn news(before: &Status, after: &Status) -> Vec<String> {
 fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
     let mut news = Vec::new();
     for (was, is) in before.members.iter().zip(&after.members) {
-        let (name, here) = (&is.name, &after.name);
-        match (was.heard, is.heard) {
-            (true, false) => news.push(format!("{here} does not hear {name} any more")),
-            (false, true) => news.push(format!("{here} hears {name} again")),
-            _ => {}
-        }
+        let name = &is.name;
         if was.priority != is.priority {
             news.push(format!("{name} has the priority {} now", is.priority));
         }
@@ -183,11 +184,15 @@ fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
             let may = if is.eligible { "would lead again" } else { "would not lead" };
             news.push(format!("{name} {may}"));
         }
-        for missed in is.misses.iter().filter(|id| !was.misses.contains(id)) {
-            news.push(format!("{name} does not hear {} any more", name_of(after, *missed)));
-        }
-        for heard in was.misses.iter().filter(|id| !is.misses.contains(id)) {
-            news.push(format!("{name} hears {} again", name_of(after, *heard)));
+        for (other_was, other_is) in before.members.iter().zip(&after.members) {
+            let other = &other_is.name;
+            match (before.hears(was, other_was), after.hears(is, other_is)) {
+                (Some(true), Some(false)) => {
+                    news.push(format!("{name} does not hear {other} any more"));
+                }
+                (Some(false), Some(true)) => news.push(format!("{name} hears {other} again")),
+                _ => {}
+            }
         }
     }
     news

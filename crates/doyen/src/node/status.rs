@@ -56,6 +56,35 @@ pub struct Status {
     pub members: Vec<MemberStatus>,
 }
 
+impl Status {
+    /// What is known of a member; nothing if it is none.
+    pub fn member(&self, id: NodeId) -> Option<&MemberStatus> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    /// What people call a member.
+    pub fn name_of(&self, id: NodeId) -> String {
+        self.member(id).map_or_else(|| id.to_string(), |member| member.name.clone())
+    }
+
+    /// Whether this node hears `member`: datagrams come from it, and the algorithm, which notices sooner, does not miss
+    /// it. Itself it does.
+    pub fn is_heard(&self, member: &MemberStatus) -> bool {
+        let missed = self.member(self.id).is_some_and(|own| own.misses.contains(&member.id));
+        member.heard && !missed
+    }
+
+    /// Whether `one` hears `other`, as far as this node knows: of the others it knows what they say, if they are heard
+    /// themselves.
+    pub fn hears(&self, one: &MemberStatus, other: &MemberStatus) -> Option<bool> {
+        if one.id == self.id {
+            Some(self.is_heard(other))
+        } else {
+            self.is_heard(one).then(|| !one.misses.contains(&other.id))
+        }
+    }
+}
+
 /// A lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Lease {

@@ -4,6 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use doyen::api::Limits;
+use doyen::node::clock::Moment;
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
@@ -32,6 +33,10 @@ fn a_lease_ends_by_the_clock_although_the_loop_says_nothing() {
     fake.get("/leader").problem(503, "no-lease");
     assert!(fake.get("/v1/leader").json()["lease"].is_null());
     assert!(fake.get("/v1/status").json()["lease"].is_null());
+    let until = Moment::now().after(Span::from_millis(60_000));
+    fake.reign(|reign| reign.until = Some(until));
+    assert_eq!(fake.get("/leader").status, 200, "it has been renewed");
+    assert_eq!(fake.get("/v1/status").json()["lease"]["until"], until.as_nanos());
 }
 
 #[test]

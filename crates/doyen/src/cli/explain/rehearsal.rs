@@ -30,8 +30,6 @@ pub(super) struct Rehearsal {
     pub(super) leaders: Vec<NodeId>,
     /// How many were left.
     pub(super) left: usize,
-    /// How many must agree, where a majority must.
-    pub(super) needed: Option<usize>,
 }
 
 impl Rehearsal {
@@ -47,30 +45,33 @@ impl Rehearsal {
         };
         let leaders = case.config.members.iter().zip(&outcome.views).filter_map(leads).collect();
         let gone: BTreeSet<NodeId> = scene.dead.iter().chain(dying).copied().collect();
-        let members = status.members.len();
-        Ok(Self {
-            dying: dying.to_vec(),
-            leaders,
-            left: members - gone.len(),
-            needed: scene.quorum.then_some(members / 2 + 1),
-        })
+        Ok(Self { dying: dying.to_vec(), leaders, left: status.members.len() - gone.len() })
     }
+}
+
+/// How many must agree, where a majority must.
+pub(super) fn needed(status: &Status) -> Option<usize> {
+    is_quorum(status).then(|| status.members.len() / 2 + 1)
+}
+
+fn is_quorum(status: &Status) -> bool {
+    status.algorithm == Algorithm::Quorum.name()
 }
 
 /// What this node knows of the cluster.
 struct Scene<'a> {
     status: &'a Status,
     dead: Vec<NodeId>,
-    quorum: bool,
 }
 
 impl<'a> Scene<'a> {
     fn new(status: &'a Status) -> Self {
-        let quorum = status.algorithm == Algorithm::Quorum.name();
         // Only in a quorum members say whom they miss.
-        let alive = |it: &MemberStatus| it.heard || (quorum && heard_by_others(status, it.id));
+        let vouches = is_quorum(status);
+        let alive =
+            |it: &MemberStatus| status.is_heard(it) || (vouches && heard_by_others(status, it));
         let dead = status.members.iter().filter(|member| !alive(member)).map(|member| member.id);
-        Self { status, dead: dead.collect(), quorum }
+        Self { status, dead: dead.collect() }
     }
 
     fn script(&self, dying: &[NodeId]) -> Scenario {
@@ -86,7 +87,7 @@ impl<'a> Scene<'a> {
             fault: self.cuts().chain(self.deaths(dying)).collect(),
             ..Scenario::default()
         };
-        if self.quorum {
+        if is_quorum(status) {
             scenario.quorum = Some(self.settings());
         } else {
             scenario.mode = Some("hardened".to_owned());
@@ -121,16 +122,13 @@ impl<'a> Scene<'a> {
 
     /// Nothing gets from a member to one that does not hear it, though both are alive.
     fn cuts(&self) -> impl Iterator<Item = FaultEntry> {
-        let alive = |id: &NodeId| !self.dead.contains(id);
-        let me = self.status.id;
-        let unheard = self.status.members.iter().filter(|member| !member.heard);
-        let mine = unheard.map(move |member| (member.id, me));
-        let members = self.status.members.iter().filter(move |member| member.id != me);
-        let theirs =
-            members.flat_map(|member| member.misses.iter().map(|&missed| (missed, member.id)));
-        mine.chain(theirs).filter(move |(from, to)| alive(from) && alive(to)).map(|(from, to)| {
-            let cut = Some([from.0, to.0]);
-            FaultEntry { at: Some("0s".to_owned()), cut, ..FaultEntry::default() }
+        let alive = || self.status.members.iter().filter(|member| !self.dead.contains(&member.id));
+        let pairs = alive().flat_map(move |from| alive().map(move |to| (from, to)));
+        let cut = pairs.filter(|(from, to)| self.status.hears(to, from) == Some(false));
+        cut.map(|(from, to)| FaultEntry {
+            at: Some("0s".to_owned()),
+            cut: Some([from.id.0, to.id.0]),
+            ..FaultEntry::default()
         })
     }
 
@@ -145,8 +143,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether somebody who is heard does not say that it misses `id`. Where nobody else is heard, nobody vouches for it.
-fn heard_by_others(status: &Status, id: NodeId) -> bool {
-    let others = status.members.iter().filter(|it| it.heard && it.id != status.id && it.id != id);
-    others.into_iter().any(|other| !other.misses.contains(&id))
+/// Whether one of the others hears `member`. Where none of them is heard, none vouches for it.
+fn heard_by_others(status: &Status, member: &MemberStatus) -> bool {
+    let others = status.members.iter().filter(|it| it.id != status.id && it.id != member.id);
+    others.into_iter().any(|other| status.hears(other, member) == Some(true))
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use doyen::node::status::{MemberStatus, Status};
 
-use crate::cli::client::name_of;
 use crate::cli::terminal::{Align, Cell, Paint, Table, plain, span};
 
 /// The status, in lines.
@@ -20,7 +19,10 @@ fn write(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
     write_head(out, status, paint)?;
     writeln!(out)?;
     write_members(out, status, paint)?;
-    writeln!(out, "\nWho hears whom: a row hears (+) a column, or does not (-)\n")?;
+    writeln!(
+        out,
+        "\nWho hears whom: a row hears (+) a column, does not (-), or is not heard itself (?)\n"
+    )?;
     write_matrix(out, status, paint)
 }
 
@@ -28,7 +30,7 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
     let Status { cluster, term, .. } = status;
     match status.leader {
         Some(leader) => {
-            let leader = paint.good(&name_of(status, leader));
+            let leader = paint.good(&status.name_of(leader));
             let why = status.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             writeln!(out, "{leader} leads {cluster} in term {term}{why}")?;
         }
@@ -39,11 +41,11 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
         )?,
     }
     if let Some(next) = status.next {
-        writeln!(out, "{} would be next", name_of(status, next))?;
+        writeln!(out, "{} would be next", status.name_of(next))?;
     }
     if let Some(preferred) = status.preference {
         let left = span(Duration::from_millis(preferred.remaining_ms));
-        writeln!(out, "{} is preferred for another {left}", name_of(status, preferred.member))?;
+        writeln!(out, "{} is preferred for another {left}", status.name_of(preferred.member))?;
     }
     if status.drained {
         writeln!(out, "{} is drained: it does not stand", status.name)?;
@@ -84,7 +86,7 @@ fn write_members(out: &mut String, status: &Status, paint: Paint) -> fmt::Result
             plain(if known { status.term.to_string() } else { "-".to_owned() }),
             plain(lease.unwrap_or_else(|| "-".to_owned())),
             plain(member.priority.to_string()),
-            heard(member, here),
+            heard(status, member),
             plain(rtt.unwrap_or_else(|| "-".to_owned())),
             plain(member.seen_at.as_ref().unwrap_or(&member.address)),
         ]);
@@ -106,11 +108,11 @@ fn role(status: &Status, member: &MemberStatus) -> String {
     role.to_owned()
 }
 
-fn heard(member: &MemberStatus, here: bool) -> Cell {
+fn heard(status: &Status, member: &MemberStatus) -> Cell {
     let silent = member.silent_ms.map(|silent| span(Duration::from_millis(silent)));
     match silent {
-        _ if here => plain("this node"),
-        Some(silent) if member.heard => plain(format!("{silent} ago")),
+        _ if member.id == status.id => plain("this node"),
+        Some(silent) if status.is_heard(member) => plain(format!("{silent} ago")),
         Some(silent) => (format!("silent for {silent}"), Paint::bad),
         None => ("never".to_owned(), Paint::bad),
     }
@@ -120,25 +122,18 @@ fn write_matrix(out: &mut String, status: &Status, paint: Paint) -> fmt::Result 
     let columns = status.members.iter().map(|member| (&*member.name, Align::Right));
     let mut table = Table::new([("", Align::Left)].into_iter().chain(columns));
     for row in &status.members {
-        let cells = status.members.iter().map(|column| hears(status, row, column));
+        let cells = status.members.iter().map(|column| cell(status, row, column));
         table.row([plain(&row.name)].into_iter().chain(cells));
     }
     table.write(out, paint)
 }
 
-/// Whether one member hears another, as far as this node knows: of itself it does, of the others by what they say.
-fn hears(status: &Status, listener: &MemberStatus, speaker: &MemberStatus) -> Cell {
-    let (yes, no): (Cell, Cell) = (plain("+"), ("-".to_owned(), Paint::bad));
-    if listener.id == speaker.id {
-        plain(".")
-    } else if listener.id == status.id {
-        if speaker.heard { yes } else { no }
-    } else if !listener.heard {
-        // It has nothing to say of late.
-        ("?".to_owned(), Paint::faint)
-    } else if listener.misses.contains(&speaker.id) {
-        no
-    } else {
-        yes
+/// Whether one member hears another.
+fn cell(status: &Status, listener: &MemberStatus, speaker: &MemberStatus) -> Cell {
+    match status.hears(listener, speaker) {
+        _ if listener.id == speaker.id => plain("."),
+        Some(true) => plain("+"),
+        Some(false) => ("-".to_owned(), Paint::bad),
+        None => ("?".to_owned(), Paint::faint),
     }
 }
