@@ -224,34 +224,14 @@ fn fchown_if_needed(file: &File, owner: (u32, u32)) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    use std::sync::atomic::{AtomicU32, Ordering};
+    use crate::scratch::{Scratch, set_mode};
 
-    /// A folder that is gone when the test is over.
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Self {
-            static NUMBER: AtomicU32 = AtomicU32::new(0);
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let path =
-                std::env::temp_dir().join(format!("doyen-keys-{}-{number}", std::process::id()));
-            fs::create_dir(&path).unwrap();
-            Self(path)
-        }
-
-        fn file(&self) -> PathBuf {
-            self.0.join("keys")
-        }
-
-        fn entries(&self) -> usize {
-            fs::read_dir(&self.0).unwrap().count()
-        }
+    fn keys_in(folder: &Path) -> PathBuf {
+        folder.join("keys")
     }
 
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn entries(folder: &Path) -> usize {
+        fs::read_dir(folder).unwrap().count()
     }
 
     fn mode(path: &Path) -> u32 {
@@ -260,92 +240,92 @@ mod tests {
 
     #[test]
     fn a_new_file_is_for_its_owner_alone_and_is_never_overwritten() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let ring = Keyring::generate().unwrap();
-        ring.create(&folder.file()).unwrap();
-        assert_eq!(mode(&folder.file()), 0o600);
-        assert_eq!(Keyring::read(&folder.file()).unwrap(), ring);
-        let again = Keyring::generate().unwrap().create(&folder.file());
+        ring.create(&keys_in(&folder)).unwrap();
+        assert_eq!(mode(&keys_in(&folder)), 0o600);
+        assert_eq!(Keyring::read(&keys_in(&folder)).unwrap(), ring);
+        let again = Keyring::generate().unwrap().create(&keys_in(&folder));
         assert!(matches!(again, Err(KeyFileError::Exists { .. })), "{again:?}");
-        assert_eq!(Keyring::read(&folder.file()).unwrap(), ring);
+        assert_eq!(Keyring::read(&keys_in(&folder)).unwrap(), ring);
     }
 
     #[test]
     fn a_file_that_others_can_read_is_refused_with_what_to_type() {
-        let folder = Folder::new();
-        Keyring::generate().unwrap().create(&folder.file()).unwrap();
+        let folder = Scratch::new();
+        Keyring::generate().unwrap().create(&keys_in(&folder)).unwrap();
         for mode in [0o640, 0o604, 0o610, 0o602] {
-            fs::set_permissions(folder.file(), fs::Permissions::from_mode(mode)).unwrap();
-            let refusal = Keyring::read(&folder.file()).unwrap_err().to_string();
-            let advice = format!("type: chmod 600 {}", folder.file().display());
+            set_mode(&keys_in(&folder), mode);
+            let refusal = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
+            let advice = format!("type: chmod 600 {}", keys_in(&folder).display());
             assert!(
                 refusal.contains(&advice) && refusal.contains(&format!("{mode:04o}")),
                 "{refusal}"
             );
         }
-        fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o400)).unwrap();
-        Keyring::read(&folder.file()).unwrap();
+        set_mode(&keys_in(&folder), 0o400);
+        Keyring::read(&keys_in(&folder)).unwrap();
     }
 
     #[test]
     fn a_mistake_is_named_with_its_file_and_line() {
-        let folder = Folder::new();
-        let error = Keyring::read(&folder.file()).unwrap_err().to_string();
-        assert!(error.contains(&folder.file().display().to_string()), "{error}");
-        let mut file = new_file(&folder.file()).unwrap();
+        let folder = Scratch::new();
+        let error = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
+        assert!(error.contains(&keys_in(&folder).display().to_string()), "{error}");
+        let mut file = new_file(&keys_in(&folder)).unwrap();
         writeln!(file, "# keys\nsesame").unwrap();
-        let error = Keyring::read(&folder.file()).unwrap_err().to_string();
+        let error = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
         assert!(error.contains("keys: line 2: this is no key"), "{error}");
         file.write_all(&[b'#'; LONGEST as usize]).unwrap();
-        let error = Keyring::read(&folder.file()).unwrap_err().to_string();
+        let error = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
         assert!(error.contains("longer"), "{error}");
     }
 
     #[test]
     fn a_rotation_adds_promotes_and_retires_and_keeps_comments_and_mode() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let [old, new] = [(); 2].map(|()| Key::generate().unwrap());
-        let mut file = new_file(&folder.file()).unwrap();
+        let mut file = new_file(&keys_in(&folder)).unwrap();
         writeln!(file, "# ours\n{} # old\n# the end", old.to_line()).unwrap();
-        fs::set_permissions(folder.file(), fs::Permissions::from_mode(0o400)).unwrap();
-        let text = || fs::read_to_string(folder.file()).unwrap();
-        let keys = || Keyring::read(&folder.file()).unwrap().keys;
+        set_mode(&keys_in(&folder), 0o400);
+        let text = || fs::read_to_string(keys_in(&folder)).unwrap();
+        let keys = || Keyring::read(&keys_in(&folder)).unwrap().keys;
         let (old_line, new_line) = (old.to_line(), new.to_line());
 
-        Keyring::append(&folder.file(), &new).unwrap();
+        Keyring::append(&keys_in(&folder), &new).unwrap();
         assert_eq!(text(), format!("# ours\n{old_line} # old\n# the end\n{new_line}\n"));
         assert_eq!(keys(), [old.clone(), new.clone()]);
-        Keyring::promote(&folder.file()).unwrap();
+        Keyring::promote(&keys_in(&folder)).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n{old_line} # old\n# the end\n"));
         assert_eq!(keys(), [new.clone(), old]);
-        Keyring::retire(&folder.file()).unwrap();
+        Keyring::retire(&keys_in(&folder)).unwrap();
         assert_eq!(text(), format!("# ours\n{new_line}\n# the end\n"));
-        assert_eq!((keys(), mode(&folder.file()), folder.entries()), (vec![new], 0o400, 1));
+        assert_eq!((keys(), mode(&keys_in(&folder)), entries(&folder)), (vec![new], 0o400, 1));
     }
 
     #[test]
     fn a_step_that_makes_no_sense_leaves_the_file_as_it_was() {
-        let folder = Folder::new();
+        let folder = Scratch::new();
         let ring = Keyring::generate().unwrap();
-        ring.create(&folder.file()).unwrap();
+        ring.create(&keys_in(&folder)).unwrap();
         for step in [Keyring::promote, Keyring::retire] {
-            let refusal = step(&folder.file()).unwrap_err().to_string();
+            let refusal = step(&keys_in(&folder)).unwrap_err().to_string();
             assert!(refusal.contains("doyen keygen --append"), "{refusal}");
         }
-        let repeated = Keyring::append(&folder.file(), &ring.keys()[0]);
+        let repeated = Keyring::append(&keys_in(&folder), &ring.keys()[0]);
         assert!(matches!(repeated, Err(KeyFileError::Wrong { .. })), "{repeated:?}");
-        assert_eq!(fs::read_to_string(folder.file()).unwrap(), ring.to_text());
-        assert_eq!(folder.entries(), 1);
+        assert_eq!(fs::read_to_string(keys_in(&folder)).unwrap(), ring.to_text());
+        assert_eq!(entries(&folder), 1);
     }
 
     #[test]
     fn a_link_stays_a_link() {
-        let folder = Folder::new();
-        Keyring::generate().unwrap().create(&folder.file()).unwrap();
-        let link = folder.0.join("link");
+        let folder = Scratch::new();
+        Keyring::generate().unwrap().create(&keys_in(&folder)).unwrap();
+        let link = folder.join("link");
         std::os::unix::fs::symlink("keys", &link).unwrap();
         Keyring::append(&link, &Key::generate().unwrap()).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(Keyring::read(&folder.file()).unwrap().keys().len(), 2);
+        assert_eq!(Keyring::read(&keys_in(&folder)).unwrap().keys().len(), 2);
     }
 }
