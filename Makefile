@@ -30,8 +30,9 @@ doc: ## The documentation builds without a warning
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all
 
-bench: ## Speed and memory, against the simcore crate in the same run
+bench: ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, idling
 	$(CARGO) bench --locked -p doyen-sim
+	$(CARGO) bench --locked -p doyen --bench cluster
 
 campaign: ## A million random runs over all algorithms and a million of the quorum alone, and what they covered
 	$(CARGO) build --release --locked -p doyen

@@ -63,6 +63,13 @@ pub enum Loss {
     },
     /// Its disk turned out to be an old copy.
     Halted,
+    /// An election goes on. Algorithms without leases can say no more.
+    Contested,
+    /// It holds another for the leader now. Algorithms without leases can say no more.
+    GaveWay {
+        /// Whom.
+        to: NodeId,
+    },
     /// It handed over.
     HandedOver {
         /// To whom; nobody fit was there if it is empty.
@@ -102,6 +109,13 @@ pub enum Change {
     /// Its leader has fallen silent.
     Silent {
         /// Who.
+        leader: NodeId,
+        /// In which term.
+        term: Epoch,
+    },
+    /// It holds nobody for the leader any more: an election goes on. Algorithms without leases can say no more.
+    Unsettled {
+        /// Who led.
         leader: NodeId,
         /// In which term.
         term: Epoch,
@@ -163,6 +177,8 @@ impl Loss {
                 format!("{} knew of the later term {term}", name(from))
             }
             Self::Halted => "its disk is an old copy".to_owned(),
+            Self::Contested => "an election goes on".to_owned(),
+            Self::GaveWay { to } => format!("gave way to {}", name(to)),
             Self::HandedOver { to: Some(to), cause } => {
                 format!("handed over to {}: {cause}", name(to))
             }
@@ -186,6 +202,9 @@ impl Change {
             }
             Self::Silent { leader, term } => {
                 format!("hears no more of {}, term {term}", name(leader))
+            }
+            Self::Unsettled { leader, term } => {
+                format!("takes part in an election; {} led in term {term}", name(leader))
             }
         }
     }

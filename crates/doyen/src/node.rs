@@ -16,6 +16,7 @@
 mod attribute;
 mod bell;
 mod board;
+mod chronicle;
 pub mod clock;
 mod host;
 mod insight;
@@ -118,7 +119,7 @@ pub enum Failure {
         path: PathBuf,
     },
     /// Another process has this address, or the machine does not have it.
-    #[error("cannot listen on {address}: {error}")]
+    #[error("cannot listen on {address}: {error}{}", hint_if_taken(error))]
     Listen {
         /// The address.
         address: SocketAddr,
@@ -175,6 +176,14 @@ pub enum Failure {
     /// There is no higher term.
     #[error("there is no higher term than the present one, so nobody can be elected any more")]
     OutOfTerms,
+}
+
+/// What to think of if an address is taken.
+pub fn hint_if_taken(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; does this node run already?",
+        _ => "",
+    }
 }
 
 /// How the rest of the program talks to a running node. Cheap to clone.

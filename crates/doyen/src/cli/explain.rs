@@ -119,9 +119,10 @@ fn write_explanation(
     for member in ranking(status) {
         writeln!(out, "  {} {}", member.name, standing(status, member))?;
     }
-    match status.next {
-        Some(next) => writeln!(out, "\n{} is next if the leader dies now", status.name_of(next)),
-        None => Ok(()),
+    let Some(next) = status.next.map(|next| status.name_of(next)) else { return Ok(()) };
+    match status.leader {
+        Some(_) => writeln!(out, "\n{next} is next if the leader dies now"),
+        None => writeln!(out, "\n{next} is the first in line, if a majority hears it"),
     }
 }
 

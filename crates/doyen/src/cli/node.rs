@@ -9,7 +9,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use doyen::api::{self, Admin, Limits};
 use doyen::config::{Configuration, Settings};
 use doyen::node::{self, Handle, Running};
@@ -43,8 +43,12 @@ impl Node {
 fn serve(configuration: Configuration, rejoin: bool) -> Result<()> {
     let Settings { http, grace, .. } = configuration.settings;
     let admin = Admin::of(&configuration.settings);
-    let failed = |address| format!("cannot serve HTTP on {address}");
-    let listener = http.map(|address| TcpListener::bind(address).with_context(|| failed(address)));
+    let listener = http.map(|address| {
+        let failed = |error| {
+            anyhow!("cannot serve HTTP on {address}: {error}{}", node::hint_if_taken(&error))
+        };
+        TcpListener::bind(address).map_err(failed)
+    });
     let listener = listener.transpose()?;
     let running = node::start(configuration, rejoin)?;
     let handle = running.handle().clone();

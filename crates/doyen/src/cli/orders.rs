@@ -191,7 +191,8 @@ fn refused(problem: &Problem) -> Result<Answer> {
     }
     match &problem.leader {
         Some(leader) if problem.kind.ends_with(":not-leader") => {
-            eprintln!("doyen: {detail}; give this order to {}'s node, with --node", leader.name);
+            let name = &leader.name;
+            eprintln!("doyen: {detail}; give this order to {name}'s node: --node, --token-file");
         }
         _ => eprintln!("doyen: {detail}"),
     }

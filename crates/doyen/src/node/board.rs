@@ -99,7 +99,7 @@ impl Board {
     pub(super) fn record(&mut self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) {
         self.why = match change {
             Change::Took { why, .. } | Change::Follows { why, .. } => Some(why),
-            Change::Lost { .. } | Change::Silent { .. } => None,
+            Change::Lost { .. } | Change::Silent { .. } | Change::Unsettled { .. } => None,
         };
         let dead_air_us = self.dead_air(change, half_trip);
         if matches!(change, Change::Took { .. }) {

@@ -15,6 +15,7 @@ use doyen_core::time::Delay;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng as _;
 
+use super::chronicle::Chronicle;
 use super::clock::Moment;
 use super::insight::Tells;
 use super::journal::Line;
@@ -49,6 +50,8 @@ pub(super) struct Host<P: Tells> {
     ends_by: Option<Moment>,
     /// The snapshot no longer holds.
     changed: bool,
+    /// What has become of the leadership, of an algorithm that does not say so itself.
+    chronicle: Option<Chronicle>,
 }
 
 type TimerOf<P> = <Node<P> as Protocol>::Timer;
@@ -81,6 +84,7 @@ impl<P: Tells> Host<P> {
             refused: None,
             ends_by: None,
             changed: true,
+            chronicle: (!P::LEASES).then(|| Chronicle::new(id)),
         };
         host.carry_out()?;
         Ok(host)
@@ -196,6 +200,9 @@ impl<P: Tells> Host<P> {
                 Effect::Announce(view) => {
                     self.changed = true;
                     self.machine.board.announce(view, self.lease_end());
+                    if let Some(chronicle) = &mut self.chronicle {
+                        chronicle.changes(view).for_each(|change| self.machine.record(change));
+                    }
                     if view.role == Role::Retiring {
                         // Nothing runs under its lease in this process: it has stopped already.
                         self.due.push_back(Event::Retired);

@@ -165,6 +165,11 @@ impl Trial {
         self.nodes[member - 1].child.as_ref().expect("it runs").id()
     }
 
+    /// Has the command of a member begin with these words.
+    pub fn begin_with(&mut self, member: usize, words: Vec<String>) {
+        self.nodes[member - 1].prefix = words;
+    }
+
     /// Starts a member.
     pub fn run(&mut self, member: usize) {
         self.run_with(member, &[]);

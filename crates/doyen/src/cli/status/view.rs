@@ -40,8 +40,11 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
             paint.bad("nobody")
         )?,
     }
-    if let Some(next) = status.next {
-        writeln!(out, "{} would be next", status.name_of(next))?;
+    if let Some(next) = status.next.map(|next| status.name_of(next)) {
+        match status.leader {
+            Some(_) => writeln!(out, "{next} would be next")?,
+            None => writeln!(out, "{next} is the first in line")?,
+        }
     }
     if let Some(preferred) = status.preference {
         let left = span(Duration::from_millis(preferred.remaining_ms));

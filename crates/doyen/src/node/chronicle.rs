@@ -1,0 +1,96 @@
+//! Changes of leadership as views alone tell them.
+//!
+//! The quorum gives a reason with every change. The seeds' algorithms say whom they hold for the leader and no more; so
+//! that their operators have a history as well, it is read off one view after the other.
+
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::protocol::View;
+use doyen_core::story::{Change, Loss, Why};
+
+/// What a member last held to be so.
+#[derive(Debug)]
+pub(super) struct Chronicle {
+    me: NodeId,
+    /// Whom it held for the leader, and in which term.
+    before: (Option<NodeId>, Epoch),
+    /// Who led last, as far as it knows.
+    led_last: Option<NodeId>,
+}
+
+impl Chronicle {
+    /// Nothing has happened yet.
+    pub(super) fn new(me: NodeId) -> Self {
+        Self { me, before: (None, Epoch::default()), led_last: None }
+    }
+
+    /// What has changed now that `view` holds: how the last leadership ended, then how the next began.
+    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = Change> + use<> {
+        let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.epoch));
+        if before == view.leader {
+            return [None, None].into_iter().flatten();
+        }
+        let ended = before.and_then(|leader| match view.leader {
+            None if leader == self.me => Some(Change::Lost { term, loss: Loss::Contested }),
+            Some(to) if leader == self.me => {
+                Some(Change::Lost { term, loss: Loss::GaveWay { to } })
+            }
+            None => Some(Change::Unsettled { leader, term }),
+            Some(_) => None,
+        });
+        let begun = view.leader.map(|leader| {
+            let after = self.led_last.replace(leader).filter(|&last| last != leader);
+            let (term, why) = (view.epoch, Why::Elected { after });
+            match leader == self.me {
+                true => Change::Took { term, why },
+                false => Change::Follows { leader, term, why },
+            }
+        });
+        [ended, begun].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doyen_core::protocol::Role;
+
+    /// The changes that a member with the id 2 tells of when it holds these for the leader, one after the other.
+    fn told(leaders: &[Option<u32>]) -> Vec<String> {
+        let mut chronicle = Chronicle::new(NodeId(2));
+        let views = (1..).zip(leaders).map(|(epoch, leader)| View {
+            leader: leader.map(NodeId),
+            epoch: Epoch(epoch),
+            role: Role::Follower,
+        });
+        views.flat_map(|view| chronicle.changes(view)).map(|change| change.to_string()).collect()
+    }
+
+    #[test]
+    fn who_follows_tells_of_the_old_leader_and_of_the_new() {
+        assert_eq!(
+            told(&[None, Some(3), Some(3), None, Some(1), Some(3)]),
+            [
+                "follows 3 in term 2: elected, for nobody led",
+                "takes part in an election; 3 led in term 3",
+                "follows 1 in term 5: elected, for 3 led no longer",
+                "follows 3 in term 6: elected, for 1 led no longer",
+            ]
+        );
+    }
+
+    #[test]
+    fn who_leads_tells_how_it_came_and_went() {
+        assert_eq!(
+            told(&[Some(3), None, Some(2), Some(3), Some(2), None]),
+            [
+                "follows 3 in term 1: elected, for nobody led",
+                "takes part in an election; 3 led in term 1",
+                "leads in term 3: elected, for 3 led no longer",
+                "no longer leads in term 3: gave way to 3",
+                "follows 3 in term 4: elected, for 2 led no longer",
+                "leads in term 5: elected, for 3 led no longer",
+                "no longer leads in term 5: an election goes on",
+            ]
+        );
+    }
+}
