@@ -183,7 +183,7 @@ fn keys_are_rotated_while_everybody_runs() {
 }
 
 #[test]
-fn a_wrong_key_and_a_wrong_cluster_are_counted_and_ignored() {
+fn a_wrong_key_is_counted_and_ignored() {
     let mut trial = Trial::found(&Plan::default());
     let other = trial.folder.join("other-key");
     assert!(doyen(&["keygen", "--out", other.to_str().unwrap()]).status.success());
@@ -195,6 +195,46 @@ fn a_wrong_key_and_a_wrong_cluster_are_counted_and_ignored() {
     assert_eq!(trial.status(3).unwrap().leader, None);
     let metrics = trial.get(1, "/metrics").unwrap();
     assert!(rejected(&metrics, "key") > 0, "{metrics}");
+}
+
+#[test]
+fn a_member_of_another_cluster_is_counted_and_ignored() {
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let places = [trial.address(1), trial.address(2), &free_address()];
+    let places = places.map(|address| (address.to_owned(), free_http(), Vec::new()));
+    let mut lost =
+        Trial::found_at(&Plan { cluster: "another", ..Plan::default() }, places.to_vec());
+    lost.run(3);
+    trial.wait("its greetings are counted", || {
+        let metrics = trial.get(1, "/metrics")?;
+        (rejected(&metrics, "cluster") > 0).then_some(())
+    });
+    assert_eq!(lost.status(3).unwrap().leader, None);
+    assert_eq!(trial.agree(&[1, 2, 3]), 3);
+}
+
+#[test]
+fn members_are_restarted_one_after_the_other() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(1).unwrap().term;
+    for member in [1, 2, 3] {
+        assert_eq!(trial.stop(member), Some(0), "{}", trial.log(member));
+        trial.run(member);
+        trial.agree(&[1, 2, 3]);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    let changes = trial.status(1).unwrap().term.0 - term.0;
+    assert!(changes <= 2, "n3 handed over and took over again, but there were {changes} terms");
+}
+
+#[test]
+fn a_cluster_that_is_made_anew_goes_on_with_its_terms() {
+    let init = vec!["--term-floor".to_owned(), "7".to_owned()];
+    let trial = Trial::start(&Plan { init, ..Plan::default() });
+    trial.follow(3, &[1, 2, 3]);
+    assert!(trial.status(1).unwrap().term.0 > 7);
 }
 
 /// How many datagrams were rejected for `reason`, by the metrics.

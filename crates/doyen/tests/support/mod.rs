@@ -43,6 +43,8 @@ pub fn complaint(output: &Output) -> String {
 /// How a trial is set up.
 #[derive(Clone, Debug)]
 pub struct Plan {
+    /// The cluster's name.
+    pub cluster: &'static str,
     /// How many members.
     pub members: usize,
     /// By which algorithm.
@@ -60,6 +62,7 @@ pub struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         Self {
+            cluster: "trial",
             members: 3,
             algorithm: "quorum",
             profile: "lan",
@@ -106,7 +109,7 @@ impl Trial {
         let folder = new_folder();
         let cluster = folder.join("cluster");
         let mut init = Command::new(program());
-        init.args(["init", "--cluster", "trial", "--algorithm", plan.algorithm]);
+        init.args(["init", "--cluster", plan.cluster, "--algorithm", plan.algorithm]);
         init.args(["--profile", plan.profile, "--out"]).arg(&cluster).args(&plan.init);
         for (number, (address, ..)) in places.iter().enumerate() {
             let name = format!("n{}", number + 1);
