@@ -7,6 +7,10 @@
 //!
 //! **Hand-over.** The leader is told to resign; its successor says for how long nobody led.
 //!
+//! **Loss.** Of all datagrams one in twenty, then one in five is lost for [`LOSSY`]; how often does the leader change
+//! though nothing has failed? The cluster is in a network namespace for that, and a rule of the packet filter drops them:
+//! that needs root, `ip` and `nft`, and is left out without them.
+//!
 //! **Idling.** Nothing happens for [`IDLE`]. Counted are the datagrams that the leader sends, the processor time that
 //! the system charges it with, and its resident memory.
 //!
@@ -16,16 +20,18 @@
 mod support;
 
 use std::fs;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doyen::node::status::Entry;
+use doyen::node::status::{Entry, Status};
 use doyen_core::story::Change;
 use support::{Plan, Trial, program};
 
 const MEMBERS: usize = 5;
 const KILLS: usize = 20;
 const HAND_OVERS: usize = 10;
+const LOSSY: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(20);
 
 /// How long everybody must have been following the same leader.
@@ -47,13 +53,29 @@ fn main() {
     }
     hand_over();
     println!();
+    for (profile, percent) in [("fast", 5), ("fast", 20), ("lan", 5), ("lan", 20)] {
+        loss(profile, percent);
+    }
     idle();
     let bytes = fs::metadata(program()).expect("the program has a size").len();
     println!("{:<34} {:>9.1} MB   aim: at most 20", "size of the program", bytes as f64 / 1e6);
 }
 
 fn start(profile: &'static str) -> Trial {
-    Trial::start(&Plan { members: MEMBERS, profile, ..Plan::default() })
+    let mut trial = Trial::found(&plan(profile));
+    run_all(&mut trial);
+    trial
+}
+
+/// As an operator would have it: nothing but the profile is set.
+fn plan(profile: &'static str) -> Plan {
+    Plan { members: MEMBERS, profile, preemption: "delayed", ..Plan::default() }
+}
+
+fn run_all(trial: &mut Trial) {
+    for member in trial.everybody() {
+        trial.run(member);
+    }
 }
 
 fn failover(profile: &'static str, aim: &str, kills: usize) {
@@ -109,6 +131,71 @@ fn hand_over() {
         dead_air.push(micros as f64 / 1000.0);
     }
     row("lan: nobody leads in a hand-over", dead_air, "");
+}
+
+fn loss(profile: &'static str, percent: u32) {
+    let what = format!("{profile}: changes with {percent} % lost");
+    let Some(space) = Namespace::make() else {
+        return println!("{what:<34} left out: it needs root, `ip` and `nft`");
+    };
+    let places = (1..=MEMBERS).map(|member| {
+        let address = |port: usize| format!("127.0.0.1:{}", port + member);
+        (address(7400), address(7500), space.prefix())
+    });
+    let mut trial = Trial::found_at(&plan(profile), places.collect());
+    run_all(&mut trial);
+    let term = || trial.wait("somebody leads", || space.status(trial.url(1))).term.0;
+    term();
+    sleep(CALM);
+    let rule =
+        format!("add rule inet loss all meta l4proto udp numgen random mod 100 < {percent} drop");
+    space.run("nft", &[&rule]).expect("a rule that drops datagrams");
+    let before = term();
+    sleep(LOSSY);
+    let terms = term() - before;
+    println!("{what:<34} {terms:>9} in {} s", LOSSY.as_secs());
+}
+
+/// A network namespace with a packet filter that has no rules yet.
+struct Namespace(String);
+
+impl Namespace {
+    fn make() -> Option<Self> {
+        let name = format!("dybench{}", std::process::id());
+        let made = Command::new("ip").args(["netns", "add", &name]).output();
+        made.ok().filter(|output| output.status.success())?;
+        let space = Self(name);
+        space.run("ip", &["link", "set", "lo", "up"])?;
+        space.run("nft", &["add table inet loss"])?;
+        let chain = "add chain inet loss all { type filter hook input priority 0; }";
+        space.run("nft", &[chain])?;
+        Some(space)
+    }
+
+    /// What a command in it begins with.
+    fn prefix(&self) -> Vec<String> {
+        ["ip", "netns", "exec", &self.0].map(str::to_owned).to_vec()
+    }
+
+    /// Runs a command in it; what it printed, if it went well.
+    fn run(&self, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+        let [ip, words @ ..] = &self.prefix()[..] else { return None };
+        let output = Command::new(ip).args(words).arg(program).args(arguments).output().ok()?;
+        output.status.success().then_some(output.stdout)
+    }
+
+    /// What a node in it says of itself, if it knows who leads.
+    fn status(&self, url: &str) -> Option<Status> {
+        let text = self.run(program(), &["status", "--json", "--node", url])?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // What cannot be removed is not in anybody's way.
+        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
+    }
 }
 
 fn idle() {

@@ -51,6 +51,9 @@ pub struct Plan {
     pub algorithm: &'static str,
     /// How fast.
     pub profile: &'static str,
+    /// Whether a better member takes over, of a quorum. At once in tests: whoever happens to start last must not have to
+    /// wait.
+    pub preemption: &'static str,
     /// The address that all of them listen on, without a port.
     pub host: &'static str,
     /// Flags that every node gets besides.
@@ -66,6 +69,7 @@ impl Default for Plan {
             members: 3,
             algorithm: "quorum",
             profile: "lan",
+            preemption: "immediate",
             host: "127.0.0.1",
             flags: Vec::new(),
             init: Vec::new(),
@@ -128,8 +132,7 @@ impl Trial {
         let nodes = nodes.collect();
         let patience = Some(Duration::from_secs(2));
         let http = Agent::config_builder().timeout_global(patience).build().into();
-        // Whoever happens to start last must not have to wait until it may take over.
-        let variables = Some(("DOYEN_PREEMPTION_POLICY", "immediate"));
+        let variables = Some(("DOYEN_PREEMPTION_POLICY", plan.preemption));
         let variables = variables.filter(|_| plan.algorithm == "quorum");
         Self { folder, nodes, flags: plan.flags.clone(), variables, http }
     }
