@@ -49,10 +49,13 @@ fn a_full_disk_does_not_stop_a_node() {
     let mut trial = Trial::found(&Plan::default());
     let state = trial.folder_of(2).join("state");
     let Some(prefix) = mounted(FULL, &state) else { return };
-    trial.begin_with(2, prefix);
     for member in trial.everybody() {
         trial.run(member);
     }
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(2);
+    trial.begin_with(2, prefix);
+    trial.run(2);
     trial.follow(3, &[1, 2, 3]);
     // It has to store its term and its vote, in place.
     trial.kill(3);
@@ -64,7 +67,7 @@ fn nothing_is_founded_on_a_full_disk() {
     let folder = new_folder();
     let Some(mut words) = mounted(FULL, &folder) else { return };
     // What is left on the disk goes with the mount, so the process lists it itself.
-    let script = r#""$1" init --member n1=127.0.0.1:7301 --out "$2/cluster"; echo $?; ls -A "$2""#;
+    let script = r#""$1" init --cluster orders --member n1=127.0.0.1:7301 --out "$2/cluster"; echo $?; ls -A "$2""#;
     words.extend(["sh", "-c", script, "sh", program()].map(str::to_owned));
     words.push(folder.to_str().expect("a plain path").to_owned());
     let output = run(&words);

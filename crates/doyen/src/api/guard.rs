@@ -55,12 +55,12 @@ impl Admin {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// It cannot be read or made.
-    #[error("the token {}: {source}", path.display())]
+    #[error("the token {} can be neither read nor made: {error}", path.display())]
     Io {
         /// Where.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        error: io::Error,
     },
     /// Others can read it.
     #[error("the token {} can be read by others; `chmod 600` it, or remove it to have a new one made", path.display())]
@@ -164,7 +164,7 @@ fn digest(token: &str) -> [u8; 32] {
 
 /// The token in `path`; makes one if there is no such file.
 fn read_or_make(path: &Path) -> Result<String, TokenError> {
-    let failed = |source| TokenError::Io { path: path.to_owned(), source };
+    let failed = |error| TokenError::Io { path: path.to_owned(), error };
     match fs::read_to_string(path) {
         Ok(text) => check_token(path, &text),
         Err(error) if error.kind() == io::ErrorKind::NotFound => make(path).map_err(failed),
@@ -174,7 +174,7 @@ fn read_or_make(path: &Path) -> Result<String, TokenError> {
 
 fn check_token(path: &Path, text: &str) -> Result<String, TokenError> {
     let meta = fs::metadata(path);
-    let meta = meta.map_err(|source| TokenError::Io { path: path.to_owned(), source })?;
+    let meta = meta.map_err(|error| TokenError::Io { path: path.to_owned(), error })?;
     if meta.permissions().mode() & 0o077 != 0 {
         return Err(TokenError::Public { path: path.to_owned() });
     }

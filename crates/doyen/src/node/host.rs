@@ -5,6 +5,7 @@
 //! flood of datagrams it takes [`BATCH`], then it is the timers' turn. A lease timer goes before every single event.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use doyen_core::members::NodeId;
 use doyen_core::node::{Node, NodeConfig};
@@ -271,9 +272,12 @@ impl<P: Tells> Host<P> {
             Request::Resolved { member, address } => self.machine.resolved(member, address),
             Request::Stop { grace } => {
                 if self.ends_by.is_none() {
-                    self.ends_by = Some(Moment::now().after_nanos(grace.as_nanos() as u64));
                     // If nobody else could lead it goes all the same: its lease will run out.
-                    let _ = self.obey(Event::Order(Order::Resign))?;
+                    let grace = match self.obey(Event::Order(Order::Resign))? {
+                        Ok(()) => grace,
+                        Err(_) => Duration::ZERO,
+                    };
+                    self.ends_by = Some(Moment::now().after_nanos(grace.as_nanos() as u64));
                 }
             }
         }
