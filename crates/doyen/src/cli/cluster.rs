@@ -88,7 +88,15 @@ impl Cluster {
     fn heading(&self) -> String {
         let Self { members, algorithm, .. } = self;
         let profile = self.profile.name();
-        format!("{members} members, {algorithm}, profile {profile}; every one a process of its own")
+        let warning = match algorithm.has_leases() {
+            true => "",
+            false => {
+                "\nOnly quorum survives a partition: this one would have a leader on each side."
+            }
+        };
+        format!(
+            "{members} members, {algorithm}, profile {profile}; every one a process of its own{warning}"
+        )
     }
 
     /// Does what is typed, and shows what happens, until it is over.

@@ -28,8 +28,9 @@ pub(super) struct Screen {
 impl Screen {
     /// On a terminal the table is live.
     pub(super) fn new(live: bool, heading: &str) -> Self {
-        if live {
-            print!("\x1b[2J\x1b[H");
+        match live {
+            true => print!("\x1b[2J\x1b[H"),
+            false => println!("doyen cluster: {heading}"),
         }
         Self {
             live,

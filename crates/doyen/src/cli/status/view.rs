@@ -4,6 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use doyen::node::status::{MemberStatus, Status};
+use doyen_core::algorithm::Algorithm;
 
 use crate::cli::terminal::{Align, Cell, Paint, Table, plain, span};
 
@@ -54,7 +55,12 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
         writeln!(out, "{} is drained: it does not stand", status.name)?;
     }
     let Status { name, algorithm, version, incarnation, .. } = status;
-    let seen = format!("seen from {name} (start {}), {algorithm}, doyen {version}", incarnation.0);
+    let warning = match algorithm.parse::<Algorithm>() {
+        Ok(algorithm) if !algorithm.has_leases() => ", which does not survive a partition",
+        _ => "",
+    };
+    let start = incarnation.0;
+    let seen = format!("seen from {name} (start {start}), {algorithm}{warning}, doyen {version}");
     writeln!(out, "{}", paint.faint(&seen))
 }
 
