@@ -147,8 +147,9 @@ fn loss(profile: &'static str, percent: u32) {
     let term = || trial.wait("somebody leads", || space.status(trial.url(1))).term.0;
     term();
     sleep(CALM);
-    let rule =
-        format!("add rule inet loss all meta l4proto udp numgen random mod 100 < {percent} drop");
+    let rule = format!(
+        "add rule inet loss arriving meta l4proto udp numgen random mod 100 < {percent} drop"
+    );
     space.run("nft", &[&rule]).expect("a rule that drops datagrams");
     let before = term();
     sleep(LOSSY);
@@ -167,7 +168,7 @@ impl Namespace {
         let space = Self(name);
         space.run("ip", &["link", "set", "lo", "up"])?;
         space.run("nft", &["add table inet loss"])?;
-        let chain = "add chain inet loss all { type filter hook input priority 0; }";
+        let chain = "add chain inet loss arriving { type filter hook input priority 0; }";
         space.run("nft", &[chain])?;
         Some(space)
     }
