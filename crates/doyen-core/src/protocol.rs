@@ -443,6 +443,11 @@ impl<P: Protocol> Effects<P> {
         self.list.push(Effect::Announce(view));
     }
 
+    /// Wants the host to know the new view before the effects from the `place`th on are carried out.
+    pub(crate) fn announce_before(&mut self, place: usize, view: View) {
+        self.list.insert(place, Effect::Announce(view));
+    }
+
     /// Wants the host to record something.
     pub fn inform(&mut self, notice: Notice) {
         self.list.push(Effect::Inform(notice));

@@ -106,7 +106,8 @@ pub(crate) fn main() -> ExitCode {
         Ok(Answer::Panicked) => ExitCode::from(101),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("doyen: {error:#}");
+            // Whoever reads our errors may have gone.
+            let _ = writeln!(io::stderr(), "doyen: {error:#}");
             ExitCode::from(if error.is::<client::CannotReach>() { 3 } else { 2 })
         }
     }

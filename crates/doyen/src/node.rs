@@ -46,6 +46,7 @@ use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::{Order, Refusal};
 use tokio::sync::{oneshot, watch};
 
+use crate::key::Keyring;
 use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
@@ -59,8 +60,8 @@ pub enum Request {
     Order(Order, oneshot::Sender<Result<(), NotDone>>),
     /// Somebody wants an election.
     Campaign(oneshot::Sender<Result<(), NotDone>>),
-    /// Read the keys again.
-    ReloadKeys(oneshot::Sender<Result<(), NotDone>>),
+    /// Use these keys from now on.
+    Keys(Keyring, oneshot::Sender<Result<(), NotDone>>),
     /// A member's name has been looked up; it has no address, if it was in vain.
     Resolved {
         /// Whose.
@@ -130,7 +131,7 @@ pub enum Failure {
     #[error("{0}")]
     Keys(String),
     /// The trace cannot be written.
-    #[error("{}: cannot be begun: {error}; name a file that does not exist yet", path.display())]
+    #[error("the trace {} cannot be begun: {error}", path.display())]
     Trace {
         /// The file.
         path: PathBuf,
@@ -173,6 +174,9 @@ pub enum Failure {
          anew with `doyen init --term-floor` and a term above all that were ever shown"
     )]
     NobodyToAsk,
+    /// The loop has panicked, which it never should.
+    #[error("the loop has panicked; this is a bug")]
+    Panicked,
     /// There is no higher term.
     #[error("there is no higher term than the present one, so nobody can be elected any more")]
     OutOfTerms,
@@ -194,13 +198,15 @@ pub struct Handle {
     history: watch::Receiver<Arc<Vec<Entry>>>,
     counters: Arc<Counters>,
     requests: Requests,
+    key_file: Option<PathBuf>,
 }
 
 impl Handle {
     /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
-    fn new(readers: board::Readers, requests: Requests) -> Self {
-        let board::Readers { reign, status, history, counters } = readers;
-        Self { leadership: Leadership::new(reign), status, history, counters, requests }
+    fn new(readers: board::Readers, requests: Requests, key_file: Option<PathBuf>) -> Self {
+        let board::Readers { reign, promise, status, history, counters } = readers;
+        let leadership = Leadership::new(reign, promise);
+        Self { leadership, status, history, counters, requests, key_file }
     }
 
     /// Who leads, asked at the moment of acting.
@@ -243,9 +249,16 @@ impl Handle {
         self.ask(Request::Campaign).await
     }
 
-    /// Has the keys read again.
+    /// Reads the keys again; the old ones stay if that fails. The file is read here and not by the loop: a disk may not
+    /// answer.
     pub async fn reload_keys(&self) -> Result<(), NotDone> {
-        self.ask(Request::ReloadKeys).await
+        let file = self.key_file.clone();
+        let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_deref())).await;
+        let keys = match read {
+            Ok(keys) => keys.map_err(|error| NotDone::Keys(error.to_string()))?,
+            Err(_) => return Err(NotDone::Stopped),
+        };
+        self.ask(|answer| Request::Keys(keys, answer)).await
     }
 
     /// Has the node hand over and end, within `grace`. Whoever holds it can wait for that.

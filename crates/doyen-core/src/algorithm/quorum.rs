@@ -224,7 +224,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
         if matches!(self.duty, Duty::Halted) {
             return;
         }
-        let before = self.view();
+        let (before, begun) = (self.view(), out.list().len());
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
@@ -235,7 +235,10 @@ impl<R: Rulebook> Protocol for Quorum<R> {
             Event::PeerDown(_) | Event::PeerUp(_) => {}
         }
         let after = self.view();
-        if after != before {
+        if before.role.leads() && !after.role.leads() {
+            // Its own machine must know before anybody else can act on it.
+            out.announce_before(begun, after);
+        } else if after != before {
             out.announce(after);
         }
     }

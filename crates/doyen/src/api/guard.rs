@@ -192,6 +192,8 @@ fn make(path: &Path) -> io::Result<String> {
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let draft = path.with_extension(format!("draft-{}", std::process::id()));
+    // One that a process of the same number left behind; most often there is none.
+    let _ = fs::remove_file(&draft);
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

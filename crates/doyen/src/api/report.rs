@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
 use super::{App, page};
+use crate::leadership::Reign;
 use crate::node::clock::Moment;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
 
@@ -152,10 +153,17 @@ async fn history(
 }
 
 impl App {
-    /// The latest snapshot, with the lease as it is now: it is renewed more often than snapshots are made.
+    /// The latest snapshot, with who leads, the term and the lease as they are now, all from the same announcement: that
+    /// is made more often than snapshots are.
     fn snapshot(&self) -> Status {
         let mut status = Status::clone(&self.handle.status());
-        status.lease = self.handle.leadership().reign().until.and_then(|until| {
+        let Reign { leader, term, role, until } = self.handle.leadership().reign();
+        if status.term != term || status.leader != leader {
+            status.why = None; // that is about another leader
+        }
+        (status.leader, status.term) = (leader, term);
+        status.role = role.unwrap_or(status.role);
+        status.lease = until.and_then(|until| {
             let left = until.since(Moment::now());
             let remaining_ms = left.as_millis() as u64;
             (!left.is_zero()).then_some(Lease { until: until.as_nanos(), remaining_ms })

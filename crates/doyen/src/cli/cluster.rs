@@ -212,14 +212,14 @@ fn watch_for_signals(happen: Sender<Happening>) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::spawn(move || {
         runtime.block_on(async {
-            let (Ok(mut terminate), Ok(mut interrupt)) =
-                (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-            else {
+            let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
+            let [Ok(mut terminate), Ok(mut interrupt), Ok(mut hang_up)] = kinds.map(signal) else {
                 return;
             };
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
+                _ = hang_up.recv() => {}
             }
             let _ = happen.send(Happening::Interrupted);
         });

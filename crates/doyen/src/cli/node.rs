@@ -4,24 +4,24 @@
 //! have the node hand over and end, a second one ends it at once, SIGHUP has it read its keys again.
 
 mod flags;
+mod log;
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::net::TcpListener;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use doyen::api::{self, Admin, Limits};
 use doyen::config::{Configuration, Settings};
-use doyen::node::{self, Handle, Running};
+use doyen::node::{self, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
-use tracing_subscriber::EnvFilter;
 
 use super::Answer;
 
-use flags::LogFormat;
 pub(super) use flags::Node;
+use log::Log;
 
 impl Node {
     pub(super) fn run(&self) -> Result<Answer> {
@@ -29,18 +29,20 @@ impl Node {
             flags::Wanted::Run(configuration) => *configuration,
             flags::Wanted::Told => return Ok(Answer::Yes),
         };
-        start_log(self.log_format);
+        let log = Log::start(self.log_format)?;
         introduce(&configuration);
         if self.while_stdin_is_open {
             end_with_stdin();
         }
-        serve(configuration, self.rejoin)?;
-        Ok(Answer::Yes)
+        let served = serve(configuration, self.rejoin);
+        log.finish();
+        served
     }
 }
 
-/// Runs the node and its HTTP interface to the end.
-fn serve(configuration: Configuration, rejoin: bool) -> Result<()> {
+/// Runs the node and its HTTP interface to the end. What keeps it from starting is an error; that it had to stop is its
+/// answer.
+fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
     let Settings { http, grace, .. } = configuration.settings;
     let admin = Admin::of(&configuration.settings);
     let listener = http.map(|address| {
@@ -56,10 +58,24 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<()> {
     let server = server.transpose()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(until_the_end(running, grace));
-    if let Some(server) = server {
+    // Keys may be being read from a disk that does not answer.
+    runtime.shutdown_background();
+    if ended.is_ok()
+        && let Some(server) = server
+    {
         server.stop();
     }
-    ended
+    Ok(match ended {
+        Ok(()) => Answer::Yes,
+        Err(why) => {
+            // A log that cannot be written is no reason to end otherwise.
+            let _ = writeln!(io::stderr(), "doyen: {why:#}");
+            match why.downcast_ref() {
+                Some(Failure::Panicked) => Answer::Panicked,
+                _ => Answer::No,
+            }
+        }
+    })
 }
 
 /// Waits for the node's end, and passes signals on to it.
@@ -75,7 +91,7 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
         tokio::select! {
             ended = &mut ended => return Ok(ended?),
             _ = hang_up.recv() => {
-                reload(&handle).await;
+                tokio::spawn(reload(handle.clone()));
                 continue;
             }
             _ = terminate.recv() => {}
@@ -85,12 +101,12 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
             bail!("stopped at once, without handing over, by a second signal");
         }
         stopping = true;
-        info!("stops, and hands over first if it leads; a second signal stops it at once");
         handle.stop(grace);
+        info!("stops, and hands over first if it leads; a second signal stops it at once");
     }
 }
 
-async fn reload(handle: &Handle) {
+async fn reload(handle: Handle) {
     if let Err(error) = handle.reload_keys().await {
         warn!("the keys stay as they are: {error}");
     }
@@ -107,17 +123,6 @@ fn introduce(configuration: &Configuration) {
     }
     for warning in &configuration.warnings {
         warn!("{warning}");
-    }
-}
-
-fn start_log(format: LogFormat) {
-    let filter = EnvFilter::try_from_env("DOYEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
-    let log = log.with_writer(io::stderr);
-    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    match format {
-        LogFormat::Text => log.with_ansi(colours).init(),
-        LogFormat::Json => log.json().flatten_event(true).init(),
     }
 }
 

@@ -79,6 +79,11 @@ pub enum KeyFileError {
 }
 
 impl Keyring {
+    /// The keys in a file; those of everybody, if there is none.
+    pub fn of(file: Option<&Path>) -> Result<Self, KeyFileError> {
+        file.map_or_else(|| Ok(Self::open_to_all()), Self::read)
+    }
+
     /// Reads a key file.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
         Ok(Draft::of(path)?.ring)

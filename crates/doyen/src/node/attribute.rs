@@ -20,6 +20,12 @@ use crate::config::{Attribute, Source};
 /// How long a command may take.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
+/// How much of what a command prints is kept.
+const LONGEST: usize = 256;
+
+/// How often its pipe is read before it is looked at again.
+const ROUNDS: usize = 64;
+
 /// How often it is looked whether a command has ended.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -101,9 +107,14 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let begun = Instant::now();
+    let mut stdout = child.stdout.take().ok_or_else(|| invalid("the command has no output"))?;
+    rustix::io::ioctl_fionbio(&stdout, true)?;
+    let (begun, mut printed) = (Instant::now(), Vec::new());
     let status = loop {
-        if let Some(status) = child.try_wait()? {
+        let ended = child.try_wait()?;
+        // What it has started may go on and keep the pipe open, so its end is not waited for.
+        read_what_waits(&mut stdout, &mut printed)?;
+        if let Some(status) = ended {
             break status;
         }
         if begun.elapsed() > COMMAND_LIMIT {
@@ -116,13 +127,26 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
     if !status.success() {
         return Err(io::Error::other(format!("the command failed: {status}")));
     }
-    let mut printed = String::new();
-    if let Some(mut stdout) = child.stdout.take() {
-        use io::Read as _;
-        stdout.by_ref().take(256).read_to_string(&mut printed)?;
-    }
+    let printed = String::from_utf8_lossy(&printed);
     let first = printed.lines().next().unwrap_or_default().trim();
     first.parse().map_err(|_| invalid("the command did not print an integer on its first line"))
+}
+
+/// Reads what a pipe holds, and keeps the beginning of it.
+fn read_what_waits(pipe: &mut impl io::Read, kept: &mut Vec<u8>) -> io::Result<()> {
+    let mut bytes = [0; 4096];
+    for _ in 0..ROUNDS {
+        match pipe.read(&mut bytes) {
+            Ok(0) => break,
+            Ok(count) => {
+                let room = LONGEST.saturating_sub(kept.len());
+                kept.extend_from_slice(&bytes[..count.min(room)]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -148,9 +172,17 @@ mod tests {
         assert_eq!(measure(&command(&["echo", "42"])).unwrap(), 42);
         assert_eq!(measure(&command(&["printf", "%s\\nrest", "-7"])).unwrap(), -7);
         let error = |words: &[&str]| measure(&command(words)).unwrap_err().to_string();
+        assert_eq!(measure(&command(&["sh", "-c", "echo 6; seq 100000"])).unwrap(), 6);
         assert!(error(&["echo", "many"]).contains("integer"));
         assert!(error(&["false"]).contains("failed"));
         assert!(measure(&command(&["no-such-command-anywhere"])).is_err());
         assert!(measure(&command(&[])).is_err());
+    }
+
+    #[test]
+    fn what_a_command_has_started_is_not_waited_for() {
+        let begun = Instant::now();
+        assert_eq!(measure(&command(&["sh", "-c", "sleep 5 & echo 5"])).unwrap(), 5);
+        assert!(begun.elapsed() < Duration::from_secs(4));
     }
 }

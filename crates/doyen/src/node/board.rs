@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::clock::Moment;
 use super::journal::{Journal, Line};
 use super::status::{Counters, Entry, Status};
-use crate::leadership::Reign;
+use crate::leadership::{Promise, Reign};
 
 /// How many changes are kept.
 const HISTORY: usize = 256;
@@ -23,6 +23,8 @@ const HISTORY: usize = 256;
 #[derive(Debug)]
 pub(super) struct Board {
     reign: watch::Sender<Reign>,
+    /// What those who act under the lease have been told.
+    pub(super) promise: Promise,
     status: watch::Sender<Arc<Status>>,
     history: watch::Sender<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
@@ -39,6 +41,7 @@ pub(super) struct Board {
 #[derive(Clone, Debug)]
 pub(super) struct Readers {
     pub(super) reign: watch::Receiver<Reign>,
+    pub(super) promise: Promise,
     pub(super) status: watch::Receiver<Arc<Status>>,
     pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
     pub(super) counters: Arc<Counters>,
@@ -52,14 +55,17 @@ impl Board {
         let (status, statuses) = watch::channel(Arc::new(status));
         let (history, histories) = watch::channel(Arc::new(Vec::new()));
         let counters = Arc::new(Counters::default());
+        let promise = Promise::default();
         let readers = Readers {
             reign: reigns,
+            promise: promise.clone(),
             status: statuses,
             history: histories,
             counters: Arc::clone(&counters),
         };
         let board = Self {
             reign,
+            promise,
             status,
             history,
             counters,
@@ -83,6 +89,16 @@ impl Board {
         }
         let reign = Reign { leader, term: epoch, role: Some(role), until };
         self.reign.send_if_modified(|last| std::mem::replace(last, reign) != reign);
+    }
+
+    /// There is no lease any more. Everybody who asks from now on is told so, whatever else they are told later.
+    pub(super) fn withdraw_lease(&self) {
+        self.reign.send_if_modified(|reign| reign.until.take().is_some());
+    }
+
+    /// Lets everybody know that the loop goes on.
+    pub(super) fn give_a_sign(&self) {
+        self.status.send_modify(|_| {});
     }
 
     /// Replaces the snapshot.

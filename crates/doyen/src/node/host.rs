@@ -4,7 +4,6 @@
 //! timers and at the requests of the rest of the program. Each is bounded, so that none can starve the others: of a
 //! flood of datagrams it takes [`BATCH`], then it is the timers' turn. A lease timer goes before every single event.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
@@ -41,8 +40,10 @@ pub(super) struct Host<P: Tells> {
     timers: Timers<TimerOf<P>>,
     /// What came in together, by kind.
     batch: Vec<(usize, NodeId, MessageOf<P>)>,
-    /// What the loop itself has to tell the member.
-    due: VecDeque<EventOf<P>>,
+    /// It is about to hand over, and does so when the last token that it gave has ended.
+    retires_at: Option<Moment>,
+    /// More requests wait than it takes in a turn.
+    hurries: bool,
     machine: Machine,
     random: Pcg64Mcg,
     /// What the member said to the order that it is being given.
@@ -79,7 +80,8 @@ impl<P: Tells> Host<P> {
             effects,
             timers: Timers::new(Node::<P>::is_lease),
             batch: Vec::with_capacity(BATCH),
-            due: VecDeque::new(),
+            retires_at: None,
+            hurries: false,
             machine,
             random,
             refused: None,
@@ -95,8 +97,10 @@ impl<P: Tells> Host<P> {
     pub(super) fn run(mut self) -> Result<(), Failure> {
         while !self.is_over() {
             self.publish();
-            let until = [self.timers.next_due(), self.ends_by].into_iter().flatten().min();
-            self.machine.sleep(until)?;
+            if !self.hurries {
+                let due = [self.timers.next_due(), self.ends_by, self.retires_at];
+                self.machine.sleep(due.into_iter().flatten().min())?;
+            }
             self.turn()?;
         }
         self.publish();
@@ -105,13 +109,17 @@ impl<P: Tells> Host<P> {
 
     fn turn(&mut self) -> Result<(), Failure> {
         self.expire_leases()?;
+        self.retire()?;
         self.read_datagrams()?;
         self.fire_timers()?;
         self.machine.inbox.silence();
-        for _ in 0..REQUESTS {
+        let mut taken = 0;
+        while taken < REQUESTS {
             let Some(request) = self.machine.inbox.next() else { break };
             self.answer(request)?;
+            taken += 1;
         }
+        self.hurries = taken == REQUESTS;
         self.machine.keep_up();
         Ok(())
     }
@@ -125,6 +133,15 @@ impl<P: Tells> Host<P> {
     fn expire_leases(&mut self) -> Result<(), Failure> {
         while let Some(timer) = self.timers.pop_lease(Moment::now()) {
             self.handle_now(Event::Timer(timer))?;
+        }
+        Ok(())
+    }
+
+    /// Hands over, if nobody may act any more on what this node has said.
+    fn retire(&mut self) -> Result<(), Failure> {
+        if self.retires_at.is_some_and(|at| Moment::now() >= at) {
+            self.retires_at = None;
+            self.handle_now(Event::Retired)?;
         }
         Ok(())
     }
@@ -166,10 +183,7 @@ impl<P: Tells> Host<P> {
     fn handle(&mut self, event: EventOf<P>) -> Result<(), Failure> {
         self.expire_leases()?;
         self.handle_now(event)?;
-        while let Some(event) = self.due.pop_front() {
-            self.handle_now(event)?;
-        }
-        Ok(())
+        self.retire()
     }
 
     fn handle_now(&mut self, event: EventOf<P>) -> Result<(), Failure> {
@@ -189,6 +203,10 @@ impl<P: Tells> Host<P> {
         let elections = self.effects.elections();
         Counters::add(&self.machine.board.counters.elections, u64::from(elections));
         let mut effects = std::mem::take(&mut self.effects);
+        if self.member.lease().is_none() {
+            // Whoever asks must not be told of a lease that others may already know to be over (5).
+            self.machine.board.withdraw_lease();
+        }
         for effect in effects.drain() {
             match effect {
                 Effect::Persist(durable) => self.machine.store(&durable)?,
@@ -204,10 +222,9 @@ impl<P: Tells> Host<P> {
                     if let Some(chronicle) = &mut self.chronicle {
                         chronicle.changes(view).for_each(|change| self.machine.record(change));
                     }
-                    if view.role == Role::Retiring {
-                        // Nothing runs under its lease in this process: it has stopped already.
-                        self.due.push_back(Event::Retired);
-                    }
+                    // Nobody is given a token from now on (13).
+                    let retires = view.role == Role::Retiring;
+                    self.retires_at = retires.then(|| self.machine.board.promise.end());
                 }
                 Effect::Inform(notice) => self.take_note(notice)?,
             }
@@ -266,8 +283,9 @@ impl<P: Tells> Host<P> {
                 self.handle(Event::Campaign)?;
                 let _ = answer.send(Ok(()));
             }
-            Request::ReloadKeys(answer) => {
-                let _ = answer.send(self.machine.reload_keys().map_err(NotDone::Keys));
+            Request::Keys(keys, answer) => {
+                self.machine.use_keys(&keys);
+                let _ = answer.send(Ok(()));
             }
             Request::Resolved { member, address } => self.machine.resolved(member, address),
             Request::Stop { grace } => {

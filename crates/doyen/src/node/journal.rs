@@ -7,14 +7,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
+use std::time::Duration;
 
 use tracing::{error, info, warn};
 
 /// How many lines may wait.
 const ROOM: usize = 1024;
 
+/// How long the end of a node waits for its last lines.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Something worth a line.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Line {
     /// The course of things: a change of leadership and why.
     Info(String),
@@ -22,6 +26,8 @@ pub(super) enum Line {
     Warning(String),
     /// Something that ends the node.
     Error(String),
+    /// None: everything before it has been written, and whoever waits for that is told.
+    Mark(SyncSender<()>),
 }
 
 /// The loop's end of the queue.
@@ -44,6 +50,8 @@ impl Journal {
                     Line::Info(text) => info!(node = name, "{text}"),
                     Line::Warning(text) => warn!(node = name, "{text}"),
                     Line::Error(text) => error!(node = name, "{text}"),
+                    // Whoever waited may have lost patience.
+                    Line::Mark(passed) => drop(passed.send(())),
                 }
                 let missed = missed.swap(0, Ordering::Relaxed);
                 if missed > 0 {
@@ -52,6 +60,14 @@ impl Journal {
             }
         })?;
         Ok(Self { lines, lost })
+    }
+
+    /// Waits until what was handed over has been written, but not for ever. Not for the loop while it runs.
+    pub(super) fn finish(&self) {
+        let (passed, passing) = sync_channel(1);
+        if self.lines.try_send(Line::Mark(passed)).is_ok() {
+            let _ = passing.recv_timeout(PATIENCE);
+        }
     }
 
     /// Hands over `line`.

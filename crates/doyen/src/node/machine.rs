@@ -2,7 +2,9 @@
 //! the algorithm.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,13 +24,26 @@ use super::network::{self, Arrival, Network};
 use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
 use super::store::Store;
 use super::trace::{self, Header, Tracer};
+use super::wire::Rejection;
 use crate::config::{Member, Settings};
+use crate::key::Keyring;
 
 /// How old a snapshot may get.
 const SNAPSHOT: Duration = Duration::from_millis(250);
 
 /// How often the same warning is repeated.
 const REPEAT: Duration = Duration::from_secs(60);
+
+/// Reasons to reject a datagram that hint at a mistake in somebody's configuration.
+const TELLING: [Rejection; 4] =
+    [Rejection::Version, Rejection::Cluster, Rejection::Key, Rejection::Forged];
+
+/// What a member can be warned of for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Worry {
+    Configuration,
+    Address,
+}
 
 /// The machine.
 pub(super) struct Machine {
@@ -43,8 +58,10 @@ pub(super) struct Machine {
     pub(super) tracer: Option<Tracer>,
     /// When the last snapshot was taken.
     snapshot: Moment,
-    /// When each member was last warned of.
-    warned: BTreeMap<NodeId, Moment>,
+    /// When each member was last warned of, and for what.
+    warned: BTreeMap<(NodeId, Worry), Moment>,
+    /// How many datagrams had been rejected for the reasons in [`TELLING`] when that was last told, and when.
+    rejected: ([u64; TELLING.len()], Option<Moment>),
     /// What is being encoded; its room is used again.
     encoded: Vec<u8>,
 }
@@ -68,6 +85,7 @@ impl Machine {
             tracer: None,
             snapshot: Moment::default(),
             warned: BTreeMap::new(),
+            rejected: Default::default(),
             encoded: Vec::new(),
         }
     }
@@ -96,10 +114,21 @@ impl Machine {
         did: Vec<String>,
     ) -> Result<(), Failure> {
         let (Some(path), Some(header)) = (&self.settings.trace, header) else { return Ok(()) };
-        let failed = |error| Failure::Trace { path: path.clone(), error };
         let header = Header { did, ..header };
-        let journal = self.board.journal.clone();
-        self.tracer = Some(Tracer::begin(path, &header, journal).map_err(failed)?);
+        let begin = |path: &Path| Tracer::begin(path, &header, self.board.journal.clone());
+        // Nothing is overwritten. Where the trace is part of the configuration every later life gets a file of its own.
+        let mut path = path.clone();
+        let begun = begin(&path).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                path.as_mut_os_string().push(format!(".{}", self.life.0));
+                begin(&path)
+            }
+            _ => Err(error),
+        });
+        let tracer = begun.map_err(|error| Failure::Trace { path: path.clone(), error })?;
+        let told = format!("records every event in {}", path.display());
+        self.board.journal.write(Line::Info(told));
+        self.tracer = Some(tracer);
         Ok(())
     }
 
@@ -147,7 +176,7 @@ impl Machine {
         let failed = |error| Failure::Store { path: path.clone(), error };
         let mut room = [0; 128];
         let encoded = postcard::to_slice(durable, &mut room)
-            .map_err(|error| std::io::Error::other(error.to_string()))
+            .map_err(|error| io::Error::other(error.to_string()))
             .map_err(&failed)?;
         self.store.save(encoded).map_err(failed)?;
         let counters = &self.board.counters;
@@ -166,16 +195,18 @@ impl Machine {
         self.network.keep_up(&self.board.counters);
     }
 
-    /// A name was resolved.
+    /// A name was resolved, or could not be.
     pub(super) fn resolved(&mut self, member: NodeId, address: Option<SocketAddr>) {
-        self.network.resolved(member, address);
+        match address {
+            Some(address) => self.network.resolved(member, address),
+            None => self.warn_of(member, Worry::Address),
+        }
     }
 
-    /// Reads the keys again; the old ones stay if that fails.
-    pub(super) fn reload_keys(&mut self) -> Result<(), String> {
-        self.network.reload_keys()?;
+    /// Uses other keys from now on.
+    pub(super) fn use_keys(&mut self, keys: &Keyring) {
+        self.network.use_keys(keys);
         self.board.journal.write(Line::Info("has read its keys again".to_owned()));
-        Ok(())
     }
 
     /// Enters a change of leadership into the history.
@@ -192,14 +223,49 @@ impl Machine {
 
     /// Logs that a member is configured otherwise, but not with every datagram of its.
     pub(super) fn warn_of_configuration(&mut self, member: NodeId) {
+        self.warn_of(member, Worry::Configuration);
+    }
+
+    fn warn_of(&mut self, member: NodeId, worry: Worry) {
         let now = Moment::now();
         let recent = |&last: &Moment| now.since(last) < REPEAT;
-        if !self.warned.get(&member).is_some_and(recent) {
-            self.warned.insert(member, now);
-            let what =
-                "is configured otherwise and is ignored: compare the members and the algorithm";
-            self.note(Line::Warning, member, what);
+        if self.warned.get(&(member, worry)).is_some_and(recent) {
+            return;
         }
+        self.warned.insert((member, worry), now);
+        let what = match worry {
+            Worry::Configuration => {
+                "is configured otherwise and is ignored: compare the members and the algorithm"
+            }
+            Worry::Address => {
+                "cannot be found: its address is no name that is known, or none that can be reached from `listen`"
+            }
+        };
+        self.note(Line::Warning, member, what);
+    }
+
+    /// Looks for what an operator should know: members that are configured otherwise, and datagrams that were dropped
+    /// for reasons that hint at a mistake.
+    fn look_around(&mut self) {
+        let otherwise: Vec<NodeId> = self.network.configured_otherwise().collect();
+        for member in otherwise {
+            self.warn_of(member, Worry::Configuration);
+        }
+        let (told, when) = self.rejected;
+        let counts = TELLING.map(|it| Counters::read(&self.board.counters.rejected[it as usize]));
+        let recent = when.is_some_and(|when| Moment::now().since(when) < REPEAT);
+        if counts == told || recent {
+            return;
+        }
+        self.rejected = (counts, Some(Moment::now()));
+        let new = TELLING.iter().zip(counts).zip(told).filter(|((_, count), told)| count > told);
+        let words =
+            new.map(|((reason, count), told)| format!("{} {}", count - told, reason.name()));
+        let words: Vec<String> = words.collect();
+        self.board.journal.write(Line::Warning(format!(
+            "has dropped datagrams that it could not accept, by reason: {}",
+            words.join(", ")
+        )));
     }
 
     /// Whether it is time for a new snapshot.
@@ -215,6 +281,7 @@ impl Machine {
         until: Option<Moment>,
         insight: Insight,
     ) {
+        self.look_around();
         let now = Moment::now();
         self.snapshot = now;
         let settings = &self.settings;
@@ -260,10 +327,11 @@ impl Machine {
             id: member.id,
             name: member.name.clone(),
             address: member.address.clone(),
-            seen_at: contact.and_then(|contact| contact.address).map(|address| address.to_string()),
+            seen_at: contact.and_then(|contact| contact.address).map(plain),
             priority: known.map_or(member.priority, |known| known.attribute),
             witness: member.witness,
             heard: is_me || silence.is_some_and(network::is_fresh),
+            configured_otherwise: contact.is_some_and(|contact| contact.configured_otherwise),
             silent_ms: silence.map(|silence| silence.as_millis() as u64),
             rtt_us: contact
                 .and_then(|contact| contact.round_trip)
@@ -277,4 +345,9 @@ impl Machine {
         let found = self.settings.members.iter().find(|member| member.id == id);
         found.map_or("a stranger", |member| &member.name)
     }
+}
+
+/// An address as people write it: one of IPv4 may have come in by its other name.
+fn plain(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

@@ -131,16 +131,18 @@ impl Network {
     }
 
     /// A name was looked up.
-    pub(super) fn resolved(&mut self, member: NodeId, address: Option<SocketAddr>) {
-        if let Some(address) = address {
-            self.peers.resolved(Moment::now(), member, address);
-        }
+    pub(super) fn resolved(&mut self, member: NodeId, address: SocketAddr) {
+        self.peers.resolved(Moment::now(), member, address);
     }
 
-    /// Reads the keys again; the old ones stay if that fails.
-    pub(super) fn reload_keys(&mut self) -> Result<(), String> {
-        self.peers.rekey(&keys(&self.settings)?);
-        Ok(())
+    /// Those whose datagrams say that they are configured otherwise.
+    pub(super) fn configured_otherwise(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.peers.contacts().filter(|contact| contact.configured_otherwise).map(|one| one.id)
+    }
+
+    /// Uses other keys from now on.
+    pub(super) fn use_keys(&mut self, keys: &Keyring) {
+        self.peers.rekey(keys);
     }
 
     /// What is known of the way to a member; nothing of the way to itself.
@@ -166,7 +168,8 @@ pub(super) fn is_fresh(silence: Duration) -> bool {
 
 /// Sessions with everybody, for this life; none of them is met yet.
 fn greet_as(settings: &Settings, incarnation: Incarnation) -> Result<Peers, Failure> {
-    let keys = keys(settings).map_err(Failure::Keys)?;
+    let keys = Keyring::of(settings.key_file.as_deref());
+    let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
     let session = Session::draw().map_err(|error| Failure::System {
         what: "draw random numbers",
         error: io::Error::other(error.to_string()),
@@ -176,13 +179,6 @@ fn greet_as(settings: &Settings, incarnation: Incarnation) -> Result<Peers, Fail
     let sealer = Sealer::new(&keys, &settings.cluster);
     let members = settings.members.iter().map(|member| member.id);
     Ok(Peers::new(identity, members, sealer, Moment::now()))
-}
-
-fn keys(settings: &Settings) -> Result<Keyring, String> {
-    match &settings.key_file {
-        Some(path) => Keyring::read(path).map_err(|error| error.to_string()),
-        None => Ok(Keyring::open_to_all()),
-    }
 }
 
 /// Sends what is to go out.

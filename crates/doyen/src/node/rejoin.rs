@@ -21,6 +21,9 @@ use crate::config::Settings;
 /// How often the log says who has not answered.
 const REPORT: Duration = Duration::from_secs(5);
 
+/// How many datagrams are read before it looks at anything else.
+const BATCH: usize = 64;
+
 /// How long it sleeps at most.
 const NAP: Duration = Duration::from_millis(50);
 
@@ -35,7 +38,12 @@ pub(super) fn ask_around(
     let mut reported = Moment::now();
     loop {
         network.keep_up(&board.counters);
-        while !matches!(network.receive(&board.counters)?, Arrival::Nothing) {}
+        for _ in 0..BATCH {
+            if matches!(network.receive(&board.counters)?, Arrival::Nothing) {
+                break;
+            }
+        }
+        board.give_a_sign();
         if let Some(Incarnation(latest)) = network.latest_life() {
             return Ok(Some(Incarnation(latest.saturating_add(1))));
         }
@@ -43,11 +51,15 @@ pub(super) fn ask_around(
         while let Some(request) = inbox.next() {
             match request {
                 Request::Stop { .. } => return Ok(None),
-                Request::Resolved { member, address } => network.resolved(member, address),
+                Request::Resolved { member, address: Some(address) } => {
+                    network.resolved(member, address);
+                }
+                // It is asked for again, and the log says who has not answered.
+                Request::Resolved { address: None, .. } => {}
                 // Whoever asked may have gone.
                 Request::Order(_, answer)
                 | Request::Campaign(answer)
-                | Request::ReloadKeys(answer) => drop(answer.send(Err(NotDone::Rejoining))),
+                | Request::Keys(_, answer) => drop(answer.send(Err(NotDone::Rejoining))),
             }
         }
         if Moment::now().since(reported) >= REPORT {

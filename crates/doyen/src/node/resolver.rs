@@ -1,7 +1,7 @@
 //! Looks up names, in a thread of its own: a name server may not answer for a long time.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 
@@ -39,10 +39,18 @@ impl Resolver {
     }
 }
 
-/// A socket of one family reaches addresses of that family only.
+/// An address that a socket bound to `listen` can send to. One of one family reaches that family only; one that listens
+/// on all addresses of IPv6 reaches those of IPv4 too, by their other names.
 fn look_up(name: &str, listen: SocketAddr) -> Option<SocketAddr> {
-    let found = name.to_socket_addrs().ok()?;
-    found.into_iter().find(|address| address.is_ipv4() == listen.is_ipv4())
+    let found: Vec<SocketAddr> = name.to_socket_addrs().ok()?.collect();
+    let same = found.iter().find(|address| address.is_ipv4() == listen.is_ipv4()).copied();
+    let other = found.iter().find_map(|address| match (address.ip(), listen.ip()) {
+        (IpAddr::V4(four), IpAddr::V6(Ipv6Addr::UNSPECIFIED)) => {
+            Some(SocketAddr::from((four.to_ipv6_mapped(), address.port())))
+        }
+        _ => None,
+    });
+    same.or(other)
 }
 
 #[cfg(test)]
@@ -56,5 +64,8 @@ mod tests {
         assert_eq!(look_up("[::1]:7400", six), "[::1]:7400".parse().ok());
         assert_eq!(look_up("127.0.0.1:7400", six), None);
         assert_eq!(look_up("no port", four), None);
+        let all = "[::]:1".parse().unwrap();
+        assert_eq!(look_up("[::1]:7400", all), "[::1]:7400".parse().ok());
+        assert_eq!(look_up("127.0.0.1:7400", all), "[::ffff:127.0.0.1]:7400".parse().ok());
     }
 }

@@ -11,7 +11,7 @@ use super::bell::{self, Inbox};
 use super::board::Readers;
 use super::status::{Counters, Entry, Status};
 use super::{Handle, Request};
-use crate::leadership::Reign;
+use crate::leadership::{Promise, Reign};
 
 /// What a node publishes. When it is dropped, the node has ended.
 #[derive(Debug)]
@@ -41,11 +41,12 @@ impl StandIn {
         let counters = Arc::<Counters>::default();
         let readers = Readers {
             reign: reigns,
+            promise: Promise::default(),
             status: statuses,
             history: histories,
             counters: Arc::clone(&counters),
         };
-        let handle = Handle::new(readers, requests);
+        let handle = Handle::new(readers, requests, None);
         Ok((Self { reign, status, history, counters }, handle, Questions(inbox)))
     }
 }

@@ -71,11 +71,7 @@ impl Running {
 
     /// Waits for its end: because it was told to stop, or had to.
     pub async fn ended(self) -> Result<(), Failure> {
-        let lost = || Failure::System {
-            what: "go on: the loop has panicked",
-            error: std::io::Error::other("a bug"),
-        };
-        self.ended.await.unwrap_or_else(|_| Err(lost()))
+        self.ended.await.unwrap_or(Err(Failure::Panicked))
     }
 }
 
@@ -89,7 +85,7 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
     let network = Network::open(&settings, requests.clone())?;
     let (board, readers) = Board::new(status_before(&settings), journal.clone());
-    let handle = Handle::new(readers, requests.clone());
+    let handle = Handle::new(readers, requests.clone(), settings.key_file.clone());
     let (end, ended) = oneshot::channel();
     attribute::start(&settings.attribute, requests, journal.clone())
         .map_err(system("start a thread to measure"))?;
@@ -102,6 +98,7 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
         if let Err(failure) = &result {
             journal.write(Line::Error(failure.to_string()));
         }
+        journal.finish();
         // If nobody waits for the end, nobody needs to know.
         let _ = end.send(result);
     };
@@ -201,6 +198,7 @@ fn status_before(settings: &Settings) -> Status {
         priority: member.priority,
         witness: member.witness,
         heard: member.id == settings.me,
+        configured_otherwise: false,
         silent_ms: None,
         rtt_us: None,
         misses: Vec::new(),

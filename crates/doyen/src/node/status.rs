@@ -88,7 +88,8 @@ impl Status {
 /// A lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
-    /// Its end, in nanoseconds since this machine booted: comparable on this machine only.
+    /// Its end, in nanoseconds since this machine booted: comparable on this machine only. A hand-over may end it
+    /// sooner: it is for looking at, and a token of the library is for acting on.
     pub until: u64,
     /// How long it still ran when this was written, in milliseconds.
     pub remaining_ms: u64,
@@ -122,6 +123,8 @@ pub struct MemberStatus {
     pub witness: bool,
     /// Whether it has been heard of late; true of the node itself.
     pub heard: bool,
+    /// Whether it is ignored, for it is configured otherwise: with other members, or another algorithm.
+    pub configured_otherwise: bool,
     /// How long ago it was last heard, in milliseconds.
     pub silent_ms: Option<u64>,
     /// The round-trip time, smoothed, in microseconds.

@@ -41,6 +41,9 @@ const ROOM: usize = 16_384;
 /// How long a line waits at most before it is in the file.
 const FLUSH: Duration = Duration::from_millis(200);
 
+/// How long the end of a node waits for the last lines.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// The first line: everything a replay must know.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
@@ -188,6 +191,8 @@ pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
 pub(super) struct Tracer {
     member: NodeId,
     lines: Option<SyncSender<String>>,
+    /// Ends when everything has been written.
+    written: Receiver<()>,
     journal: Journal,
     /// The lease that was last recorded.
     lease: Option<Moment>,
@@ -198,13 +203,16 @@ impl Tracer {
     pub(super) fn begin(path: &Path, header: &Header, journal: Journal) -> io::Result<Self> {
         let file = File::create_new(path)?;
         let (lines, waiting) = sync_channel(ROOM);
+        let (ends, written) = sync_channel(1);
         let (name, log) = (path.display().to_string(), journal.clone());
         thread::Builder::new().name("doyen-trace".to_owned()).spawn(move || {
+            let _ends: SyncSender<()> = ends;
             if let Err(error) = write_all(file, &waiting) {
                 log.write(Line::Warning(format!("the trace {name} ends early: {error}")));
             }
         })?;
-        let mut tracer = Self { member: header.member, lines: Some(lines), journal, lease: None };
+        let (member, lines) = (header.member, Some(lines));
+        let mut tracer = Self { member, lines, written, journal, lease: None };
         tracer.push(header);
         Ok(tracer)
     }
@@ -262,6 +270,14 @@ impl Tracer {
             self.lines = None; // the thread writes what it has
             self.journal.write(Line::Warning("the trace ends: the disk is too slow".to_owned()));
         }
+    }
+}
+
+impl Drop for Tracer {
+    /// The loop is over: waits until what it recorded has been written, but not for ever.
+    fn drop(&mut self) {
+        self.lines = None;
+        let _ = self.written.recv_timeout(PATIENCE);
     }
 }
 

@@ -158,9 +158,11 @@ impl Fake {
         self.published().reign.send_modify(change);
     }
 
-    /// The loop publishes another snapshot.
+    /// The loop publishes another snapshot, and announces what has changed of who leads.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) {
         self.published().status.send_modify(|status| change(Arc::make_mut(status)));
+        let Status { leader, term, role, .. } = **self.published().status.borrow();
+        self.reign(|reign| (reign.leader, reign.term, reign.role) = (leader, term, Some(role)));
     }
 
     /// The loop publishes the history with these numbers.
@@ -212,7 +214,7 @@ fn obey(questions: Questions, manners: &Mutex<Manners>, asked: &Mutex<Vec<String
                 note("campaign".to_owned());
                 sender.send(answer).is_ok()
             }
-            Request::ReloadKeys(sender) => {
+            Request::Keys(_, sender) => {
                 note("reload keys".to_owned());
                 sender.send(answer).is_ok()
             }
@@ -276,6 +278,7 @@ fn member(id: u32) -> MemberStatus {
         priority: i64::from(id) * 10,
         witness: false,
         heard: true,
+        configured_otherwise: false,
         silent_ms: other.then_some(12),
         rtt_us: other.then_some(310),
         misses: Vec::new(),

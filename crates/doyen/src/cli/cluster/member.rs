@@ -97,6 +97,7 @@ impl Member {
             .with_context(|| format!("cannot start {}", self.name))?;
         let stdin = child.stdin.take();
         self.process = Some(Process { child, _stdin: stdin });
+        self.fate = "";
         Ok(format!("{} started", self.name))
     }
 

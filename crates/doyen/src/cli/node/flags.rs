@@ -17,7 +17,8 @@ Examples:
 
 Flags come before DOYEN_* variables, those before ./doyen.toml, then the user's and the system's file.
 
-Exit: 0 stopped as told, or sound (--check); 2 the configuration, the keys or the state are wrong.")]
+Exit: 0 stopped as told, or sound (--check); 1 it had to stop, or was stopped by a second signal;
+2 it cannot start: the configuration, the keys or the state are wrong.")]
 pub(crate) struct Node {
     /// The configuration file [default: ./doyen.toml]
     #[arg(long, short, value_name = "FILE")]

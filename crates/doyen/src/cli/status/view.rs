@@ -121,6 +121,7 @@ fn heard(status: &Status, member: &MemberStatus) -> Cell {
     let silent = member.silent_ms.map(|silent| span(Duration::from_millis(silent)));
     match silent {
         _ if member.id == status.id => plain("this node"),
+        _ if member.configured_otherwise => ("configured otherwise".to_owned(), Paint::bad),
         Some(silent) if status.is_heard(member) => plain(format!("{silent} ago")),
         Some(silent) => (format!("silent for {silent}"), Paint::bad),
         None => ("never".to_owned(), Paint::bad),

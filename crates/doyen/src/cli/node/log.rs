@@ -1,0 +1,80 @@
+//! The log of a node: lines to the standard error, written by a thread of their own.
+//!
+//! A log may block, on a pipe that nobody reads or a disk that is full, and it may fail. Neither may keep the node from
+//! hearing a signal, an order or a question. So lines go into a bounded queue; what finds no room, or cannot be
+//! written, is lost.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use tracing_subscriber::EnvFilter;
+
+use super::flags::LogFormat;
+
+/// How many lines may wait.
+const ROOM: usize = 1024;
+
+/// How long the end of a process waits for its last lines.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The log; to be [finished](Log::finish) before the process ends.
+pub(super) struct Log {
+    lines: SyncSender<Line>,
+}
+
+enum Line {
+    Text(Vec<u8>),
+    /// Everything before it has been written.
+    Mark(SyncSender<()>),
+}
+
+impl Log {
+    /// From now on, whatever is logged goes to the standard error.
+    pub(super) fn start(format: LogFormat) -> io::Result<Self> {
+        let (lines, waiting) = sync_channel(ROOM);
+        thread::Builder::new().name("doyen-stderr".to_owned()).spawn(move || {
+            for line in waiting {
+                // There is nowhere to say that the log fails, and nobody waits for a mark any more who has gone.
+                match line {
+                    Line::Text(text) => drop(io::stderr().write_all(&text)),
+                    Line::Mark(passed) => drop(passed.send(())),
+                }
+            }
+        })?;
+        let queue = lines.clone();
+        let filter =
+            EnvFilter::try_from_env("DOYEN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+        let log = tracing_subscriber::fmt().with_env_filter(filter).with_target(false);
+        let log = log.with_writer(move || Queue(queue.clone())).log_internal_errors(false);
+        let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        match format {
+            LogFormat::Text => log.with_ansi(colours).init(),
+            LogFormat::Json => log.json().flatten_event(true).init(),
+        }
+        Ok(Self { lines })
+    }
+
+    /// Waits until what was logged has been written, but not for ever.
+    pub(super) fn finish(&self) {
+        let (passed, passing) = sync_channel(1);
+        if self.lines.try_send(Line::Mark(passed)).is_ok() {
+            let _ = passing.recv_timeout(PATIENCE);
+        }
+    }
+}
+
+/// Where a line is written to: all of a line comes in one piece.
+struct Queue(SyncSender<Line>);
+
+impl io::Write for Queue {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let _ = self.0.try_send(Line::Text(text.to_vec()));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
