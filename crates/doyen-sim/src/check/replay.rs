@@ -295,14 +295,14 @@ fn facts(
     home: usize,
     missteps: Vec<(Property, Fact)>,
 ) -> Vec<Fact> {
+    let about = |(broken, _): &(Property, Fact)| *broken == property;
+    let missteps = missteps.into_iter().filter(about).map(|(_, fact)| fact);
     match property.claim() {
-        Claim::NoStep => {
-            let about = |(broken, _): &(Property, Fact)| *broken == property;
-            missteps.into_iter().filter(about).map(|(_, fact)| fact).collect()
-        }
+        Claim::NoStep => missteps.collect(),
         Claim::Always => {
             let broken = views.iter().find(|views| !property.holds(members, views));
-            broken.map(|views| property.evidence(members, views)).unwrap_or_default()
+            let evidence = broken.map(|views| property.evidence(members, views));
+            evidence.unwrap_or_else(|| missteps.collect())
         }
         Claim::AtRest | Claim::Rests | Claim::Eventually => {
             let changing = changing(members, &views[home..]);

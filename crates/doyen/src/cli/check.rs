@@ -5,13 +5,14 @@ mod random;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
-use doyen_sim::check::budget::{self, ANY_CAMPAIGNS, Budget};
+use doyen_sim::check::budget::{ANY, Budget, MOST};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Plan, Progress};
@@ -60,7 +61,7 @@ pub(crate) struct Check {
         long,
         conflicts_with_all = [
             "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
-            "timers", "expiries", "detection", "from",
+            "timers", "expiries", "detection", "drift", "from",
             "max_states", "max_time", "max_memory", "max_depth", "depth_first", "no_reduction",
         ],
         help_heading = "Random runs"
@@ -108,12 +109,16 @@ pub(crate) struct Check {
     timers: Option<TimerModel>,
 
     /// How often each member's timers expire at most, if timers are free
-    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Model")]
-    expiries: u8,
+    #[arg(long, value_name = "COUNT", default_value = "2", help_heading = "Model")]
+    expiries: Count,
 
     /// How long a failure detector takes at most, in multiples of D, if timers are bounded
     #[arg(long, value_name = "COUNT", default_value_t = check::DETECTION, help_heading = "Model")]
     detection: u8,
+
+    /// By how much any clock may be wrong, such as 0.1, if timers are clocked
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Model")]
+    drift: f64,
 
     /// Run the scenario until this time, and explore everything from there
     #[arg(long, value_name = "TIME", requires = "file", help_heading = "Model")]
@@ -157,38 +162,32 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What may go wrong, and how often.
+/// What may go wrong, and how often: so many times, or `any` number of times.
 #[derive(Args, Debug)]
 struct Faults {
     /// Members that crash, at any moment
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    crashes: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    crashes: Count,
 
     /// Members that come up again, or that were dead and come up
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    restarts: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    restarts: Count,
 
     /// Messages that are lost
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    losses: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    losses: Count,
 
     /// Messages that arrive twice
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    duplications: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    duplications: Count,
 
     /// Live members that a failure detector takes for dead, until it hears them again
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    suspicions: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    suspicions: Count,
 
-    /// Members that call an election of themselves, at any moment; `any` for as many as they like
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value = "0",
-        value_parser = parse_campaigns,
-        help_heading = "Faults"
-    )]
-    campaigns: u8,
+    /// Members that call an election of themselves, at any moment
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    campaigns: Count,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -206,24 +205,45 @@ fn property_help() -> String {
     };
     let usual = names(&Property::USUAL);
     let mut besides = Property::usual_of(Algorithm::Quorum);
-    besides.retain(|property| property.is_explorable() && !Property::USUAL.contains(property));
+    besides.retain(|property| !Property::USUAL.contains(property));
     format!(
         "What must hold, such as A1,A4; `all` for everything [default: {usual}; of quorum also {}]",
         names(&besides)
     )
 }
 
-/// A number of campaigns that can be counted, or `any`.
-fn parse_campaigns(text: &str) -> Result<u8, String> {
-    if text == "any" {
-        return Ok(ANY_CAMPAIGNS);
+/// How often something may happen: a number that can be counted, or `any`.
+#[derive(Clone, Copy, Debug)]
+struct Count(u8);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "any" {
+            return Ok(Self(ANY));
+        }
+        let count = text.parse::<u8>().map_err(|problem| problem.to_string())?;
+        if count > MOST {
+            return Err(format!(
+                "{count} is more than the {MOST} that a check can count; use `any`"
+            ));
+        }
+        Ok(Self(count))
     }
-    let count = text.parse::<u8>().map_err(|problem| problem.to_string())?;
-    if count >= ANY_CAMPAIGNS {
-        let most = ANY_CAMPAIGNS - 1;
-        return Err(format!("{count} is more than the {most} that a check can count; use `any`"));
+}
+
+impl Faults {
+    fn budget(&self) -> Budget {
+        Budget {
+            crashes: self.crashes.0,
+            restarts: self.restarts.0,
+            losses: self.losses.0,
+            duplications: self.duplications.0,
+            suspicions: self.suspicions.0,
+            campaigns: self.campaigns.0,
+        }
     }
-    Ok(count)
 }
 
 impl Check {
@@ -322,27 +342,33 @@ impl Check {
     }
 
     fn rules(&self, case: &Case) -> Result<Rules> {
-        let Faults { crashes, restarts, losses, duplications, suspicions, campaigns } = self.faults;
-        let budget = Budget { crashes, restarts, losses, duplications, suspicions, campaigns };
-        for (name, count) in budget.items() {
-            if count > budget::MOST {
-                bail!("--{name}: {count} is more than the {} that a check can count", budget::MOST);
-            }
-        }
+        let budget = self.faults.budget();
         let bounded = Timers::Bounded { tick: case.bare_bound, detection: self.detection };
         let timers = match (self.timers, Timers::usual(case)) {
             (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
-            (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries },
-            (Some(TimerModel::Clocked), _) => Timers::Clocked { tick: case.bare_bound },
+            (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries.0 },
+            (Some(TimerModel::Clocked), _) => {
+                Timers::Clocked { tick: case.bare_bound, drift: self.drift()? }
+            }
             (None, usual) => usual,
         };
-        let properties = self.explorable(case.algorithm, timers, budget)?;
+        let fifo = case.network.fifo;
+        let mut rules = Rules { budget, timers, fifo, properties: Vec::new(), from: None };
+        rules.properties = self.explorable(case.algorithm, &rules)?;
         let from = self.from.as_ref().map(|text| {
             let span = text.parse::<Span>().map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
         });
-        let from = from.transpose()?;
-        Ok(Rules { budget, timers, fifo: case.network.fifo, properties, from })
+        rules.from = from.transpose()?;
+        Ok(rules)
+    }
+
+    /// By how much clocks may be wrong, in thousandths.
+    fn drift(&self) -> Result<u32> {
+        match (0.0..1.0).contains(&self.drift) {
+            true => Ok((self.drift * 1000.0).round() as u32),
+            false => bail!("--drift: {} is not at least 0 and below 1", self.drift),
+        }
     }
 
     /// What must hold, as far as it is said.
@@ -371,34 +397,29 @@ impl Check {
     }
 
     /// What must hold and can be explored.
-    fn explorable(
-        &self,
-        algorithm: Algorithm,
-        timers: Timers,
-        budget: Budget,
-    ) -> Result<Vec<Property>> {
-        let ends_unseen = match (timers, budget.campaigns) {
-            (Timers::Clocked { .. }, _) => {
+    fn explorable(&self, algorithm: Algorithm, rules: &Rules) -> Result<Vec<Property>> {
+        let ends_unseen = match rules.timers {
+            Timers::Clocked { .. } => {
                 Some("which nothing promises if messages take any time; use --timers bounded")
             }
-            (_, ANY_CAMPAIGNS) => Some(
-                "which nothing promises if elections are called for ever; say how many --campaigns",
-            ),
+            _ if rules.budget.is_endless() => {
+                Some("which nothing promises if there is no end to what happens; say how much may")
+            }
             _ if self.depth_first => {
                 Some("at which depth first does not look; leave out --depth-first")
             }
             _ => None,
         };
         let can = |property: &Property| {
-            property.is_explorable() && (ends_unseen.is_none() || property.is_safety())
+            property.is_explorable(rules.timers) && (ends_unseen.is_none() || property.is_safety())
         };
         let asked = self.properties()?;
         let named = asked.is_some() && self.property != ["all"];
         let wanted = asked.unwrap_or_else(|| Property::usual_of(algorithm));
         if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
             let name = property.name();
-            if !property.is_explorable() {
-                bail!("--property: {name} is judged in random runs only; add --random");
+            if !property.is_explorable(rules.timers) {
+                bail!("--property: {name} is about time, which free timers do not keep");
             }
             bail!("--property: {name} is about how runs end, {}", ends_unseen.unwrap_or_default());
         }
@@ -517,6 +538,6 @@ mod tests {
             assert_eq!(found, expected, "{words:?}");
             refused += usize::from(expected.is_some());
         }
-        assert_eq!(refused, 16);
+        assert_eq!(refused, 17);
     }
 }

@@ -166,7 +166,7 @@ pub(super) fn breaks<P: Explorable>(
     let moody = repeated.iter().any(|state| views(hand, state) != views(hand, &repeated[0]));
     match property.claim() {
         Claim::NoStep => walk.misstep,
-        Claim::Always => !always,
+        Claim::Always => !always || walk.misstep,
         Claim::AtRest => rests && !moody && !at_end,
         Claim::Rests => rests && (moody || !at_end),
         Claim::Eventually => rests && !ever,
