@@ -138,6 +138,9 @@ impl Counterexample {
 
     /// Reads a counterexample. `name` is what errors call the text; they name the line as well.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        if !text.lines().any(is_kind) {
+            return Err(no_counterexample(name));
+        }
         let is_whole = text.trim_end().lines().next_back() == Some(END);
         let damaged = |error: toml::de::Error| match is_whole {
             true => toml_error(name, text, &error),
@@ -331,10 +334,7 @@ struct Stamp {
 
 fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
     if stamp.doyen.as_deref() != Some(KIND) {
-        return Err(format!(
-            "{name} is not a counterexample, which begins with doyen = \"{KIND}\"; `doyen check` writes them, \
-             `doyen sim` runs scenarios"
-        ));
+        return Err(no_counterexample(name));
     }
     let Some(version) = &stamp.version else {
         return Err(format!("{name}: version is missing; this doyen reads version {VERSION}"));
@@ -348,6 +348,19 @@ fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Whether a line says what a counterexample says it is.
+fn is_kind(line: &str) -> bool {
+    let said = line.split_once('=').filter(|(key, _)| key.trim() == "doyen");
+    said.is_some_and(|(_, kind)| kind.contains(KIND))
+}
+
+fn no_counterexample(name: &str) -> String {
+    format!(
+        "{name} is not a counterexample, which has a line doyen = \"{KIND}\", nor the trace of a node; `doyen check` and \
+         `doyen node --trace` write them, `doyen sim` runs scenarios"
+    )
 }
 
 fn lost_end(name: &str) -> String {

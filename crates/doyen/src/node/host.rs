@@ -95,6 +95,9 @@ impl<P: Tells> Host<P> {
             self.turn()?;
         }
         self.publish();
+        if let Some(tracer) = &mut self.machine.tracer {
+            tracer.end();
+        }
         Ok(())
     }
 

@@ -9,7 +9,11 @@
 //! {"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
 //! {"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
 //! {"at":91300,"event":"leased","member":1,"until":319400}
+//! {"at":98400,"event":"ended","member":1}
 //! ```
+//!
+//! The last line says that the member stopped. A trace without it is of a process that was killed or still runs, or has
+//! lost its end.
 //!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, for a disk may be slow
 //! and the loop must not wait: if the queue is full the trace ends there, the log says so, and the node goes on. A trace
@@ -19,7 +23,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId};
@@ -164,6 +168,11 @@ pub enum What {
         /// Until when; no lease runs any more, if it is empty.
         until: Option<u64>,
     },
+    /// The member stopped, and nothing happens any more.
+    Ended {
+        /// Who.
+        member: NodeId,
+    },
 }
 
 /// What a member wants done, as a trace says it.
@@ -188,6 +197,7 @@ pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
 pub(super) struct Tracer {
     member: NodeId,
     lines: Option<SyncSender<String>>,
+    writer: Option<JoinHandle<()>>,
     journal: Journal,
     /// The lease that was last recorded.
     lease: Option<Moment>,
@@ -199,12 +209,13 @@ impl Tracer {
         let file = File::create_new(path)?;
         let (lines, waiting) = sync_channel(ROOM);
         let (name, log) = (path.display().to_string(), journal.clone());
-        thread::Builder::new().name("doyen-trace".to_owned()).spawn(move || {
+        let writer = thread::Builder::new().name("doyen-trace".to_owned()).spawn(move || {
             if let Err(error) = write_all(file, &waiting) {
                 log.write(Line::Warning(format!("the trace {name} ends early: {error}")));
             }
         })?;
-        let mut tracer = Self { member: header.member, lines: Some(lines), journal, lease: None };
+        let (member, lines, writer) = (header.member, Some(lines), Some(writer));
+        let mut tracer = Self { member, lines, writer, journal, lease: None };
         tracer.push(header);
         Ok(tracer)
     }
@@ -240,7 +251,7 @@ impl Tracer {
             | What::Campaign { did, .. }
             | What::Ordered { did, .. }
             | What::Retired { did, .. } => *did = wanted,
-            What::Leased { .. } => {}
+            What::Leased { .. } | What::Ended { .. } => {}
         }
         self.push(&Record { at: at.as_nanos(), what });
     }
@@ -254,6 +265,12 @@ impl Tracer {
         }
     }
 
+    /// Records that nothing happens any more.
+    pub(super) fn end(&mut self) {
+        let what = What::Ended { member: self.member };
+        self.push(&Record { at: Moment::now().as_nanos(), what });
+    }
+
     fn push(&mut self, line: &impl Serialize) {
         let Some(lines) = &self.lines else { return };
         // What is recorded are numbers and texts, which can always be written as JSON.
@@ -261,6 +278,17 @@ impl Tracer {
         if lines.try_send(text).is_err() {
             self.lines = None; // the thread writes what it has
             self.journal.write(Line::Warning("the trace ends: the disk is too slow".to_owned()));
+        }
+    }
+}
+
+impl Drop for Tracer {
+    /// A process that ends must not take lines with it that are not in the file yet.
+    fn drop(&mut self) {
+        self.lines = None;
+        if let Some(writer) = self.writer.take() {
+            // Whatever went wrong there has been said.
+            let _ = writer.join();
         }
     }
 }
