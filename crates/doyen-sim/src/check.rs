@@ -170,7 +170,9 @@ fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
     // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
     let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
     let remedy = match fits {
-        Some(pace) => format!("a promise of {} would do", pace.promise),
+        Some(pace) => {
+            format!("promise = \"{}\" under [quorum] in a scenario would do", pace.promise)
+        }
         None => format!("no promise would do with timers as coarse as {}", pace.grain),
     };
     Err(format!(
@@ -355,6 +357,7 @@ impl fmt::Display for Timers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Free { expiries: ANY } => f.write_str("free, any number of expiries"),
+            Self::Free { expiries: 1 } => f.write_str("free, 1 expiry a member"),
             Self::Free { expiries } => write!(f, "free, {expiries} expiries a member"),
             Self::Bounded { tick, detection } => {
                 write!(

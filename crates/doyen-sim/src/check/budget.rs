@@ -93,17 +93,24 @@ impl Budget {
 }
 
 impl fmt::Display for Budget {
-    /// `1 crashes, any number of restarts`, or `no faults`.
+    /// `1 crash, any number of restarts`, or `no faults`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spent = self.items().into_iter().filter(|&(_, count)| count > 0);
         let words: Vec<String> = spent
             .map(|(name, count)| match count {
                 ANY => format!("any number of {name}"),
+                1 => format!("1 {}", singular(name)),
                 _ => format!("{count} {name}"),
             })
             .collect();
         if words.is_empty() { f.write_str("no faults") } else { f.write_str(&words.join(", ")) }
     }
+}
+
+/// What one of these is called.
+fn singular(name: &str) -> &str {
+    let ending = if name.ends_with("sses") || name.ends_with("shes") { "es" } else { "s" };
+    name.strip_suffix(ending).unwrap_or(name)
 }
 
 /// What is left of a budget, four bits an item.
@@ -152,7 +159,17 @@ mod tests {
             [1, 0, u32::from(ANY)]
         );
         assert!(Budget::default().pack().is_empty() && !purse.is_empty());
-        assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaigns");
+        let one_each = Budget {
+            crashes: 1,
+            restarts: 1,
+            losses: 1,
+            duplications: 1,
+            suspicions: 1,
+            campaigns: 1,
+        };
+        let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign";
+        assert_eq!(one_each.to_string(), words);
+        assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }
 
     #[test]

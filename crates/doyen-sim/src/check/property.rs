@@ -351,7 +351,8 @@ impl FromStr for Property {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|property| property.name() == text).ok_or_else(|| {
+        let is_meant = |property: &Self| property.name().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("unknown property `{text}`; there are {names}")
         })
