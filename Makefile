@@ -5,7 +5,7 @@ CARGO ?= cargo
 # A gate builds from scratch, where the bookkeeping for the next build only costs.
 export CARGO_INCREMENTAL ?= 0
 
-.PHONY: all test lint fmt unit tools doc bench campaign check-hardened golden clean
+.PHONY: all test lint fmt unit tools doc bench campaign check-hardened check-quorum golden clean
 
 all: test
 
@@ -30,8 +30,8 @@ doc: ## The documentation builds without a warning
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all
 
-bench: ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, idling
-	$(CARGO) bench --locked -p doyen-sim
+bench: ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
+	$(CARGO) bench --locked -p doyen-sim --bench simulator --bench checker
 	$(CARGO) bench --locked -p doyen --bench cluster
 
 campaign: ## A million random runs over all algorithms and a million of the quorum alone, and what they covered
@@ -71,6 +71,11 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 	    explore $$algorithm --members 3 --unordered --leader 3 --crashes 1 --restarts 1; \
 	    explore $$algorithm --members 4 --fifo --leader 4 --crashes 1; \
 	done
+
+# The voting rules and leases to the end, then as far as ten minutes and 8 GB go for each of the rest. The table in
+# docs/quorum.md says what came of it.
+check-quorum: ## The quorum explored: votes, leases, the whole
+	$(CARGO) bench --locked -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000
 
 golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts

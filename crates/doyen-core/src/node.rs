@@ -51,7 +51,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::detector::{self, Detector, DetectorConfig};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
-use crate::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, View};
+use crate::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, Serial, View};
 
 pub use packet::{Body, Packet};
 
@@ -192,6 +192,26 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn is_lease(timer: Self::Timer) -> bool {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
+    }
+
+    fn has_essence(config: &Self::Config) -> bool {
+        // A link keeps messages with their serial numbers.
+        config.link.is_none() && P::has_essence(&config.inner)
+    }
+
+    fn essence(&self, config: &Self::Config) -> Self {
+        Self { inner: self.inner.essence(&config.inner), ..self.clone() }
+    }
+
+    fn timer_in_essence(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        match timer {
+            Timer::Inner(timer) => Timer::Inner(self.inner.timer_in_essence(&config.inner, timer)),
+            other => other,
+        }
+    }
+
+    fn first_serial(&self, config: &Self::Config) -> Option<Serial> {
+        self.inner.first_serial(&config.inner)
     }
 
     fn is_upkeep(timer: Self::Timer) -> bool {

@@ -47,6 +47,10 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// Whether it heeds `PeerDown` and `PeerUp`. Where it does not, nobody needs to tell it.
     const HEEDS_DETECTOR: bool = true;
 
+    /// Whether it makes a difference to a member that has its disk in which of its lives it is. Where it makes none,
+    /// explorers, which take no disk away, start every life with the same number.
+    const HEEDS_INCARNATION: bool = true;
+
     /// Whether its leaders have leases. Where they have none, nothing is asked about them.
     const LEASES: bool = false;
 
@@ -58,6 +62,37 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// Whether `timer` may end a lease: those come first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
+        false
+    }
+
+    /// Whether explorers may ask for what makes no difference any more, which the next four say, if members have this
+    /// configuration.
+    fn has_essence(_config: &Self::Config) -> bool {
+        false
+    }
+
+    /// The same state without what makes no difference any more to what this member will do. States of which this is the
+    /// same are explored once.
+    #[must_use]
+    fn essence(&self, _config: &Self::Config) -> Self {
+        self.clone()
+    }
+
+    /// One of this member's timers, as it is called in its [`essence`](Self::essence).
+    fn timer_in_essence(&self, _config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        timer
+    }
+
+    /// Of the [serial numbers](Message::serial) that this member gives, the first that makes a difference to it still:
+    /// all before it and all of other series are alike, and the others count from it in its
+    /// [`essence`](Self::essence).
+    fn first_serial(&self, _config: &Self::Config) -> Option<Serial> {
+        None
+    }
+
+    /// Whether `message` of `from` has no effect on this member, now and whatever happens to it from now on: explorers
+    /// need not keep it.
+    fn is_spent(&self, _config: &Self::Config, _from: NodeId, _message: &Self::Message) -> bool {
         false
     }
 
@@ -327,10 +362,49 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + Deseri
     /// How many bytes it takes on the wire. Computed, not encoded: the simulator counts every message.
     fn encoded_len(&self) -> usize;
 
+    /// The number that somebody has given it, to tell answers apart, and who that is.
+    fn serial(&self) -> Option<(Serial, Giver)> {
+        None
+    }
+
+    /// The same message without that number.
+    #[must_use]
+    fn without_serial(&self) -> Self {
+        self.clone()
+    }
+
     /// What its sender binds itself to by sending it, for those who check that it keeps its word.
     fn pledge(&self) -> Option<Pledge> {
         None
     }
+
+    /// For how long it asks its receiver to follow nobody else, for the same.
+    fn promise_asked(&self) -> Option<Span> {
+        None
+    }
+
+    /// The term whose leader holds nobody to a promise any more, as its receiver learns from it.
+    fn promise_released(&self) -> Option<Epoch> {
+        None
+    }
+}
+
+/// A number that a member gives to what it says, so that it knows the answers by it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Serial {
+    /// Numbers are counted anew in each series. A member does not come back to a series that it has left.
+    pub series: Epoch,
+    /// The number.
+    pub number: u64,
+}
+
+/// Who has given a message its number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Giver {
+    /// Its sender.
+    Sender,
+    /// Its receiver, to whom this is the answer.
+    Receiver,
 }
 
 /// What a message binds its sender to.

@@ -88,6 +88,11 @@ impl FromStr for Span {
             "ms" => 1e6,
             "s" => 1e9,
             "" if number.bytes().all(|b| b == b'0') && !number.is_empty() => 1.0,
+            "" if number.parse::<f64>().is_ok() => {
+                return Err(format!(
+                    "`{text}` lacks a unit; write for example {text}ms or {text}s"
+                ));
+            }
             _ => {
                 return Err(format!(
                     "`{text}` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s"
@@ -145,6 +150,8 @@ mod tests {
         for bad in ["", "5", "-1ms", "1m", "1.2.3ms", "ms", "1e300s", "99999999999999999999s"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
+        let problem = "5".parse::<Span>().unwrap_err();
+        assert_eq!(problem, "`5` lacks a unit; write for example 5ms or 5s");
     }
 
     #[test]

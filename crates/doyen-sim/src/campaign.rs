@@ -22,6 +22,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::time::Span;
@@ -164,23 +165,35 @@ pub fn judge(
     Ok(oracle.breach().cloned())
 }
 
-/// So many runs are made before those who watch are told, and before anybody asks whether to go on.
-const BLOCK: usize = 256;
+/// So many runs are made before anybody counts how many failed.
+const BLOCK: usize = 64;
 
-/// Makes the runs of `campaign`. `watch` is shown the report as it grows. With the feature `parallel` runs are made on
-/// all cores; the report is the same.
-pub fn run(campaign: &Campaign, mut watch: impl FnMut(&Report)) -> Result<Report, Unmade> {
+/// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
+/// it says no, only runs under way are brought to their end, and the report is about those that were made. With the feature `parallel` runs
+/// are made on all cores; the report is the same.
+pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Report, Unmade> {
     let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
+    let made = AtomicU64::new(0);
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
-        let verdicts = each(block, |number| make(number, || campaign.judge(number)));
+        let verdicts = each(block, |number| {
+            go_on(made.load(Ordering::Relaxed)).then(|| {
+                let verdict = make(number, || campaign.judge(number));
+                made.fetch_add(1, Ordering::Relaxed);
+                verdict
+            })
+        });
+        let is_cut = verdicts.iter().any(Option::is_none);
         for (&number, verdict) in block.iter().zip(verdicts) {
+            let Some(verdict) = verdict else { continue };
             report.add(number, verdict?);
             if report.failures.len() >= campaign.patience.max(1) {
                 return Ok(report);
             }
         }
-        watch(&report);
+        if is_cut {
+            break;
+        }
     }
     Ok(report)
 }

@@ -42,7 +42,7 @@ use doyen_core::time::Span;
 use crate::run::{self, dispatch};
 use crate::scenario::Case;
 use crate::time::Time;
-use budget::Budget;
+use budget::{ANY, Budget};
 use local::Pace;
 use machine::{Machine, Step};
 use property::Property;
@@ -67,12 +67,22 @@ pub struct Rules {
     pub from: Option<Time>,
 }
 
+impl Rules {
+    /// Whether whatever has been sent may arrive at any moment from then on, as often as it likes, or never. Nothing can
+    /// be said then about how runs end.
+    pub fn messages_last(&self) -> bool {
+        let Budget { losses, duplications, .. } = self.budget;
+        let timeless = !matches!(self.timers, Timers::Bounded { .. });
+        losses == ANY && duplications == ANY && timeless && !self.fifo
+    }
+}
+
 /// When timers expire.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timers {
     /// At any moment, in any order: the asynchronous model.
     Free {
-        /// How often each member's may, lest a run go on for ever.
+        /// How often each member's may, lest a run go on for ever; [`ANY`] is any number of times.
         expiries: u8,
     },
     /// When they are due, and no message takes longer than a tick: the synchronous model, in which the seeds make
@@ -88,6 +98,8 @@ pub enum Timers {
     Clocked {
         /// The length of a tick.
         tick: Span,
+        /// By how much any clock may be wrong, in thousandths: each timer may be early or late by so much.
+        drift: u32,
     },
 }
 
@@ -116,8 +128,10 @@ impl Timers {
     fn pace(self) -> Option<Pace> {
         match self {
             Self::Free { .. } => None,
-            Self::Bounded { tick, detection } => Some(Pace { tick, detection: Some(detection) }),
-            Self::Clocked { tick } => Some(Pace { tick, detection: None }),
+            Self::Bounded { tick, detection } => {
+                Some(Pace { tick, detection: Some(detection), drift: 0 })
+            }
+            Self::Clocked { tick, drift } => Some(Pace { tick, detection: None, drift }),
         }
     }
 
@@ -125,9 +139,13 @@ impl Timers {
     /// and what is explored would not be what runs.
     pub fn suit(self, case: &Case) -> Result<(), String> {
         match self {
-            Self::Clocked { tick } if case.algorithm.has_leases() => {
+            Self::Clocked { tick, drift } if case.algorithm.has_leases() => {
+                let clock = Pace { tick, detection: None, drift };
                 let mut paces = case.members().iter().map(|id| case.config.quorum.pace_of(id));
-                paces.try_for_each(|pace| check_ticks(pace, tick))
+                paces.try_for_each(|pace| {
+                    check_ticks(pace, tick)?;
+                    check_margin(pace, clock)
+                })
             }
             _ => Ok(()),
         }
@@ -152,11 +170,31 @@ fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
     // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
     let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
     let remedy = match fits {
-        Some(pace) => format!("a promise of {} would do", pace.promise),
+        Some(pace) => {
+            format!("promise = \"{}\" under [quorum] in a scenario would do", pace.promise)
+        }
         None => format!("no promise would do with timers as coarse as {}", pace.grain),
     };
     Err(format!(
         "a {name} of {length} is not a whole number of ticks of {tick}, in which clocked timers go; {remedy}"
+    ))
+}
+
+/// Whether by clocks that are as wrong as they may be no lease outlasts its promises: it does not, but where either is
+/// no whole number of ticks by such a clock, it may once both are rounded. Clocks that are worse than members reckon with
+/// are for those who want to see what becomes of that.
+fn check_margin(pace: settings::Pace, clock: Pace) -> Result<(), String> {
+    let [_, lease] = clock.in_ticks(pace.lease().into());
+    let [promise, _] = clock.in_ticks(pace.promise.into());
+    if lease <= promise || clock.drift > pace.drift {
+        return Ok(());
+    }
+    Err(format!(
+        "if clocks are wrong, a lease of {} takes up to {lease} whole ticks of {} and a promise of {} at least {promise}: \
+         it would outlast the promise by nothing but rounding; use other lengths",
+        pace.lease(),
+        clock.tick,
+        pace.promise
     ))
 }
 
@@ -232,7 +270,9 @@ pub fn explore<P: Explorable>(
 }
 
 fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Watch<'_>) -> Report {
-    machine.canonical = plan.reduce;
+    if plan.reduce {
+        machine.reduce_states();
+    }
     let found = explore_all(&machine, plan, watch);
     let Found { progress, limit, violation, sought_endless } = found;
     let violation = violation.map(|violation| in_words(&machine, &violation));
@@ -316,6 +356,8 @@ impl<'c> Scene<'c> {
 impl fmt::Display for Timers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Free { expiries: ANY } => f.write_str("free, any number of expiries"),
+            Self::Free { expiries: 1 } => f.write_str("free, 1 expiry a member"),
             Self::Free { expiries } => write!(f, "free, {expiries} expiries a member"),
             Self::Bounded { tick, detection } => {
                 write!(
@@ -323,8 +365,12 @@ impl fmt::Display for Timers {
                     "bounded, a message takes at most {tick}, detection {detection} times that"
                 )
             }
-            Self::Clocked { tick } => {
-                write!(f, "clocked, in ticks of {tick}; a message takes any time")
+            Self::Clocked { tick, drift } => {
+                write!(f, "clocked, in ticks of {tick}; a message takes any time")?;
+                match drift {
+                    0 => Ok(()),
+                    _ => write!(f, "; clocks are wrong by up to {}", f64::from(*drift) / 1000.0),
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ const RUNS: u64 = 1_400;
 
 #[test]
 fn hardened_algorithms_bear_every_storm() {
-    let report = campaign::run(&Campaign::new(Scenario::default(), RUNS, 1), |_| {}).unwrap();
+    let report = campaign::run(&Campaign::new(Scenario::default(), RUNS, 1), |_| true).unwrap();
     assert_eq!(report.failures, [], "`doyen check --random --seed 1 --run NUMBER` repeats a run");
     assert_eq!(report.runs, RUNS);
     assert_eq!(report.by_algorithm.len(), Algorithm::ALL.len());
@@ -41,10 +41,10 @@ fn two_leaders_at_once_are_found_where_they_are_asked_for() {
             patience: 1,
             ..Campaign::new(Scenario::default(), RUNS, 1)
         };
-        let report = campaign::run(&asked, |_| {}).unwrap();
+        let report = campaign::run(&asked, |_| true).unwrap();
         let failure = &report.failures[0];
         assert_eq!((failure.breach.property, failure.breach.evidence.len()), (property, 2));
-        let shrunk = shrink::shrink(&failure.scenario, property, 2_000).unwrap();
+        let shrunk = shrink::shrink(&failure.scenario, property, 2_000, &|| true).unwrap();
         let (members, faults) = size(&shrunk.scenario);
         assert!(members <= 3 && faults <= 2, "{property}: {members} members, {faults} faults");
     }
@@ -64,9 +64,10 @@ fn textbook_algorithms_fail_and_their_failures_become_small() {
             ..Scenario::default()
         };
         let textbook = Campaign { patience: 1, ..Campaign::new(base, RUNS, 1) };
-        let report = campaign::run(&textbook, |_| {}).unwrap();
+        let report = campaign::run(&textbook, |_| true).unwrap();
         let failure = report.failures.first().unwrap_or_else(|| panic!("{algorithm} never fails"));
-        let shrunk = shrink::shrink(&failure.scenario, failure.breach.property, 2_000).unwrap();
+        let shrunk =
+            shrink::shrink(&failure.scenario, failure.breach.property, 2_000, &|| true).unwrap();
         assert_eq!(shrunk.breach.property, failure.breach.property);
         // The modified bully fails once in a thousand storms: much must come together for that.
         let (most_members, most_faults) =

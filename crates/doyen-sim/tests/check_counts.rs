@@ -4,10 +4,12 @@
 //! The numbers of states of Chang–Roberts (all members have started, ids fall clockwise, links keep the order) were found
 //! by three other engines: they are an oracle. The benchmark `checker` counts the larger rings.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
-use doyen_sim::check::search::{Limit, Limits, Plan};
+use doyen_sim::check::search::{Limit, Limits, Plan, Progress};
 use doyen_sim::check::{self, Report, Rules, Timers};
 use doyen_sim::scenario::{Case, Scenario};
 
@@ -85,6 +87,55 @@ fn depth_first_a_limit_of_depth_is_reached_only_if_something_lies_deeper() {
     assert_eq!((limit, progress.states, progress.depth, progress.frontier), (None, 435, 27, 0));
     let Report { limit, progress, .. } = explore_to(26);
     assert_eq!((limit, progress.states, progress.frontier), (Some(Limit::Depth), 434, 1));
+}
+
+/// A limit of states is overshot by no more than the steps of one state lead to, for each thread.
+#[test]
+fn a_search_stops_close_to_its_limit_of_states() {
+    let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
+    // Of a message on each link and an election called by everybody.
+    let steps_of_a_state = 2 * 10;
+    for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
+        for most in [1, 100, 5_000, 50_000] {
+            let limits = Limits { states: Some(most), ..Limits::default() };
+            let plan = Plan { limits, ..plan(depth_first, false, threads) };
+            let Report { limit, progress, .. } = check::check(&ring(10), &rules, &plan, &|_| {});
+            assert_eq!(limit, Some(Limit::States), "{most} states");
+            let closest = most..=most + threads as u64 * steps_of_a_state;
+            assert!(closest.contains(&progress.states), "{} for {most}", progress.states);
+            assert!(progress.frontier > 0, "something was left");
+        }
+    }
+}
+
+#[test]
+fn a_search_stops_close_to_its_limit_of_memory() {
+    let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
+    for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
+        let most = 4_000_000;
+        let limits = Limits { memory: Some(most), ..Limits::default() };
+        let plan = Plan { limits, ..plan(depth_first, false, threads) };
+        let Report { limit, progress, .. } = check::check(&ring(12), &rules, &plan, &|_| {});
+        assert_eq!(limit, Some(Limit::Memory), "depth first: {depth_first}");
+        let is_close = (most / 4..most * 5 / 4).contains(&progress.memory);
+        assert!(is_close, "{} bytes, depth first: {depth_first}", progress.memory);
+    }
+}
+
+/// Whoever has seen enough says so, and learns how far it got.
+#[test]
+fn a_search_that_is_interrupted_stops() {
+    static ENOUGH: AtomicBool = AtomicBool::new(false);
+    let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
+    for depth_first in [false, true] {
+        ENOUGH.store(false, Ordering::Relaxed);
+        let limits = Limits { interrupt: Some(&ENOUGH), ..Limits::default() };
+        let plan = Plan { limits, ..plan(depth_first, false, 1) };
+        let tired = |progress: &Progress| ENOUGH.store(progress.states > 100, Ordering::Relaxed);
+        let Report { limit, progress, .. } = check::check(&ring(10), &rules, &plan, &tired);
+        assert_eq!(limit, Some(Limit::Interrupt));
+        assert!(progress.frontier > 0 && progress.states < 58_796, "{}", progress.states);
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ const RUNS: u64 = 10_000;
 #[test]
 fn a_quorum_bears_every_storm() {
     let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
-    let report = campaign::run(&Campaign::new(base, RUNS, 1), |_| {}).unwrap();
+    let report = campaign::run(&Campaign::new(base, RUNS, 1), |_| true).unwrap();
     assert_eq!(
         report.failures,
         [],

@@ -41,6 +41,8 @@
 //! An acknowledgement carries its sender's own term. So one for a heartbeat of an earlier term gives that leader nothing:
 //! it tells it of the later term. What is left of `ack_stale_hb` is that the sender follows the wrong leader, and that is
 //! noticed as a run without rest.
+//!
+//! `Courtesy` is no rule of safety: without it nothing may be noticed, see `check_quorum/main.rs`.
 
 use std::cell::Cell;
 

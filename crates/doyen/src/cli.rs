@@ -2,7 +2,7 @@
 //!
 //! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should, a
 //! property violated, nobody leads); 2 wrong usage or configuration; 3 a node cannot be reached; 4 a limit reached before
-//! the answer was; 101 doyen itself failed.
+//! the answer was; 101 doyen itself failed; 130 interrupted before the answer was reached.
 
 mod algorithms;
 mod check;
@@ -21,6 +21,7 @@ mod orders;
 mod output;
 mod progress;
 mod replay;
+mod signals;
 mod sim;
 mod status;
 mod terminal;
@@ -40,6 +41,8 @@ enum Answer {
     No,
     /// A limit was reached before the answer was.
     Limit,
+    /// Somebody had enough before the answer was reached.
+    Interrupted,
     /// There is a mistake in doyen, and what it did when that showed has been said.
     Panicked,
 }
@@ -103,6 +106,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Limit) => ExitCode::from(4),
+        Ok(Answer::Interrupted) => ExitCode::from(signals::INTERRUPTED),
         Ok(Answer::Panicked) => ExitCode::from(101),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -118,7 +122,7 @@ fn run() -> Result<Answer> {
         io::stdout().write_all(INTRODUCTION.as_bytes())?;
         return Ok(Answer::Yes);
     }
-    let command = help::grouped(Arguments::command());
+    let command = help::grouped(help::with_negative_numbers(Arguments::command()));
     let matches = command.try_get_matches();
     let arguments = match matches.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,

@@ -48,7 +48,9 @@
 
 mod arrival;
 mod ballot;
+mod bold;
 mod election;
+mod essence;
 mod following;
 mod insight;
 mod message;
@@ -64,7 +66,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{Boot, Effects, Event, Notice, Protocol, Role, View};
+use crate::protocol::{Boot, Effects, Event, Notice, Protocol, Role, Serial, View};
 use crate::story::Why;
 
 use arrival::Rejoining;
@@ -258,6 +260,8 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     }
 
     const HEEDS_DETECTOR: bool = false;
+    // It is for one that has lost its disk: HELLO of another has no effect on anybody.
+    const HEEDS_INCARNATION: bool = false;
     const LEASES: bool = true;
 
     fn lease(&self) -> Option<Timer> {
@@ -269,6 +273,27 @@ impl<R: Rulebook> Protocol for Quorum<R> {
 
     fn is_lease(timer: Timer) -> bool {
         matches!(timer, Timer::Lease(_))
+    }
+
+    fn has_essence(config: &Config) -> bool {
+        essence::is_known(config)
+    }
+
+    fn essence(&self, config: &Config) -> Self {
+        self.without_past(config)
+    }
+
+    fn timer_in_essence(&self, config: &Config, timer: Timer) -> Timer {
+        self.timer_without_past(config, timer)
+    }
+
+    fn first_serial(&self, config: &Config) -> Option<Serial> {
+        let number = self.first_round(config)?.0;
+        Some(Serial { series: self.ballot.term(), number })
+    }
+
+    fn is_spent(&self, config: &Config, from: NodeId, message: &Message) -> bool {
+        self.has_no_use_for(config, from, message)
     }
 
     fn is_upkeep(timer: Timer) -> bool {

@@ -5,8 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
-use crate::members::Incarnation;
-use crate::protocol::{Kind, Message, Pledge, varint_len};
+use crate::members::{Epoch, Incarnation};
+use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len};
+use crate::time::Span;
 
 /// What one node sends another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -80,6 +81,36 @@ impl<M: Message> Message for Packet<M> {
             Body::Again(_) => M::KINDS.len(),
             Body::Ack { .. } => M::KINDS.len() + 1,
             Body::Heartbeat { .. } => M::KINDS.len() + 2,
+        }
+    }
+
+    fn serial(&self) -> Option<(Serial, Giver)> {
+        match &self.body {
+            Body::Plain(message) => message.serial(),
+            _ => None,
+        }
+    }
+
+    fn without_serial(&self) -> Self {
+        match &self.body {
+            Body::Plain(message) => {
+                Self { body: Body::Plain(message.without_serial()), ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    fn promise_asked(&self) -> Option<Span> {
+        match &self.body {
+            Body::Plain(message) => message.promise_asked(),
+            _ => None,
+        }
+    }
+
+    fn promise_released(&self) -> Option<Epoch> {
+        match &self.body {
+            Body::Plain(message) => message.promise_released(),
+            _ => None,
         }
     }
 

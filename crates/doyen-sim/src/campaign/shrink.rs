@@ -25,9 +25,15 @@ pub struct Shrunk {
     pub runs: u32,
 }
 
-/// Makes `scenario`, which breaks `property`, smaller with at most `runs` runs. `None` if it does not break it.
-pub fn shrink(scenario: &Scenario, property: Property, runs: u32) -> Option<Shrunk> {
-    let mut shrinker = Shrinker { property, left: runs, best: None };
+/// Makes `scenario`, which breaks `property`, smaller with at most `runs` runs, and no more once `go_on` says no. `None`
+/// if it does not break it.
+pub fn shrink(
+    scenario: &Scenario,
+    property: Property,
+    runs: u32,
+    go_on: &dyn Fn() -> bool,
+) -> Option<Shrunk> {
+    let mut shrinker = Shrinker { property, left: runs, go_on, best: None };
     let mut start = scenario.clone();
     start.chaos = None;
     if !shrinker.attempt(start) && !shrinker.attempt(scenario.clone()) {
@@ -47,19 +53,20 @@ pub fn shrink(scenario: &Scenario, property: Property, runs: u32) -> Option<Shru
     Some(Shrunk { scenario, breach, runs: runs - shrinker.left })
 }
 
-struct Shrinker {
+struct Shrinker<'g> {
     property: Property,
     /// How many more runs may be made.
     left: u32,
+    go_on: &'g dyn Fn() -> bool,
     /// The smallest scenario so far, and how it fails.
     best: Option<(Scenario, Breach)>,
 }
 
-impl Shrinker {
+impl Shrinker<'_> {
     /// Takes `candidate` if it fails in the same way and asks for nothing that it should not.
     fn attempt(&mut self, candidate: Scenario) -> bool {
         let same = self.best.as_ref().is_some_and(|(best, _)| *best == candidate);
-        if same || self.left == 0 {
+        if same || self.left == 0 || !(self.go_on)() {
             return false;
         }
         let Ok(case) = candidate.resolve() else { return false };
@@ -364,6 +371,8 @@ fn round(time: &mut Option<String>, grain: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
 
     /// Six bullies fall apart, the half without a leader elects its best, and the network heals: two leaders for ever.
@@ -409,9 +418,13 @@ mod tests {
         Scenario::parse("planted", text).unwrap()
     }
 
+    fn shrink_by(runs: u32, property: Property) -> Option<Shrunk> {
+        shrink(&planted(), property, runs, &|| true)
+    }
+
     #[test]
     fn a_planted_failure_shrinks_to_what_makes_it_fail() {
-        let shrunk = shrink(&planted(), Property::Agreement, 2_000).unwrap();
+        let shrunk = shrink_by(2_000, Property::Agreement).unwrap();
         let small = &shrunk.scenario;
         let case = small.resolve().unwrap();
         assert!(case.members().len() <= 2, "{small:?}");
@@ -420,19 +433,28 @@ mod tests {
         assert!(premise::holds(small, &case));
         assert_eq!(shrunk.breach.property, Property::Agreement);
         assert_eq!(judge(small, &[Property::Agreement]).unwrap(), Some(shrunk.breach.clone()));
-        assert_eq!(shrink(&planted(), Property::Agreement, 2_000), Some(shrunk));
+        assert_eq!(shrink_by(2_000, Property::Agreement), Some(shrunk));
     }
 
     #[test]
     fn what_does_not_fail_is_not_shrunk_and_no_run_is_made_beyond_the_limit() {
-        assert_eq!(shrink(&planted(), Property::TermsNeverFall, 100), None);
-        let shrunk = shrink(&planted(), Property::Agreement, 5).unwrap();
+        assert_eq!(shrink_by(100, Property::TermsNeverFall), None);
+        let shrunk = shrink_by(5, Property::Agreement).unwrap();
         assert!(shrunk.runs <= 5);
     }
 
     #[test]
+    fn whoever_has_enough_gets_the_smallest_so_far() {
+        let asked = Cell::new(0);
+        let go_on = || asked.replace(asked.get() + 1) < 3;
+        let shrunk = shrink(&planted(), Property::Agreement, 2_000, &go_on).unwrap();
+        assert_eq!((shrunk.runs, shrunk.breach.property), (3, Property::Agreement));
+        assert_eq!(shrink(&planted(), Property::Agreement, 2_000, &|| false), None);
+    }
+
+    #[test]
     fn a_shrunk_scenario_survives_being_written_down() {
-        let small = shrink(&planted(), Property::Agreement, 2_000).unwrap().scenario;
+        let small = shrink_by(2_000, Property::Agreement).unwrap().scenario;
         let text = toml::to_string(&small).unwrap();
         assert_eq!(Scenario::parse("shrunk", &text).unwrap(), small);
     }

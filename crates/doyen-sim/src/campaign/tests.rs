@@ -77,10 +77,10 @@ fn every_scenario_survives_being_written_down() {
 
 #[test]
 fn shards_add_up_to_the_whole_and_a_single_run_is_part_of_it() {
-    let whole = run(&campaign(70), |_| {}).unwrap();
+    let whole = run(&campaign(70), |_| true).unwrap();
     let part = |shard: &str| {
         let campaign = Campaign { shard: shard.parse().unwrap(), ..campaign(70) };
-        run(&campaign, |_| {}).unwrap()
+        run(&campaign, |_| true).unwrap()
     };
     assert_eq!(part("2/3").merge(part("3/3")).merge(part("1/3")), whole);
     let singles = (1..=70).map(|number| run_one(&campaign(70), number).unwrap());
@@ -92,19 +92,28 @@ fn shards_add_up_to_the_whole_and_a_single_run_is_part_of_it() {
 fn failures_stop_a_campaign_at_the_same_run_every_time() {
     let base = Scenario { mode: Some("textbook".to_owned()), ..Scenario::default() };
     let textbook = Campaign { patience: 2, ..Campaign::new(base, 2_000, 1) };
-    let report = run(&textbook, |_| {}).unwrap();
+    let report = run(&textbook, |_| true).unwrap();
     assert_eq!(report.failures.len(), 2);
     assert_eq!(report.runs, report.failures[1].run);
     let failure = &report.failures[0];
     let again = judge(&failure.scenario, &Property::USUAL).unwrap();
     assert_eq!(again.as_ref(), Some(&failure.breach));
-    assert_eq!(run(&textbook, |_| {}).unwrap(), report);
+    assert_eq!(run(&textbook, |_| true).unwrap(), report);
+}
+
+/// Whoever has seen enough gets the report of what was made, and no run is made after that.
+#[test]
+fn a_campaign_that_is_stopped_tells_of_the_runs_that_were_made() {
+    let report = run(&campaign(1_000), |made| made < 10).unwrap();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    assert!((10..=10 + threads).contains(&report.runs), "{} runs", report.runs);
+    assert_eq!(run(&campaign(1_000), |_| false).unwrap(), Report::default());
 }
 
 #[test]
 fn a_base_that_makes_no_sense_is_refused() {
     let base = Scenario { algorithm: "duke".to_owned(), ..Scenario::default() };
-    let error = run(&Campaign::new(base, 10, 1), |_| {}).unwrap_err();
+    let error = run(&Campaign::new(base, 10, 1), |_| true).unwrap_err();
     assert!(error.to_string().starts_with("run 1: algorithm: "), "{error}");
     assert!(!error.panicked);
 }

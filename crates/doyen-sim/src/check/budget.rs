@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How often each thing may go wrong in one run. What is zero never does.
+/// How often each thing may go wrong in one run. What is zero never does; [`ANY`] is any number of times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
@@ -18,15 +18,15 @@ pub struct Budget {
     pub duplications: u8,
     /// Live members that are held for dead: the failure detector reports them down and, later, up.
     pub suspicions: u8,
-    /// Members that call an election of themselves; as often as they like, if it is [`ANY_CAMPAIGNS`].
+    /// Members that call an election of themselves.
     pub campaigns: u8,
 }
 
-/// The most of each.
-pub const MOST: u8 = 15;
+/// The most of each that can be counted.
+pub const MOST: u8 = 14;
 
-/// Any number of campaigns: they are not counted, so that fewer states differ.
-pub const ANY_CAMPAIGNS: u8 = MOST;
+/// Any number: nothing is counted.
+pub const ANY: u8 = 15;
 
 /// One thing that a budget is spent on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,46 +57,60 @@ impl Budget {
         self.items().iter().map(|&(_, count)| u32::from(count)).sum()
     }
 
-    /// The budgets that have one of some item less. Less than any number of campaigns is every number, none first.
+    /// Whether there is no end to something of it.
+    pub fn is_endless(self) -> bool {
+        self.items().iter().any(|&(_, count)| count == ANY)
+    }
+
+    /// The budgets that have one of some item less. Less than any number is every number, none first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 5] = [
+        let items: [fn(&mut Self) -> &mut u8; 6] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
             |budget| &mut budget.duplications,
             |budget| &mut budget.suspicions,
+            |budget| &mut budget.campaigns,
         ];
-        let fewer_faults = items.into_iter().filter_map(move |item| {
+        items.into_iter().flat_map(move |item| {
             let mut less = self;
-            *item(&mut less) = item(&mut less).checked_sub(1)?;
-            Some(less)
-        });
-        let campaigns = match self.campaigns {
-            ANY_CAMPAIGNS => 0..ANY_CAMPAIGNS,
-            counted => counted.saturating_sub(1)..counted,
-        };
-        fewer_faults.chain(campaigns.map(move |campaigns| Self { campaigns, ..self }))
+            let counts = match *item(&mut less) {
+                ANY => 0..ANY,
+                counted => counted.saturating_sub(1)..counted,
+            };
+            counts.map(move |count| {
+                *item(&mut less) = count;
+                less
+            })
+        })
     }
 
     /// As one word of a state.
     pub(crate) fn pack(self) -> Purse {
-        let counts = self.items().into_iter().rev().map(|(_, count)| u32::from(count.min(MOST)));
+        let counts = self.items().into_iter().rev().map(|(_, count)| u32::from(count.min(ANY)));
         Purse(counts.fold(0, |word, count| word << 4 | count))
     }
 }
 
 impl fmt::Display for Budget {
-    /// `1 crashes, 1 restarts`, or `no faults`.
+    /// `1 crash, any number of restarts`, or `no faults`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spent = self.items().into_iter().filter(|&(_, count)| count > 0);
         let words: Vec<String> = spent
-            .map(|(name, count)| match (name, count) {
-                ("campaigns", ANY_CAMPAIGNS) => "any number of campaigns".to_owned(),
+            .map(|(name, count)| match count {
+                ANY => format!("any number of {name}"),
+                1 => format!("1 {}", singular(name)),
                 _ => format!("{count} {name}"),
             })
             .collect();
         if words.is_empty() { f.write_str("no faults") } else { f.write_str(&words.join(", ")) }
     }
+}
+
+/// What one of these is called.
+fn singular(name: &str) -> &str {
+    let ending = if name.ends_with("sses") || name.ends_with("shes") { "es" } else { "s" };
+    name.strip_suffix(ending).unwrap_or(name)
 }
 
 /// What is left of a budget, four bits an item.
@@ -115,7 +129,7 @@ impl Purse {
     pub(crate) fn spend(self, item: Item) -> Self {
         debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
         // A count that nothing depends on would only make states differ.
-        if item == Item::Campaign && self.left(item) == u32::from(ANY_CAMPAIGNS) {
+        if self.left(item) == u32::from(ANY) {
             return self;
         }
         Self(self.0 - (1 << (4 * item as u32)))
@@ -133,24 +147,35 @@ mod tests {
 
     #[test]
     fn a_purse_holds_what_the_budget_allows() {
-        let budget = Budget { crashes: 2, losses: 15, campaigns: 1, ..Budget::default() };
+        let budget = Budget { crashes: 2, losses: ANY, campaigns: 1, ..Budget::default() };
         let purse = budget.pack();
         assert_eq!(
             [Item::Crash, Item::Restart, Item::Loss].map(|item| purse.left(item)),
-            [2, 0, 15]
+            [2, 0, u32::from(ANY)]
         );
-        let purse = purse.spend(Item::Crash).spend(Item::Campaign);
+        let purse = purse.spend(Item::Crash).spend(Item::Campaign).spend(Item::Loss);
         assert_eq!(
             [Item::Crash, Item::Campaign, Item::Loss].map(|item| purse.left(item)),
-            [1, 0, 15]
+            [1, 0, u32::from(ANY)]
         );
         assert!(Budget::default().pack().is_empty() && !purse.is_empty());
-        assert_eq!(budget.to_string(), "2 crashes, 15 losses, 1 campaigns");
+        let one_each = Budget {
+            crashes: 1,
+            restarts: 1,
+            losses: 1,
+            duplications: 1,
+            suspicions: 1,
+            campaigns: 1,
+        };
+        let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign";
+        assert_eq!(one_each.to_string(), words);
+        assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }
 
     #[test]
-    fn any_number_of_campaigns_is_not_counted_and_every_number_is_less() {
-        let any = Budget { campaigns: ANY_CAMPAIGNS, ..Budget::default() };
+    fn any_number_is_not_counted_and_every_number_is_less() {
+        let any = Budget { campaigns: ANY, ..Budget::default() };
+        assert!(any.is_endless() && !Budget { losses: MOST, ..Budget::default() }.is_endless());
         assert_eq!(any.to_string(), "any number of campaigns");
         assert_eq!(any.pack().spend(Item::Campaign), any.pack());
         let less = |budget: Budget| -> Vec<u8> {
@@ -158,9 +183,9 @@ mod tests {
         };
         assert_eq!(less(any), (0..=14).collect::<Vec<u8>>());
         assert_eq!(less(Budget { campaigns: 3, ..Budget::default() }), [2]);
-        let budget = Budget { crashes: 1, losses: 15, ..Budget::default() };
+        let budget = Budget { crashes: 1, losses: 14, ..Budget::default() };
         let less: Vec<(u8, u8)> =
             budget.each_less().map(|budget| (budget.crashes, budget.losses)).collect();
-        assert_eq!(less, [(0, 15), (1, 14)]);
+        assert_eq!(less, [(0, 14), (1, 13)]);
     }
 }

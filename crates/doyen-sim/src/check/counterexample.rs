@@ -41,7 +41,7 @@ use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::budget::{Budget, MOST};
+use super::budget::{ANY, Budget, MOST};
 use super::property::Property;
 use super::schedule::Move;
 use super::{MOST_MEMBERS, Rules, Timers, Violation};
@@ -138,6 +138,9 @@ impl Counterexample {
 
     /// Reads a counterexample. `name` is what errors call the text; they name the line as well.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        if !text.lines().any(is_kind) {
+            return Err(no_counterexample(name));
+        }
         let is_whole = text.trim_end().lines().next_back() == Some(END);
         let damaged = |error: toml::de::Error| match is_whole {
             true => toml_error(name, text, &error),
@@ -228,6 +231,7 @@ struct RulesEntry {
     expiries: Option<u8>,
     tick: Option<String>,
     detection: Option<u8>,
+    drift: Option<f64>,
     fifo: bool,
     from: Option<String>,
 }
@@ -235,18 +239,21 @@ struct RulesEntry {
 impl RulesEntry {
     fn new(rules: &Rules) -> Self {
         let (budget, fifo) = (rules.budget, rules.fifo);
-        let (timers, expiries, tick, detection) = match rules.timers {
-            Timers::Free { expiries } => ("free", Some(expiries), None, None),
+        let (timers, expiries, tick, detection, drift) = match rules.timers {
+            Timers::Free { expiries } => ("free", Some(expiries), None, None, None),
             Timers::Bounded { tick, detection } => {
-                ("bounded", None, Some(tick.to_string()), Some(detection))
+                ("bounded", None, Some(tick.to_string()), Some(detection), None)
             }
-            Timers::Clocked { tick } => ("clocked", None, Some(tick.to_string()), None),
+            Timers::Clocked { tick, drift } => {
+                let drift = (drift > 0).then_some(f64::from(drift) / 1000.0);
+                ("clocked", None, Some(tick.to_string()), None, drift)
+            }
         };
         let from = rules.from.map(|at| at.to_string());
-        Self { budget, timers: timers.to_owned(), expiries, tick, detection, fifo, from }
+        Self { budget, timers: timers.to_owned(), expiries, tick, detection, drift, fifo, from }
     }
 
-    fn read(self, property: Property) -> Result<Rules, ScenarioError> {
+    fn read_timers(&self) -> Result<Timers, ScenarioError> {
         let wrong =
             |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
         let parse_tick = |text: &String| match text.parse::<Span>() {
@@ -254,20 +261,35 @@ impl RulesEntry {
             Ok(tick) => Ok(tick),
             Err(problem) => Err(wrong("tick", problem)),
         };
-        let timers = match (self.timers.as_str(), self.expiries, &self.tick, self.detection) {
-            ("free", Some(expiries), None, None) => Timers::Free { expiries },
-            ("bounded", None, Some(tick), Some(detection)) => {
-                Timers::Bounded { tick: parse_tick(tick)?, detection }
+        let parse_drift = |drift: f64| match (0.0..1.0).contains(&drift) {
+            true => Ok((drift * 1000.0).round() as u32),
+            false => Err(wrong("drift", format!("{drift} is not at least 0 and below 1"))),
+        };
+        let Self { expiries, tick, detection, drift, .. } = self;
+        match (self.timers.as_str(), expiries, tick, detection, drift) {
+            ("free", &Some(expiries), None, None, None) => Ok(Timers::Free { expiries }),
+            ("bounded", None, Some(tick), &Some(detection), None) => {
+                Ok(Timers::Bounded { tick: parse_tick(tick)?, detection })
             }
-            ("clocked", None, Some(tick), None) => Timers::Clocked { tick: parse_tick(tick)? },
+            ("clocked", None, Some(tick), None, drift) => {
+                let drift = parse_drift(drift.unwrap_or(0.0))?;
+                Ok(Timers::Clocked { tick: parse_tick(tick)?, drift })
+            }
             _ => {
                 let problem = "timers are either \"free\", with `expiries`, or \"bounded\", with `tick` and \
-                               `detection`, or \"clocked\", with `tick`";
-                return Err(wrong("timers", problem.to_owned()));
+                               `detection`, or \"clocked\", with `tick` and perhaps `drift`";
+                Err(wrong("timers", problem.to_owned()))
             }
-        };
-        if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > MOST) {
-            return Err(wrong("budget", format!("{count} {name} are too many; at most {MOST}")));
+        }
+    }
+
+    fn read(self, property: Property) -> Result<Rules, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let timers = self.read_timers()?;
+        if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > ANY) {
+            let most = format!("at most {MOST}, or {ANY} for any number");
+            return Err(wrong("budget", format!("{count} {name} are too many; {most}")));
         }
         let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
         let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
@@ -292,6 +314,9 @@ impl RulesEntry {
         if let Some(detection) = self.detection {
             let _ = writeln!(text, "detection = {detection}");
         }
+        if let Some(drift) = self.drift {
+            let _ = writeln!(text, "drift = {drift}");
+        }
         let _ = writeln!(text, "fifo = {}", self.fifo);
         if let Some(from) = &self.from {
             let _ = writeln!(text, "from = \"{from}\"");
@@ -309,10 +334,7 @@ struct Stamp {
 
 fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
     if stamp.doyen.as_deref() != Some(KIND) {
-        return Err(format!(
-            "{name} is not a counterexample, which begins with doyen = \"{KIND}\"; `doyen check` writes them, \
-             `doyen sim` runs scenarios"
-        ));
+        return Err(no_counterexample(name));
     }
     let Some(version) = &stamp.version else {
         return Err(format!("{name}: version is missing; this doyen reads version {VERSION}"));
@@ -326,6 +348,19 @@ fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+/// Whether a line says what a counterexample says it is.
+fn is_kind(line: &str) -> bool {
+    let said = line.split_once('=').filter(|(key, _)| key.trim() == "doyen");
+    said.is_some_and(|(_, kind)| kind.contains(KIND))
+}
+
+fn no_counterexample(name: &str) -> String {
+    format!(
+        "{name} is not a counterexample, which has a line doyen = \"{KIND}\", nor the trace of a node; `doyen check` and \
+         `doyen node --trace` write them, `doyen sim` runs scenarios"
+    )
 }
 
 fn lost_end(name: &str) -> String {
@@ -427,6 +462,21 @@ fifo = true
         );
         let read = Counterexample::parse("file.toml", &text).unwrap();
         assert_eq!(read.course, free.course);
+    }
+
+    #[test]
+    fn wrong_clocks_and_any_number_of_faults_are_written_as_well() {
+        let mut clocked = example();
+        if let Course::Schedule { rules, .. } = &mut clocked.course {
+            rules.timers = Timers::Clocked { tick: Span::from_millis(2), drift: 125 };
+            rules.budget = Budget { losses: ANY, ..Budget::default() };
+        }
+        let text = clocked.to_toml();
+        let expected =
+            "budget = { losses = 15 }\ntimers = \"clocked\"\ntick = \"2ms\"\ndrift = 0.125\n";
+        assert!(text.contains(expected), "{text}");
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(read.course, clocked.course);
     }
 
     #[test]

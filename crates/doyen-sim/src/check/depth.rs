@@ -110,21 +110,34 @@ impl<S: Space> Depth<'_, S> {
     }
 
     fn limit(&mut self) -> Option<Limit> {
+        let limits = self.plan.limits;
         self.progress.states = self.seen.len() as u64;
+        let is_full = self.seen.len() == self.seen.capacity();
         if !self.progress.states.is_multiple_of(GLANCE)
-            && self.plan.limits.states.is_none_or(|limit| self.progress.states < limit)
+            && limits.states.is_none_or(|limit| self.progress.states < limit)
+            && !is_full
         {
             return None;
         }
         self.take_stock();
         (self.watch)(&self.progress);
-        self.plan.limits.reached(&self.progress).filter(|&limit| limit != Limit::Depth)
+        // The next state makes the table twice as large, beside the one there is: if that is more than there may be,
+        // this is the limit.
+        let more = if is_full { 2 * self.table_bytes() } else { 0 };
+        let is_too_large = limits.is_full(self.progress.memory, more);
+        let reached = limits.reached(&self.progress).filter(|&limit| limit != Limit::Depth);
+        reached.or(is_too_large.then_some(Limit::Memory))
+    }
+
+    /// What the table of states takes: of eight places it fills at most seven, each with a byte of its own besides.
+    fn table_bytes(&self) -> u64 {
+        self.seen.capacity() as u64 * 9 * 8 / 7
     }
 
     fn take_stock(&mut self) {
         let frames: u64 = self.path.iter().map(|frame| frame.steps.bytes()).sum();
         self.progress.states = self.seen.len() as u64;
-        self.progress.memory = self.seen.capacity() as u64 * 9 + frames;
+        self.progress.memory = self.table_bytes() + frames;
         self.progress.frontier = self.path.len() as u64 + self.cut_off;
         self.progress.elapsed = self.began.elapsed();
     }

@@ -122,7 +122,7 @@ impl Pile {
         Waiting { words: &self.words[start..end], number, print }
     }
 
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         (self.words.capacity() * 4 + self.states.capacity() * size_of::<Entry>()) as u64
     }
 }

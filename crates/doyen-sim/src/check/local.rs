@@ -7,6 +7,7 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
+use super::budget::ANY;
 use super::property::{Fact, Property};
 use crate::world::Frozen;
 
@@ -17,7 +18,7 @@ pub(crate) struct Local<P: Protocol> {
     /// Nothing while it is down.
     pub(crate) state: Option<P>,
     pub(crate) disk: Option<P::Durable>,
-    /// How often it has been started.
+    /// How often it has been started, if that makes a difference.
     pub(crate) incarnation: Incarnation,
     /// In order of their tags.
     pub(crate) timers: Vec<Armed<P::Timer>>,
@@ -25,9 +26,21 @@ pub(crate) struct Local<P: Protocol> {
     pub(crate) reported: u64,
     /// How many more of its timers may expire, where timers are free.
     pub(crate) expiries: u8,
+    /// For how many ticks somebody may act on the lease that it had last, even if it is dead by then. Zero where there are
+    /// no leases.
+    pub(crate) published: u32,
+    /// What it has promised last, whatever it remembers of that itself; nothing when that is over, or not asked about.
+    pub(crate) promised: Option<Promised>,
     /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
     /// then detectors have noticed.
     pub(crate) calm: u8,
+}
+
+/// To follow nobody but the leader of a term for at least so many ticks more.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Promised {
+    term: Epoch,
+    left: u32,
 }
 
 /// An armed timer, and in how many ticks it is due: not before `earliest`, not after `latest`. Both are zero where
@@ -64,6 +77,8 @@ pub(crate) struct Handled<P: Protocol> {
     pub(crate) rules: Vec<&'static str>,
     /// How many messages and writes there were: it may crash between any two.
     pub(crate) acts: u32,
+    /// Which of them was the last write, counted from one; zero without one.
+    pub(crate) last_write: u32,
     /// What it did that no member may do, whatever else is the case: the property, and the two facts that contradict.
     pub(crate) missteps: Vec<(Property, [Fact; 2])>,
 }
@@ -75,6 +90,8 @@ pub(crate) struct Terms<'c, P: Protocol> {
     pub(crate) members: &'c Members,
     /// Where timers are bounded, how long things take.
     pub(crate) pace: Option<Pace>,
+    /// Whether [promises](Local::promised) are asked about.
+    pub(crate) notes_promises: bool,
 }
 
 /// How long things take where timers are bounded.
@@ -84,6 +101,8 @@ pub(crate) struct Pace {
     pub(crate) tick: Span,
     /// Until everybody's detector has noticed a crash, at most, in ticks; nothing bounds it without.
     pub(crate) detection: Option<u8>,
+    /// By how much any clock may be wrong, in thousandths.
+    pub(crate) drift: u32,
 }
 
 impl<P: Protocol> Terms<'_, P> {
@@ -121,6 +140,8 @@ impl<P: Protocol> Local<P> {
             timers,
             reported: 0,
             expiries,
+            published: 0,
+            promised: None,
             calm: u8::MAX,
         }
     }
@@ -138,6 +159,35 @@ impl<P: Protocol> Local<P> {
         local
     }
 
+    /// The same without what makes no difference any more to what it will do.
+    pub(crate) fn essence(&self, config: &P::Config) -> Self {
+        let mut essence = self.clone();
+        if let Some(state) = &self.state {
+            essence.state = Some(state.essence(config));
+            for armed in &mut essence.timers {
+                armed.timer = state.timer_in_essence(config, armed.timer);
+            }
+            essence.timers.sort_unstable_by_key(|armed| armed.timer);
+        }
+        essence
+    }
+
+    /// Notes what it promises by a message.
+    fn note_promise(&mut self, terms: &Terms<'_, P>, message: &P::Message, asked: Option<Span>) {
+        let Some(pace) = terms.pace.filter(|_| terms.notes_promises) else { return };
+        if let (Some(Pledge::Promise { term }), Some(length)) = (message.pledge(), asked) {
+            let [left, _] = pace.in_ticks(length.into());
+            self.promised = Promised { term, left }.after(0);
+        }
+    }
+
+    /// The end of its lease, in ticks.
+    fn lease(&self) -> Option<u32> {
+        let timer = self.state.as_ref()?.lease()?;
+        let armed = self.timers.iter().find(|armed| armed.timer == timer)?;
+        Some(armed.latest)
+    }
+
     /// Nothing of a process is left but what it stored.
     fn crash(&mut self) {
         self.calm = 0;
@@ -147,7 +197,10 @@ impl<P: Protocol> Local<P> {
     }
 
     fn arm(&mut self, timer: P::Timer, after: Delay, pace: Option<Pace>) {
-        let [earliest, latest] = [after.min, after.max].map(|span| in_ticks(span, pace));
+        let [earliest, latest] = match pace {
+            None => [0, 0],
+            Some(pace) => pace.in_ticks(after),
+        };
         let armed = Armed { timer, earliest, latest };
         match self.timers.binary_search_by_key(&timer, |armed| armed.timer) {
             Ok(place) => self.timers[place] = armed,
@@ -165,10 +218,28 @@ impl<P: Protocol> Local<P> {
     }
 }
 
-/// A timer never fires early: what is left of a tick counts as one.
-fn in_ticks(span: Span, pace: Option<Pace>) -> u32 {
-    let Some(Pace { tick, .. }) = pace else { return 0 };
-    u32::try_from(span.as_nanos().div_ceil(tick.as_nanos().max(1))).unwrap_or(u32::MAX)
+impl Promised {
+    /// What is left of it so many ticks later.
+    fn after(self, ticks: u32) -> Option<Self> {
+        let left = self.left.checked_sub(ticks).filter(|&left| left > 0)?;
+        Some(Self { left, ..self })
+    }
+}
+
+impl Pace {
+    /// After how many ticks a timer expires at the earliest, by the fastest clock there may be, and at the latest, by the
+    /// slowest. By a clock that is right no timer expires early: what is left of a tick counts as one.
+    pub(crate) fn in_ticks(self, after: Delay) -> [u32; 2] {
+        let drift = u128::from(self.drift.min(999));
+        let tick = u128::from(self.tick.as_nanos().max(1));
+        let [min, max] = [after.min, after.max].map(|span| u128::from(span.as_nanos()) * 1000);
+        let earliest = match drift {
+            0 => min.div_ceil(tick * 1000),
+            _ => min / (tick * (1000 + drift)),
+        };
+        let latest = max.div_ceil(tick * (1000 - drift));
+        [earliest, latest].map(|ticks| u32::try_from(ticks).unwrap_or(u32::MAX))
+    }
 }
 
 /// What becomes of a member. `crash_after`: it crashes when it has sent and stored so many things.
@@ -180,10 +251,12 @@ pub(crate) fn handle<P: Protocol>(
 ) -> Handled<P> {
     let mut next = local.clone();
     let mut out = Effects::new();
+    let mut asked = None;
     match stimulus {
         Stimulus::Start(origin) => {
             next.calm = 0;
-            next.incarnation = Incarnation(next.incarnation.0 + 1);
+            let lives = if P::HEEDS_INCARNATION { next.incarnation.0 } else { 0 };
+            next.incarnation = Incarnation(lives + 1);
             let (incarnation, durable) = (next.incarnation, next.disk.clone());
             let boot = Boot { incarnation, durable, origin };
             next.state = Some(P::start(next.id, terms.config, boot, &mut out));
@@ -199,6 +272,8 @@ pub(crate) fn handle<P: Protocol>(
         Stimulus::Wait(ticks) => {
             let calm = u32::from(next.calm).saturating_add(ticks);
             next.calm = calm.min(terms.detection().into()) as u8;
+            next.published = next.published.saturating_sub(ticks);
+            next.promised = next.promised.and_then(|promised| promised.after(ticks));
             for armed in &mut next.timers {
                 armed.earliest = armed.earliest.saturating_sub(ticks);
                 armed.latest = armed.latest.saturating_sub(ticks);
@@ -207,44 +282,59 @@ pub(crate) fn handle<P: Protocol>(
         Stimulus::Event(event) => {
             match event {
                 Event::Timer(timer) => {
+                    if local.state.as_ref().and_then(Protocol::lease) == Some(timer) {
+                        next.published = 0;
+                    }
                     next.disarm(timer);
-                    next.expiries = next.expiries.saturating_sub(u8::from(terms.pace.is_none()));
+                    let counts = terms.pace.is_none() && next.expiries != ANY;
+                    next.expiries = next.expiries.saturating_sub(u8::from(counts));
                 }
                 Event::PeerDown(peer) => next.reported |= terms.bit(peer),
                 Event::PeerUp(peer) => next.reported &= !terms.bit(peer),
-                // A sign of life: if the sender is dead after all, that is news again.
-                Event::Message { from, .. } => next.reported &= !terms.bit(from),
+                Event::Message { from, ref message } => {
+                    // A sign of life: if the sender is dead after all, that is news again.
+                    next.reported &= !terms.bit(from);
+                    asked = message.promise_asked();
+                    let released = message.promise_released();
+                    next.promised = next.promised.filter(|it| Some(it.term) != released);
+                }
                 Event::Campaign | Event::Order(_) | Event::Retired => {}
             }
             if let Some(state) = &mut next.state {
                 state.handle(terms.config, event, &mut out);
                 // The host of a retiring leader stops what runs there at once: to take longer adds no lease.
                 if state.view().role == Role::Retiring {
+                    next.published = 0;
                     state.handle(terms.config, Event::Retired, &mut out);
                 }
             }
         }
     }
-    carry_out(terms, next, out, crash_after)
+    carry_out(terms, next, out, asked, crash_after)
 }
 
-/// Does what a member wants done, until it is done or the member crashes.
+/// Does what a member wants done, until it is done or the member crashes. `asked`: the promise that it has been asked for.
 fn carry_out<P: Protocol>(
     terms: &Terms<'_, P>,
     mut local: Local<P>,
     mut out: Effects<P>,
+    asked: Option<Span>,
     crash_after: Option<u32>,
 ) -> Handled<P> {
     let rules = out.rules().to_vec();
-    let (mut effects, mut acts, mut missteps) = (Vec::new(), 0, Vec::new());
+    let (mut effects, mut missteps) = (Vec::new(), Vec::new());
+    let (mut acts, mut last_write) = (0, 0);
     for effect in out.drain() {
         match &effect {
             Effect::Send { to, message } => {
                 acts += 1;
                 missteps.extend(unstored(&local, *to, message));
+                missteps.extend(unfaithful(&local, *to, message));
+                local.note_promise(terms, message, asked);
             }
             Effect::Persist(durable) => {
                 acts += 1;
+                last_write = acts;
                 let before = local.disk.replace(durable.clone());
                 missteps.extend(before.and_then(|before| contradicts(local.id, &before, durable)));
             }
@@ -260,7 +350,9 @@ fn carry_out<P: Protocol>(
             break;
         }
     }
-    Handled { local, effects, rules, acts, missteps }
+    local.published = local.lease().unwrap_or(local.published);
+    missteps.extend(unfounded(&local));
+    Handled { local, effects, rules, acts, last_write, missteps }
 }
 
 /// What may not be stored over what was stored before.
@@ -303,6 +395,37 @@ fn unstored<P: Protocol>(
             },
         ];
         (Property::StoredFirst, facts.map(|fact| Fact::new(local.id, fact)))
+    })
+}
+
+/// For whom nobody may vote that has promised to follow another.
+fn unfaithful<P: Protocol>(
+    local: &Local<P>,
+    to: NodeId,
+    message: &P::Message,
+) -> Option<(Property, [Fact; 2])> {
+    let Promised { term: followed, left } = local.promised?;
+    let (term, vote) = match message.pledge()? {
+        Pledge::Candidacy { term } => (term, local.id),
+        Pledge::Vote { term } => (term, to),
+        Pledge::Promise { .. } | Pledge::Release { .. } => return None,
+    };
+    (followed < term).then(|| {
+        let promised =
+            format!("follows the leader of term {followed}, as promised for {left} ticks more");
+        let votes = format!("votes for {vote} in term {term}");
+        (Property::PromisesKept, [promised, votes].map(|fact| Fact::new(local.id, fact)))
+    })
+}
+
+/// No lease is in another term than the one that is stored.
+fn unfounded<P: Protocol>(local: &Local<P>) -> Option<(Property, [Fact; 2])> {
+    let state = local.state.as_ref().filter(|state| state.lease().is_some())?;
+    let term = state.view().epoch;
+    let stored = local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
+    (stored != term).then(|| {
+        let facts = [format!("has stored term {stored}"), format!("has a lease in term {term}")];
+        (Property::LeasesRise, facts.map(|fact| Fact::new(local.id, fact)))
     })
 }
 

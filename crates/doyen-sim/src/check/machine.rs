@@ -17,6 +17,8 @@
 //!
 //! - a message that is under way arrives (where links keep the order, the first of its link); it is lost or arrives
 //!   twice, if the budget allows; at a member that is down it is lost;
+//! - if any number of messages may be lost and doubled, links do not keep the order and nothing says how long a message
+//!   takes, messages *last*: see below;
 //! - an armed timer expires: at any moment where timers are *free*, which is the asynchronous model; where they are
 //!   *bounded*, when it is due, and time goes on only when nothing that is due is left to do, which is the synchronous
 //!   model: a message takes from nothing to a tick, which is `D`. A message that has taken a tick comes before a timer;
@@ -26,17 +28,31 @@
 //!   if the budget allows.
 //!
 //! Nothing of this is left to luck but the fingerprints: every order is explored.
+//!
+//! # Messages that last
+//!
+//! Where a message may be lost, doubled, late for ever and overtaken, what is under way is kept as a *set* that only
+//! grows: whatever has been sent may arrive at any moment from then on, as often as it likes, or never. That leaves out
+//! no run and adds none. Whatever happens in a network of that kind happens here, by the same deliveries: a message
+//! that is lost is one that does not arrive any more. And whatever happens here happens there: a message that is
+//! going to arrive *k* times is doubled *k* times. What can be said of a state or a step is the same in both, but not what
+//! can be said of the end of a run, for here there is always something under way.
+//!
+//! It makes states far fewer: two runs in which the same was said come to the same state, in whatever order, however
+//! often, and whatever was heard of it by those who took no notice. A delivery that changes nothing is no step.
 
 mod hand;
 mod steps;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
+use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, Serial, View};
 
-use super::budget::ANY_CAMPAIGNS;
+use super::budget::ANY;
 use super::fingerprint::mix;
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Stimulus, Terms};
@@ -46,7 +62,8 @@ use super::space::{Claim, Space, Successors};
 use super::{Rules, Scene, Timers};
 use crate::world::{self, Frozen, Snapshot};
 
-pub(crate) use hand::{Hand, leads_in_a_term};
+use hand::FlightFacts;
+pub(crate) use hand::{Hand, is_elected, leads_in_a_term};
 pub(super) use steps::Parts;
 
 /// A message takes at most so many ticks where timers are bounded.
@@ -118,8 +135,17 @@ pub(crate) struct Machine<'c, P: Protocol> {
     called: bool,
     store: Mutex<Store<P>>,
     moods: Mutex<Interner<Vec<Option<View>>>>,
+    /// Whether who led when is asked about.
+    notes_reigns: bool,
     /// Whether states that differ in what does not matter any more are one.
     pub(super) canonical: bool,
+    /// Whether whatever has been sent may arrive at any moment from then on, as often as it likes, or never.
+    lasting: bool,
+    /// Whether states are one that have the same [essence](Protocol::essence).
+    essential: bool,
+    /// Where messages last: whether those are left out that have no effect any more, and crashes that lose nothing but
+    /// messages.
+    frugal: bool,
     /// To whom each member has ever sent, a bit for each position.
     pub(super) channels: Vec<AtomicU64>,
     /// The highest term that anybody had stored when it began.
@@ -182,7 +208,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
     /// everybody that is dead already. Nothing is said where nothing bounds how often members run.
     pub(super) fn highest_term(&self) -> u64 {
         let Timers::Bounded { .. } = self.rules.timers else { return u64::MAX };
-        if P::LEASES || self.rules.budget.campaigns == ANY_CAMPAIGNS {
+        if P::LEASES || self.rules.budget.campaigns == ANY {
             return u64::MAX;
         }
         let count = self.terms.members.len() as u64;
@@ -193,6 +219,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
     fn empty(config: &'c P::Config, members: &'c Members, rules: Rules) -> Self {
         let count = members.len();
         assert!(count <= MOST_MEMBERS, "a check takes at most {MOST_MEMBERS} members");
+        let of_reigns = [Property::OneLeaderPerTerm, Property::LeasesRise];
         let store = Store {
             locals: Interner::new(),
             flights: Interner::new(),
@@ -200,18 +227,36 @@ impl<'c, P: Protocol> Machine<'c, P> {
             histories: Interner::new(),
         };
         Self {
-            terms: Terms { config, members, pace: rules.timers.pace() },
+            terms: Terms {
+                config,
+                members,
+                pace: rules.timers.pace(),
+                notes_promises: rules.properties.contains(&Property::PromisesKept),
+            },
             claims: rules.properties.iter().map(|property| property.claim()).collect(),
             properties: rules.properties.clone(),
+            notes_reigns: rules.properties.iter().any(|it| of_reigns.contains(it)),
+            lasting: rules.messages_last(),
             rules,
             start: Vec::new(),
             called: true,
             canonical: false,
+            essential: false,
+            frugal: false,
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
             first_term: Epoch::default(),
         }
+    }
+
+    /// Takes states for one, and leaves steps out, where that makes no difference to what is claimed.
+    pub(super) fn reduce_states(&mut self) {
+        self.canonical = true;
+        // A loop of essences is not always a loop, so what never ends must be told by whole states.
+        let is_safety = self.properties.iter().all(|property| property.is_safety());
+        self.essential = is_safety && P::has_essence(self.terms.config);
+        self.frugal = is_safety && self.lasting;
     }
 
     /// Everybody starts, the dead die, and whoever has noticed already calls an election.
@@ -256,8 +301,10 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let reign = |local: &Local<P>| Some((view(local).filter(leads_in_a_term)?.epoch, local.id));
         let mut reigns: Vec<(Epoch, NodeId)> = cast.locals.iter().filter_map(reign).collect();
         reigns.sort_unstable();
-        let claimed = self.properties.contains(&Property::OneLeaderPerTerm);
-        let history = store.histories.number(if claimed { reigns } else { Vec::new() });
+        let history = match self.notes_reigns {
+            true => store.histories.number(reigns),
+            false => store.histories.number(Vec::new()),
+        };
         let mut state: Vec<u32> = Vec::new();
         let up: Vec<bool> = cast.locals.iter().map(Local::is_up).collect();
         state.extend(cast.locals.into_iter().map(|local| store.locals.number(local)));
@@ -275,6 +322,9 @@ impl<'c, P: Protocol> Machine<'c, P> {
         match self.rules.fifo {
             true => flights.sort_by_key(|&(channel, _)| channel),
             false => flights.sort_unstable(),
+        }
+        if self.lasting {
+            flights.dedup();
         }
         state.extend(flights.into_iter().map(|(_, number)| number));
         state
@@ -359,7 +409,7 @@ impl<P: Explorable> Space for Machine<'_, P> {
 
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
         let (locals, rest) = state.split_at(self.terms.members.len());
-        let mut print = mix(hand.histories[rest[1] as usize] ^ u64::from(rest[0]), seat(63));
+        let mut print = mix(hand.histories[rest[1] as usize].0 ^ u64::from(rest[0]), seat(63));
         let awaited = self.awaiting_news(hand, state);
         for (place, &local) in locals.iter().enumerate() {
             let facts = &hand.locals[local as usize];
@@ -371,7 +421,11 @@ impl<P: Explorable> Space for Machine<'_, P> {
             let facts = &hand.flights[flight as usize];
             place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
             before = facts.channel;
-            print = print.wrapping_add(mix(facts.print, seat(64 + place)));
+            let own = match facts.serial {
+                None => facts.print,
+                Some(_) => mix(facts.print, 2 * self.serial_in_essence(hand, locals, facts)),
+            };
+            print = print.wrapping_add(mix(own, seat(64 + place)));
         }
         print
     }
@@ -437,6 +491,21 @@ impl<P: Protocol> Machine<'_, P> {
         let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
         let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
         (locals.iter().map(local).collect(), rest[2..].iter().map(flight).collect())
+    }
+
+    /// The serial number of a message, counted from the first that makes a difference to whoever gave it; zero if it makes
+    /// none.
+    fn serial_in_essence(
+        &self,
+        hand: &Hand<P>,
+        locals: &[u32],
+        facts: &FlightFacts<P::Message>,
+    ) -> u64 {
+        let Some((serial, giver)) = facts.serial else { return 0 };
+        let first = hand.locals[locals[giver] as usize].first_serial;
+        let counts =
+            |first: &Serial| first.series == serial.series && first.number <= serial.number;
+        first.filter(counts).map_or(0, |first| serial.number - first.number + 1)
     }
 
     /// Those for whom it matters how long ago they crashed, started or were told a falsehood, a bit for each position:

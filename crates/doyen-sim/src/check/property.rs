@@ -11,6 +11,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 
+use super::Timers;
 use super::space::Claim;
 
 /// Something that an election should have.
@@ -118,10 +119,9 @@ impl Property {
         usual
     }
 
-    /// Whether the explorer can tell. The others are about how long ago something was, which it does not keep: random
-    /// runs judge them.
-    pub fn is_explorable(self) -> bool {
-        !matches!(self, Self::PromisesKept | Self::LeasesRise)
+    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise has lasted.
+    pub fn is_explorable(self, timers: Timers) -> bool {
+        self != Self::PromisesKept || !matches!(timers, Timers::Free { .. })
     }
 
     /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.
@@ -351,7 +351,8 @@ impl FromStr for Property {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL.into_iter().find(|property| property.name() == text).ok_or_else(|| {
+        let is_meant = |property: &Self| property.name().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(is_meant).ok_or_else(|| {
             let names = Self::ALL.map(Self::name).join(", ");
             format!("unknown property `{text}`; there are {names}")
         })

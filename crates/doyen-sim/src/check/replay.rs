@@ -58,8 +58,12 @@ pub struct Replay {
     pub facts: Vec<Fact>,
     /// How it ends.
     pub ending: Ending,
+    /// Why a schedule that breaks nothing tells nothing either: it is not a whole run.
+    pub gap: Option<String>,
     /// From which moment of the simulation of the case a schedule goes on; from the scene of its beginning without it.
     pub from: Option<Time>,
+    /// Whether it is a run by the clock, which has no steps.
+    pub is_timed: bool,
     /// The steps of a schedule.
     pub steps: Vec<Played>,
     /// Everything that happened.
@@ -92,6 +96,8 @@ pub enum Ending {
     There,
     /// The simulation was stopped by its limit of time or of messages, and was still busy.
     Limit,
+    /// The schedule was, and broke nothing until then.
+    Early,
 }
 
 impl Ending {
@@ -102,6 +108,7 @@ impl Ending {
             Self::Cycle(_) => "cycle",
             Self::There => "there",
             Self::Limit => "limit",
+            Self::Early => "early",
         }
     }
 
@@ -110,7 +117,7 @@ impl Ending {
         match self {
             Self::Rest => Some("and nothing is left to do that could change it"),
             Self::Cycle(_) => Some("and this goes on for ever"),
-            Self::There => None,
+            Self::There | Self::Early => None,
             Self::Limit => Some("and the run was still busy when its limit was reached"),
         }
     }
@@ -125,26 +132,44 @@ impl Replay {
         }
     }
 
-    /// Whether the property is about rest, to which the run did not come.
+    /// Whether nothing can be said: the steps of the file are no whole run, or the property is about rest, to which the
+    /// run did not come.
     pub fn is_undecided(&self) -> bool {
-        !self.broken && self.ending == Ending::Limit && self.property.is_about_the_end()
+        let is_restless = self.ending == Ending::Limit && self.property.is_about_the_end();
+        !self.broken && (self.gap.is_some() || is_restless)
+    }
+
+    /// What became of the property, in a few words.
+    pub fn verdict(&self) -> String {
+        let property = self.property;
+        if self.broken {
+            let facts: Vec<String> = self.facts.iter().map(ToString::to_string).collect();
+            return format!("{property} does not hold: {}", facts.join("; "));
+        }
+        let how = if self.is_undecided() { "was not judged" } else { "holds" };
+        format!("{property} {how}")
     }
 
     /// Why the property does not hold, or that it does, a few lines of text.
     pub fn why(&self) -> String {
         let property = self.property;
+        let words = property.words();
+        if let (false, Some(gap)) = (self.broken, &self.gap) {
+            return format!(
+                "{property} was NOT JUDGED: the run of this file breaks nothing as far as it goes, but {gap}.\n  {words}\n\
+                 Steps are missing, or the file belongs to another version of the algorithm; check again.\n"
+            );
+        }
         if !self.broken {
             let judged = match self.is_undecided() {
                 true => "was not judged: the run was still busy when its limit was reached, and",
                 false => "HOLDS in this run:",
             };
             return format!(
-                "{property} {judged} what the file was written for does not happen any more.\n  {}\n",
-                property.words()
+                "{property} {judged} what the file was written for does not happen any more.\n  {words}\n",
             );
         }
-        let mut text =
-            format!("{property} does not hold in this run.\n  {}\nBut:\n", property.words());
+        let mut text = format!("{property} does not hold in this run.\n  {words}\nBut:\n");
         for fact in &self.facts {
             text.push_str(&format!("  {fact}\n"));
         }
@@ -211,6 +236,12 @@ fn play<P: Explorable>(
     if let (None, Some(cut_at)) = (broken, cut_at) {
         return Err(file.at_step(cut_at, &walk::too_many(most_ways)));
     }
+    // Of several ways that the steps may mean, one that is no whole run is enough for not knowing.
+    let mut gap = |walk: &walk::Walk| walk::gap(&machine, &mut hand, walk, path.len());
+    let gap = match broken {
+        Some(_) => None,
+        None => walks.iter().find_map(&mut gap),
+    };
     let walk = broken.unwrap_or(&walks[0]);
 
     let transmission = case.config.timing.transmission;
@@ -239,6 +270,7 @@ fn play<P: Explorable>(
     debug_assert_eq!(views.last(), Some(&machine.views(&hand, &walk.states[moves.len()])));
     let (records, missteps) = stage.finish();
     let ending = match file.property.claim() {
+        _ if gap.is_some() => Ending::Early,
         Claim::Always | Claim::NoStep => Ending::There,
         _ if cycle.is_empty() => Ending::Rest,
         _ => Ending::Cycle(first_repeated),
@@ -251,7 +283,8 @@ fn play<P: Explorable>(
     let past = past_of(file.property, &records, &facts);
     let property = file.property;
     let (case, from) = (case.clone(), rules.from);
-    Ok(Replay { case, property, broken, facts, ending, from, steps, records, past })
+    let is_timed = false;
+    Ok(Replay { case, property, broken, facts, ending, gap, from, is_timed, steps, records, past })
 }
 
 /// What the simulation of `case` records up to a moment.
@@ -295,14 +328,14 @@ fn facts(
     home: usize,
     missteps: Vec<(Property, Fact)>,
 ) -> Vec<Fact> {
+    let about = |(broken, _): &(Property, Fact)| *broken == property;
+    let missteps = missteps.into_iter().filter(about).map(|(_, fact)| fact);
     match property.claim() {
-        Claim::NoStep => {
-            let about = |(broken, _): &(Property, Fact)| *broken == property;
-            missteps.into_iter().filter(about).map(|(_, fact)| fact).collect()
-        }
+        Claim::NoStep => missteps.collect(),
         Claim::Always => {
             let broken = views.iter().find(|views| !property.holds(members, views));
-            broken.map(|views| property.evidence(members, views)).unwrap_or_default()
+            let evidence = broken.map(|views| property.evidence(members, views));
+            evidence.unwrap_or_else(|| missteps.collect())
         }
         Claim::AtRest | Claim::Rests | Claim::Eventually => {
             let changing = changing(members, &views[home..]);

@@ -8,7 +8,7 @@
 //! see `check/graph.rs`.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::graph::Graph;
@@ -18,7 +18,7 @@ use super::space::{Claim, Space, Successors};
 
 /// With fewer states in a level than this, one thread is faster than many.
 const WORTH_SHARING: usize = 512;
-/// How often somebody looks at the clock and the limits, in milliseconds.
+/// How often those who watch are told how far it is, in milliseconds.
 const GLANCE: u64 = 100;
 
 /// How to search.
@@ -35,16 +35,21 @@ pub struct Plan {
 }
 
 /// When to stop, whether everything was seen or not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Limits {
-    /// After so many states.
+    /// After so many states. A search has no more than that and, for each thread, those to which the steps of one state
+    /// lead.
     pub states: Option<u64>,
     /// After so long.
     pub time: Option<Duration>,
-    /// When states take so many bytes.
+    /// When what is kept of states takes so many bytes (see [`Progress::memory`]), or the whole process does.
     pub memory: Option<u64>,
+    /// How many bytes the whole process takes, if that counts.
+    pub resident: Option<fn() -> u64>,
     /// So many steps from the start.
     pub depth: Option<u32>,
+    /// When this is set, whoever sets it.
+    pub interrupt: Option<&'static AtomicBool>,
 }
 
 /// Which limit stopped a search.
@@ -58,6 +63,8 @@ pub enum Limit {
     Memory,
     /// Of steps from the start.
     Depth,
+    /// Of somebody's patience, who has said so.
+    Interrupt,
 }
 
 /// How far a search is.
@@ -71,7 +78,8 @@ pub struct Progress {
     pub depth: u32,
     /// States seen whose steps have not been tried.
     pub frontier: u64,
-    /// Bytes that the states take.
+    /// Bytes that the table of states, the states whose steps are to be tried and the graph take. What members and
+    /// messages are, each of which is kept once, is not counted.
     pub memory: u64,
     /// How long it has taken.
     pub elapsed: Duration,
@@ -128,7 +136,9 @@ struct Breadth<'a, S: Space> {
     progress: Progress,
     states: AtomicU64,
     generated: AtomicU64,
-    /// When somebody last looked at the limits, in milliseconds from the beginning.
+    /// How many bytes each thread has found of the next level.
+    piled: Vec<AtomicU64>,
+    /// When those who watch were last told, in milliseconds from the beginning.
     last_glance: AtomicU64,
     /// The limit that was reached in the middle of a level.
     stopped: OnceLock<Limit>,
@@ -145,8 +155,9 @@ struct Share<S: Space> {
     batch: Batch,
     /// How many states it may add to the table.
     leave: Leave,
-    /// What it has found of the next level.
+    /// What it has found of the next level, and how much of that has been counted.
     next: Pile,
+    counted: usize,
     generated: u64,
     stranded: u64,
     broken: Option<Broken<S::Step>>,
@@ -187,6 +198,7 @@ impl<'a, S: Space> Breadth<'a, S> {
             progress: Progress::default(),
             states: AtomicU64::new(1),
             generated: AtomicU64::new(0),
+            piled: (0..plan.threads.max(1)).map(|_| AtomicU64::new(0)).collect(),
             last_glance: AtomicU64::new(0),
             stopped: OnceLock::new(),
         }
@@ -209,6 +221,7 @@ impl<'a, S: Space> Breadth<'a, S> {
             self.gather(&mut level, &mut shares);
             self.progress.depth += u32::from(level.len() > 0);
             self.progress = self.glance(&level, level.len() + left_over);
+            (self.watch)(&self.progress);
             let reached = || self.plan.limits.reached(&self.progress);
             let is_left = self.progress.frontier > 0;
             limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
@@ -255,8 +268,8 @@ impl<'a, S: Space> Breadth<'a, S> {
                 return level.left() + put_off;
             }
             // The table doubles: if that is more than there is, this is the limit.
-            let after = self.glance(level, 0).memory + self.seen.bytes();
-            if self.plan.limits.memory.is_some_and(|most| after > most) {
+            let now = self.glance(level, 0).memory;
+            if self.plan.limits.is_full(now, self.seen.bytes()) {
                 let _ = self.stopped.set(Limit::Memory);
                 return level.left() + put_off;
             }
@@ -266,21 +279,25 @@ impl<'a, S: Space> Breadth<'a, S> {
 
     /// Tries steps from states of a level until none is left, a limit is reached or the table of states has no room.
     fn work(&self, level: &Level, thread: usize, share: &mut Share<S>) {
+        let most_states = self.plan.limits.states.unwrap_or(u64::MAX);
+        // A word that all threads write to for every state would slow them down, unless it has to be known at any time.
+        let counts_each = self.plan.limits.states.is_some();
         while self.stopped.get().is_none() {
             if share.batch.is_empty() {
                 let Some(batch) = level.take(thread) else { return };
                 share.batch = batch;
             }
-            let known = share.next.len();
             while let Some(state) = level.next_of(&share.batch) {
                 if !self.visit(state, share) {
                     break;
                 }
                 share.batch.advance();
+                if counts_each && self.count(share) >= most_states {
+                    break;
+                }
             }
-            let fresh = (share.next.len() - known) as u64;
-            self.states.fetch_add(fresh, Ordering::Relaxed);
-            self.generated.fetch_add(std::mem::take(&mut share.generated), Ordering::Relaxed);
+            self.count(share);
+            self.piled[thread].store(share.bytes(), Ordering::Relaxed);
             self.look_up(level);
             if !share.batch.is_empty() {
                 return;
@@ -288,19 +305,31 @@ impl<'a, S: Space> Breadth<'a, S> {
         }
     }
 
-    /// Once in a while, says how far the search is and stops it at a limit.
+    /// Adds what a thread has found since the last time to what all have; says how many states that are.
+    fn count(&self, share: &mut Share<S>) -> u64 {
+        let fresh = (share.next.len() - share.counted) as u64;
+        share.counted = share.next.len();
+        self.generated.fetch_add(std::mem::take(&mut share.generated), Ordering::Relaxed);
+        self.states.fetch_add(fresh, Ordering::Relaxed) + fresh
+    }
+
+    /// Stops the search at a limit and, once in a while, says how far it is.
     fn look_up(&self, level: &Level) {
-        let now = self.began.elapsed().as_millis() as u64;
+        let progress = self.glance(level, level.left());
+        let reached = self.plan.limits.reached(&progress);
+        if let Some(limit) = reached.filter(|&limit| limit != Limit::Depth) {
+            self.stopped.get_or_init(|| limit);
+        }
+        let now = progress.elapsed.as_millis() as u64;
         let last = self.last_glance.load(Ordering::Relaxed);
         let is_mine = || {
             let order = Ordering::Relaxed;
             self.last_glance.compare_exchange(last, now, order, order).is_ok()
         };
         if now >= last + GLANCE && is_mine() {
-            let progress = self.glance(level, level.left());
-            let reached = self.plan.limits.reached(&progress);
-            if let Some(limit) = reached.filter(|&limit| limit != Limit::Depth) {
-                self.stopped.get_or_init(|| limit);
+            (self.watch)(&progress);
+            if self.plan.limits.is_full(progress.memory, 0) {
+                self.stopped.get_or_init(|| Limit::Memory);
             }
         }
     }
@@ -308,16 +337,15 @@ impl<'a, S: Space> Breadth<'a, S> {
     /// How far the search is, with the steps of so many states yet to be tried.
     fn glance(&self, level: &Level, frontier: usize) -> Progress {
         let graph = self.graph.as_ref().map_or(0, Graph::bytes);
-        let progress = Progress {
+        let piled: u64 = self.piled.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        Progress {
             states: self.states.load(Ordering::Relaxed),
             generated: self.generated.load(Ordering::Relaxed),
             frontier: frontier as u64,
-            memory: self.seen.bytes() + 2 * level.bytes() + graph,
+            memory: self.seen.bytes() + level.bytes() + piled + graph,
             elapsed: self.began.elapsed(),
             ..self.progress
-        };
-        (self.watch)(&progress);
-        progress
+        }
     }
 
     /// Tries every step from one state; says whether there was room for what they lead to. If there was not, it must be
@@ -410,12 +438,14 @@ impl<'a, S: Space> Breadth<'a, S> {
     fn gather(&mut self, level: &mut Level, shares: &mut [Share<S>]) {
         for (thread, share) in shares.iter_mut().enumerate() {
             level.replace(thread, &mut share.next);
+            share.counted = 0;
             self.progress.stranded += std::mem::take(&mut share.stranded);
             if let Some(graph) = &mut self.graph {
                 graph.add(&share.nodes, &share.edges);
                 share.nodes.clear();
                 share.edges.clear();
             }
+            *self.piled[thread].get_mut() = share.bytes();
         }
     }
 
@@ -439,10 +469,23 @@ impl Limits {
         }
     }
 
+    /// Whether somebody has said that it is enough.
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|wanted| wanted.load(Ordering::Relaxed))
+    }
+
+    /// Whether `more` bytes would be too many besides the `counted` ones, or besides what the whole process takes.
+    pub(super) fn is_full(&self, counted: u64, more: u64) -> bool {
+        let taken = || self.resident.map_or(counted, |resident| resident().max(counted));
+        self.memory.is_some_and(|most| taken() + more > most)
+    }
+
     /// The limit that has been reached, if one has.
     pub(super) fn reached(&self, progress: &Progress) -> Option<Limit> {
         let reached = |limit: Option<u64>, is: u64| limit.is_some_and(|limit| is >= limit);
-        if reached(self.states, progress.states) {
+        if self.is_interrupted() {
+            Some(Limit::Interrupt)
+        } else if reached(self.states, progress.states) {
             Some(Limit::States)
         } else if self.time.is_some_and(|limit| progress.elapsed >= limit) {
             Some(Limit::Time)
@@ -491,12 +534,19 @@ impl<S: Space> Share<S> {
             batch: Batch::default(),
             leave: Leave::default(),
             next: Pile::default(),
+            counted: 0,
             generated: 0,
             stranded: 0,
             broken: None,
             edges: Vec::new(),
             nodes: Vec::new(),
         }
+    }
+
+    /// How many bytes what it has found takes.
+    fn bytes(&self) -> u64 {
+        let graph = self.edges.capacity() * 4 + self.nodes.capacity() * size_of::<Node>();
+        self.next.bytes() + graph as u64
     }
 
     /// Keeps the broken claim that comes first by fingerprint, whichever thread finds it.

@@ -2,7 +2,7 @@
 //!
 //! A breadth-first search finds a run with the fewest steps. What is left to shrink is the case itself: each part of it
 //! is taken away in turn, and if the property is still broken without it, it stays away. So nothing that remains can be
-//! left out. A search that takes too long counts as one that found nothing.
+//! left out. A search that takes too long counts as one that found nothing; whoever interrupts gets the least so far.
 
 use std::time::{Duration, Instant};
 
@@ -37,11 +37,12 @@ pub fn shrink(scenario: &Scenario, rules: &Rules, violation: Violation, plan: &P
         let (scenario, rules) = (least.scenario.clone(), least.rules.clone());
         least.attempt(scenario, rules, plan);
     }
-    while began.elapsed() < PATIENCE {
+    let goes_on = || began.elapsed() < PATIENCE && !plan.limits.is_interrupted();
+    while goes_on() {
         let smaller = smaller(&least.scenario, &least.rules);
-        let shrunk = smaller.into_iter().any(|(scenario, rules)| {
-            began.elapsed() < PATIENCE && least.attempt(scenario, rules, plan)
-        });
+        let shrunk = smaller
+            .into_iter()
+            .any(|(scenario, rules)| goes_on() && least.attempt(scenario, rules, plan));
         if !shrunk {
             break;
         }

@@ -86,6 +86,9 @@ fn plan() -> Plan {
 fn finding(report: Report, property: Property) -> Finding {
     let found = report.violation.unwrap_or_else(|| panic!("nothing in {:?}", report.progress));
     assert_eq!(found.property, property);
+    // What `docs/flaws.md` has in its table.
+    let (states, steps, repeated) = (report.progress.states, found.path.len(), found.cycle.len());
+    println!("{property}: {states} states, {steps} steps, then {repeated} for ever");
     let words = |steps: &[Move]| steps.iter().map(Move::to_string).collect();
     Finding { path: words(&found.path), cycle: words(&found.cycle) }
 }

@@ -1,23 +1,26 @@
 //! `doyen check`: every run of an election, within a budget of faults.
 
+mod asked;
 mod limits;
 mod random;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
 use doyen_core::algorithm::Algorithm;
+use doyen_core::config::Mode;
 use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
-use doyen_sim::check::budget::{self, ANY_CAMPAIGNS, Budget};
+use doyen_sim::check::budget::{ANY, Budget, MOST};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
-use doyen_sim::scenario::{Case, RingOrder, Scenario};
+use doyen_sim::scenario::{Case, Initiators, RingOrder, Scenario};
 use doyen_sim::sweep::Shard;
 use doyen_sim::time::Time;
 
@@ -25,7 +28,8 @@ use super::Answer;
 use super::election::{Election, as_flag};
 use super::output::Output;
 use super::progress::Meter;
-use super::sim;
+use super::{signals, sim};
+use asked::{Asked, Unseen};
 use report::Subject;
 
 /// Explore every run of an election, with every fault a budget allows
@@ -41,8 +45,9 @@ Examples:
 Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
 timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says. Clocked
 timers expire when they are due while messages take any time: what leases must be safe under.
+Ctrl-C stops a check, which then says what it has covered; once more stops it at once.
 Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen,
-101 doyen itself failed.")]
+101 doyen itself failed, 130 it was interrupted (SIGINT or SIGTERM) before everything was seen.")]
 pub(crate) struct Check {
     /// A scenario that says who takes part and how; what goes wrong in it is not repeated, unless --from
     #[arg(value_name = "FILE.toml")]
@@ -55,28 +60,27 @@ pub(crate) struct Check {
     faults: Faults,
 
     /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened].
-    /// What goes wrong and when is drawn, so no budget, no timer model and no limit of a search goes with it
+    /// What goes wrong and when is drawn, so no budget, no timer model and no limit but --max-time goes with it
     #[arg(
         long,
         conflicts_with_all = [
             "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
-            "timers", "expiries", "detection", "from",
-            "max_states", "max_time", "max_memory", "max_depth", "depth_first", "no_reduction",
+            "timers", "expiries", "detection", "drift", "from",
+            "max_states", "max_memory", "max_depth", "depth_first", "no_reduction",
         ],
         help_heading = "Random runs"
     )]
     random: bool,
 
-    /// How many random runs
+    /// How many random runs [default: 100000]
     #[arg(
         long,
         value_name = "COUNT",
-        default_value_t = 100_000,
         value_parser = value_parser!(u64).range(1..),
         requires = "random",
         help_heading = "Random runs"
     )]
-    runs: u64,
+    runs: Option<u64>,
 
     /// What random runs are drawn from
     #[arg(
@@ -107,13 +111,17 @@ pub(crate) struct Check {
     #[arg(long, value_name = "MODEL", help_heading = "Model")]
     timers: Option<TimerModel>,
 
-    /// How often each member's timers expire at most, if timers are free
-    #[arg(long, value_name = "COUNT", default_value_t = 2, help_heading = "Model")]
-    expiries: u8,
+    /// How often each member's timers expire at most, if timers are free [default: 2]
+    #[arg(long, value_name = "COUNT", help_heading = "Model")]
+    expiries: Option<Count>,
 
-    /// How long a failure detector takes at most, in multiples of D, if timers are bounded
-    #[arg(long, value_name = "COUNT", default_value_t = check::DETECTION, help_heading = "Model")]
-    detection: u8,
+    /// How long a failure detector takes at most, in multiples of D, if timers are bounded [default: 2]
+    #[arg(long, value_name = "COUNT", help_heading = "Model")]
+    detection: Option<u8>,
+
+    /// By how much any clock may be wrong, such as 0.1, if timers are clocked [default: 0]
+    #[arg(long, value_name = "SHARE", help_heading = "Model")]
+    drift: Option<f64>,
 
     /// Run the scenario until this time, and explore everything from there
     #[arg(long, value_name = "TIME", requires = "file", help_heading = "Model")]
@@ -157,39 +165,39 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What may go wrong, and how often.
+/// What may go wrong, and how often: so many times, or `any` number of times.
 #[derive(Args, Debug)]
 struct Faults {
     /// Members that crash, at any moment
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    crashes: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    crashes: Count,
 
     /// Members that come up again, or that were dead and come up
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    restarts: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    restarts: Count,
 
     /// Messages that are lost
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    losses: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    losses: Count,
 
     /// Messages that arrive twice
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    duplications: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    duplications: Count,
 
     /// Live members that a failure detector takes for dead, until it hears them again
-    #[arg(long, value_name = "COUNT", default_value_t = 0, help_heading = "Faults")]
-    suspicions: u8,
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    suspicions: Count,
 
-    /// Members that call an election of themselves, at any moment; `any` for as many as they like
-    #[arg(
-        long,
-        value_name = "COUNT",
-        default_value = "0",
-        value_parser = parse_campaigns,
-        help_heading = "Faults"
-    )]
-    campaigns: u8,
+    /// Members that call an election of themselves, at any moment
+    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
+    campaigns: Count,
 }
+
+/// How many random runs are made unless one says otherwise.
+const RUNS: u64 = 100_000;
+
+/// How often each member's free timers expire unless one says otherwise.
+const EXPIRIES: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum TimerModel {
@@ -200,30 +208,54 @@ enum TimerModel {
 
 /// What must hold unless one says otherwise, from where it is decided.
 fn property_help() -> String {
-    let names = |properties: &[Property]| {
-        let names: Vec<&str> = properties.iter().map(|property| property.name()).collect();
+    let names = |is: &dyn Fn(&Property) -> bool| {
+        let names: Vec<&str> =
+            Property::ALL.iter().filter(|it| is(it)).map(|property| property.name()).collect();
         names.join(",")
     };
-    let usual = names(&Property::USUAL);
-    let mut besides = Property::usual_of(Algorithm::Quorum);
-    besides.retain(|property| property.is_explorable() && !Property::USUAL.contains(property));
+    let is_usual = |property: &Property| Property::USUAL.contains(property);
+    let of_quorum = Property::usual_of(Algorithm::Quorum);
     format!(
-        "What must hold, such as A1,A4; `all` for everything [default: {usual}; of quorum also {}]",
-        names(&besides)
+        "What must hold, such as A1,A4; `all` for everything that can be judged [default: {}; of quorum also {}; random \
+         runs do not judge {}]",
+        names(&is_usual),
+        names(&|property| of_quorum.contains(property) && !is_usual(property)),
+        names(&|property| !property.is_judged_at_random()),
     )
 }
 
-/// A number of campaigns that can be counted, or `any`.
-fn parse_campaigns(text: &str) -> Result<u8, String> {
-    if text == "any" {
-        return Ok(ANY_CAMPAIGNS);
+/// How often something may happen: a number that can be counted, or `any`.
+#[derive(Clone, Copy, Debug)]
+struct Count(u8);
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "any" {
+            return Ok(Self(ANY));
+        }
+        match text.parse::<u64>() {
+            Ok(count) if count <= u64::from(MOST) => Ok(Self(count as u8)),
+            Ok(count) => {
+                Err(format!("{count} is more than the {MOST} that a check can count; use `any`"))
+            }
+            Err(_) => Err(format!("use a whole number of at most {MOST}, or `any`")),
+        }
     }
-    let count = text.parse::<u8>().map_err(|problem| problem.to_string())?;
-    if count >= ANY_CAMPAIGNS {
-        let most = ANY_CAMPAIGNS - 1;
-        return Err(format!("{count} is more than the {most} that a check can count; use `any`"));
+}
+
+impl Faults {
+    fn budget(&self) -> Budget {
+        Budget {
+            crashes: self.crashes.0,
+            restarts: self.restarts.0,
+            losses: self.losses.0,
+            duplications: self.duplications.0,
+            suspicions: self.suspicions.0,
+            campaigns: self.campaigns.0,
+        }
     }
-    Ok(count)
 }
 
 impl Check {
@@ -236,25 +268,26 @@ impl Check {
                     "--ring: a random run has one ring, drawn if none is named; leave out `every`"
                 );
             }
+            check_names(&scenario)?;
             return random::run(&scenario, &self.random_options()?);
         }
         let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-        let rules = self.rules(&case)?;
-        let plan = self.plan()?;
+        let (rules, asked) = self.rules(&case)?;
         check_sense(&case, &rules)?;
+        let plan = self.plan()?;
         // Whoever names a file learns at once if it cannot be written, not when there is something to write.
         let output = self.out.as_deref().map(Output::create).transpose()?;
         let meter = Meter::start("exploring");
         let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
         let rings = self.rings(&case, every_ring)?;
-        let mut subject = Subject::new(&case, &rules, &plan, rings.len());
+        let mut subject = Subject::new(&case, &rules, asked, &plan, rings.len());
         let mut broken = None;
         for ring in rings {
             let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
             let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
             let found = check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
             broken = subject.add(&found).map(|violation| (scenario, violation));
-            if broken.is_some() || found.limit.is_some() {
+            if broken.is_some() || subject.is_stopped() {
                 break;
             }
         }
@@ -282,13 +315,19 @@ impl Check {
     }
 
     fn random_options(&self) -> Result<random::Options> {
+        if let (Some(run), Some(runs)) = (self.run, self.runs.filter(|&runs| self.run > Some(runs)))
+        {
+            bail!("--run: {run} is beyond the {runs} of --runs; leave one of them out");
+        }
         Ok(random::Options {
-            runs: self.runs,
+            runs: self.runs.unwrap_or(RUNS),
             seed: self.seed,
             shard: self.shard.unwrap_or(Shard::ALL),
             only_run: self.run,
-            properties: self.judgeable()?,
+            asked: Asked::of_random_runs(&self.property)?,
             threads: self.threads()?,
+            most_time: self.limits.time()?,
+            interrupt: signals::first_asks()?,
             json: self.json,
             out: self.out.clone(),
         })
@@ -318,91 +357,79 @@ impl Check {
         if self.unordered {
             scenario.fifo = Some(false);
         }
+        check_reading(&scenario)?;
         Ok(scenario)
     }
 
-    fn rules(&self, case: &Case) -> Result<Rules> {
-        let Faults { crashes, restarts, losses, duplications, suspicions, campaigns } = self.faults;
-        let budget = Budget { crashes, restarts, losses, duplications, suspicions, campaigns };
-        for (name, count) in budget.items() {
-            if count > budget::MOST {
-                bail!("--{name}: {count} is more than the {} that a check can count", budget::MOST);
-            }
-        }
-        let bounded = Timers::Bounded { tick: case.bare_bound, detection: self.detection };
-        let timers = match (self.timers, Timers::usual(case)) {
-            (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
-            (Some(TimerModel::Free), _) => Timers::Free { expiries: self.expiries },
-            (Some(TimerModel::Clocked), _) => Timers::Clocked { tick: case.bare_bound },
-            (None, usual) => usual,
-        };
-        let properties = self.explorable(case.algorithm, timers, budget)?;
+    fn rules(&self, case: &Case) -> Result<(Rules, Asked)> {
+        let budget = self.faults.budget();
+        let timers = self.timers(case)?;
+        let ends_unseen = self.ends_unseen(timers, budget);
+        let asked = Asked::of_exploration(&self.property, case.algorithm, timers, ends_unseen)?;
+        let properties = asked.judged.clone();
         let from = self.from.as_ref().map(|text| {
             let span = text.parse::<Span>().map_err(|problem| anyhow!("--from: {problem}"))?;
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
         });
         let from = from.transpose()?;
-        Ok(Rules { budget, timers, fifo: case.network.fifo, properties, from })
+        Ok((Rules { budget, timers, fifo: case.network.fifo, properties, from }, asked))
     }
 
-    /// What must hold, as far as it is said.
-    fn properties(&self) -> Result<Option<Vec<Property>>> {
-        let wrong = |problem: String| anyhow!("--property: {problem}");
-        match &self.property[..] {
-            [] => Ok(None),
-            [all] if all == "all" => Ok(Some(Property::ALL.to_vec())),
-            names => names
-                .iter()
-                .map(|name| name.parse().map_err(wrong))
-                .collect::<Result<_>>()
-                .map(Some),
-        }
-    }
-
-    /// What must hold and can be judged in random runs, as far as it is said.
-    fn judgeable(&self) -> Result<Option<Vec<Property>>> {
-        let Some(wanted) = self.properties()? else { return Ok(None) };
-        let named = self.property != ["all"];
-        let can = |property: &Property| property.is_judged_at_random();
-        if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
-            bail!("--property: {} is explored only; leave out --random", property.name());
-        }
-        Ok(Some(wanted.into_iter().filter(can).collect()))
-    }
-
-    /// What must hold and can be explored.
-    fn explorable(
-        &self,
-        algorithm: Algorithm,
-        timers: Timers,
-        budget: Budget,
-    ) -> Result<Vec<Property>> {
-        let ends_unseen = match (timers, budget.campaigns) {
-            (Timers::Clocked { .. }, _) => {
-                Some("which nothing promises if messages take any time; use --timers bounded")
+    /// When timers expire. What can mean nothing to them is refused.
+    fn timers(&self, case: &Case) -> Result<Timers> {
+        let tick = case.bare_bound;
+        let detection = self.detection.unwrap_or(check::DETECTION);
+        let timers = match (self.timers, Timers::usual(case)) {
+            (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => {
+                Timers::Bounded { tick, detection }
             }
-            (_, ANY_CAMPAIGNS) => Some(
-                "which nothing promises if elections are called for ever; say how many --campaigns",
+            (Some(TimerModel::Free), _) => {
+                Timers::Free { expiries: self.expiries.map_or(EXPIRIES, |count| count.0) }
+            }
+            (Some(TimerModel::Clocked), _) => Timers::Clocked { tick, drift: self.drift()? },
+            (None, usual) => usual,
+        };
+        if self.expiries.is_some() && self.timers != Some(TimerModel::Free) {
+            bail!("--expiries: timers are not counted unless they are free; add --timers free");
+        }
+        if self.detection.is_some() && !matches!(timers, Timers::Bounded { .. }) {
+            bail!(
+                "--detection: unless timers are bounded, detectors take any time; add --timers bounded"
+            );
+        }
+        if self.drift.is_some() && !matches!(timers, Timers::Clocked { .. }) {
+            bail!("--drift: clocks are right unless timers are clocked; add --timers clocked");
+        }
+        Ok(timers)
+    }
+
+    /// By how much clocks may be wrong, in thousandths.
+    fn drift(&self) -> Result<u32> {
+        let drift = self.drift.unwrap_or_default();
+        match (0.0..1.0).contains(&drift) {
+            true => Ok((drift * 1000.0).round() as u32),
+            false => bail!("--drift: {drift} is not at least 0 and below 1"),
+        }
+    }
+
+    /// Why the check does not look at how runs end, if it does not.
+    fn ends_unseen(&self, timers: Timers, budget: Budget) -> Option<Unseen> {
+        let unseen = |why, remedy| Some(Unseen { why, remedy });
+        match timers {
+            Timers::Clocked { .. } => unseen(
+                "about how runs end, which nothing promises if messages take any time",
+                "use --timers bounded",
             ),
-            _ if self.depth_first => {
-                Some("at which depth first does not look; leave out --depth-first")
-            }
+            _ if budget.is_endless() => unseen(
+                "about how runs end, which nothing promises if there is no end to what happens",
+                "say how much may",
+            ),
+            _ if self.depth_first => unseen(
+                "about how runs end, at which depth first does not look",
+                "leave out --depth-first",
+            ),
             _ => None,
-        };
-        let can = |property: &Property| {
-            property.is_explorable() && (ends_unseen.is_none() || property.is_safety())
-        };
-        let asked = self.properties()?;
-        let named = asked.is_some() && self.property != ["all"];
-        let wanted = asked.unwrap_or_else(|| Property::usual_of(algorithm));
-        if let Some(property) = wanted.iter().find(|property| named && !can(property)) {
-            let name = property.name();
-            if !property.is_explorable() {
-                bail!("--property: {name} is judged in random runs only; add --random");
-            }
-            bail!("--property: {name} is about how runs end, {}", ends_unseen.unwrap_or_default());
         }
-        Ok(wanted.into_iter().filter(can).collect())
     }
 
     fn threads(&self) -> Result<usize> {
@@ -418,7 +445,7 @@ impl Check {
             depth_first: self.depth_first,
             reduce: !self.no_reduction,
             threads: self.threads()?,
-            limits: self.limits.resolve()?,
+            limits: self.limits.resolve(signals::first_asks()?)?,
         })
     }
 
@@ -447,11 +474,38 @@ impl Check {
         } else {
             subject.print(least, self.out())?;
         }
-        Ok(match (least, subject.limit) {
-            (Some(_), _) => Answer::No,
-            (None, Some(_)) => Answer::Limit,
-            (None, None) => Answer::Yes,
-        })
+        Ok(subject.answer(least.is_some()))
+    }
+}
+
+/// Refuses a reading of a seed without the algorithm that it is a reading of.
+fn check_reading(scenario: &Scenario) -> Result<()> {
+    let Some(Ok(Mode::Literal(variant))) = scenario.mode.as_ref().map(|mode| mode.parse()) else {
+        return Ok(());
+    };
+    if !scenario.algorithm.is_empty() {
+        return Ok(());
+    }
+    let reads = |algorithm: &&Algorithm| algorithm.variants().contains(&variant);
+    let names: Vec<&str> = Algorithm::ALL.iter().filter(reads).map(|it| it.name()).collect();
+    let (name, algorithms) = (variant.name(), names.join(" or "));
+    bail!("--mode: {name} is a reading of {algorithms} alone; add --algorithm {}", names[0]);
+}
+
+/// Refuses to name members where it is drawn how many there are.
+fn check_names(scenario: &Scenario) -> Result<()> {
+    let named = [
+        ("leader", scenario.leader.is_some()),
+        ("dead", !scenario.dead.is_empty()),
+        ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
+        ("attr", !scenario.attr.is_empty()),
+        ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
+    ];
+    match named.into_iter().find(|&(_, is_named)| is_named) {
+        Some((flag, _)) if scenario.members.is_none() => bail!(
+            "--{flag}: how many members a random run has is drawn unless one says it; add --members"
+        ),
+        _ => Ok(()),
     }
 }
 
@@ -484,8 +538,8 @@ mod tests {
 
     /// What shapes a random run, says which are made or what becomes of the result.
     const GO_WITH_RANDOM: &str = "file algorithm mode members initiators dead leader attr ring convention contact_dead \
-         announce fifo reliable window heartbeat preempt detector random runs seed shard run unordered property threads \
-         out json";
+         announce fifo reliable window heartbeat preempt detector random runs seed shard run unordered property max_time \
+         threads out json";
 
     fn command() -> Command {
         Check::augment_args(Command::new("check"))

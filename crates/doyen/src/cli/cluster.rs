@@ -22,7 +22,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
 use humantime::Duration as Length;
 
-use super::Answer;
+use super::{Answer, signals};
 use member::Member;
 use order::Order;
 use screen::Screen;
@@ -68,7 +68,9 @@ impl Cluster {
         let folder = Folder::make(self.keep.as_deref())?;
         let mut members = self.found(&folder.path)?;
         let (happen, happenings) = mpsc::channel();
-        watch_for_signals(happen.clone())?;
+        let interrupted = happen.clone();
+        // If the command has ended already, nobody needs to know.
+        signals::watch(move || drop(interrupted.send(Happening::Interrupted)))?;
         listen_to_what_is_typed(happen);
         for member in &mut members {
             member.start()?;
@@ -205,24 +207,4 @@ fn listen_to_what_is_typed(happen: Sender<Happening>) {
         // If the command has ended already, nobody needs to know.
         let _ = happen.send(Happening::TypedAll);
     });
-}
-
-fn watch_for_signals(happen: Sender<Happening>) -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    std::thread::spawn(move || {
-        runtime.block_on(async {
-            let kinds = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()];
-            let [Ok(mut terminate), Ok(mut interrupt), Ok(mut hang_up)] = kinds.map(signal) else {
-                return;
-            };
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-                _ = hang_up.recv() => {}
-            }
-            let _ = happen.send(Happening::Interrupted);
-        });
-    });
-    Ok(())
 }

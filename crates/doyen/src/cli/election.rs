@@ -36,7 +36,8 @@ pub(crate) struct Election {
     #[arg(long, value_name = "ID=VALUE", value_delimiter = ',', help_heading = "Election")]
     attr: Vec<String>,
 
-    /// The ring, clockwise: ascending, descending, random or the ids [default: ascending]
+    /// The ring, clockwise: ascending, descending, random or the ids; for `doyen check` also every, one after the other
+    /// [default: ascending]
     #[arg(long, value_name = "ORDER", help_heading = "Election")]
     ring: Option<String>,
 

@@ -1,8 +1,9 @@
-//! The list of commands under headings, which clap has for flags only.
+//! What clap does not do of itself: the list of commands under headings, which it has for flags only, and negative
+//! numbers.
 
 use std::fmt::Write;
 
-use clap::Command;
+use clap::{Arg, Command};
 
 /// Which commands stand under which heading, in this order.
 const GROUPS: &[(&str, &[&str])] = &[
@@ -14,6 +15,16 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Study an election", &["sim", "check", "replay", "compare", "algorithms"]),
 ];
+
+/// The same command, whose flags take `-1` for a value, so that what is wrong with it is said, not that there is no such
+/// flag.
+pub(crate) fn with_negative_numbers(command: Command) -> Command {
+    let takes = |arg: Arg| match arg.get_action().takes_values() && !arg.is_positional() {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    };
+    command.mut_subcommands(|subcommand| subcommand.mut_args(takes))
+}
 
 /// The same command, whose help has its subcommands under headings.
 pub(crate) fn grouped(command: Command) -> Command {

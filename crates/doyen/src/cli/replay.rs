@@ -28,7 +28,8 @@ Examples:
   doyen replay n1.trace n2.trace n3.trace
 
 ShiViz reads its log with the expression (?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)
-Exit: 0 the run no longer breaks the property, 1 it does, 2 the file is wrong.")]
+Exit: 0 the run no longer breaks the property (traces: every promise was kept), 1 it does, 2 the file is wrong, 4 the
+file ends too early to tell.")]
 pub(crate) struct Replay {
     /// The counterexample, as `doyen check` wrote it; or the traces of one or more nodes of this machine
     #[arg(value_name = "FILE", required = true)]
@@ -67,6 +68,7 @@ impl Replay {
     pub(crate) fn run(self) -> Result<Answer> {
         let (name, text) = sim::read(&self.files[0])?;
         if node::is_trace(&text) {
+            self.refuse_pictures_of_traces(&name)?;
             return node::run(&self.files, self.json);
         }
         if self.files.len() > 1 {
@@ -82,7 +84,29 @@ impl Replay {
             self.write_columns(&replay, &mut out)?;
             write!(out, "\n{}", replay.why())?;
         }
-        Ok(if replay.broken { Answer::No } else { Answer::Yes })
+        Ok(match replay.broken {
+            true => Answer::No,
+            false if replay.is_undecided() => Answer::Limit,
+            false => Answer::Yes,
+        })
+    }
+
+    /// A node records what happens to itself, not when what it sends arrives: that is no picture.
+    fn refuse_pictures_of_traces(&self, name: &str) -> Result<()> {
+        let asked = [
+            ("svg", self.svg.is_some()),
+            ("mermaid", self.mermaid.is_some()),
+            ("shiviz", self.shiviz.is_some()),
+            ("script", self.script.is_some()),
+            ("upkeep", self.upkeep),
+            ("in-d", self.in_d),
+        ];
+        match asked.into_iter().find(|&(_, is_asked)| is_asked) {
+            Some((flag, _)) => {
+                bail!("--{flag}: {name} is the trace of a node; this is for counterexamples")
+            }
+            None => Ok(()),
+        }
     }
 
     /// Writes the files that are asked for, all of them or none; says whether one is the standard output.
@@ -127,21 +151,13 @@ impl Replay {
 }
 
 fn svg(command: &Replay, replay: &replay::Replay) -> Result<String> {
-    let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
     let mut options = svg::Options::default();
     options.clock = command.clock();
     options.upkeep = command.upkeep;
-    let repeated = replay.repeats_from().and_then(|first| replay.records.get(first));
+    let repeated =
+        replay.repeats_from().filter(|_| replay.broken).and_then(|first| replay.records.get(first));
     let repeated = repeated.map(|record| format!("; from {} on for ever", record.at));
-    options.subtitle = Some(match replay.broken {
-        true => format!(
-            "{} does not hold: {}{}",
-            replay.property,
-            facts.join("; "),
-            repeated.unwrap_or_default()
-        ),
-        false => format!("{} holds", replay.property),
-    });
+    options.subtitle = Some(replay.verdict() + &repeated.unwrap_or_default());
     options.emphasis = replay.broken.then(|| replay.past.clone());
     svg::space_time(&Scene::of(&replay.case), &replay.records, &options)
         .map_err(|problem| anyhow!("cannot draw this run: {problem}"))
@@ -157,7 +173,7 @@ fn shiviz(_: &Replay, replay: &replay::Replay) -> Result<String> {
 }
 
 fn script(command: &Replay, replay: &replay::Replay) -> Result<String> {
-    if replay.steps.is_empty() {
+    if replay.is_timed {
         return Err(anyhow!(
             "--script: {} is a run by the clock; a script is made of steps",
             command.files[0].display()
@@ -166,11 +182,7 @@ fn script(command: &Replay, replay: &replay::Replay) -> Result<String> {
     if let Some(from) = replay.from {
         return Err(anyhow!("--script: the run begins {from} into a simulation; a script cannot"));
     }
-    let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
-    let claim = match replay.broken {
-        true => format!("{} does not hold: {}.", replay.property, facts.join("; ")),
-        false => format!("{} holds.", replay.property),
-    };
+    let claim = replay.verdict() + ".";
     let steps: Vec<_> = replay.steps.iter().map(|played| played.step.clone()).collect();
     script::golden(&replay.case, &claim, &steps).map_err(|problem| anyhow!("--script: {problem}"))
 }
@@ -184,12 +196,20 @@ fn summary(replay: &replay::Replay) -> serde_json::Value {
             "repeated": played.repeated,
         })
     };
+    let verdict = match replay.broken {
+        true => "violated",
+        false if replay.is_undecided() => "limit",
+        false => "holds",
+    };
     json!({
+        "verdict": verdict,
         "property": replay.property.name(),
         "says": replay.property.words(),
         "broken": replay.broken,
         "facts": replay.facts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "ending": replay.ending.name(),
-        "steps": replay.steps.iter().map(step).collect::<Vec<_>>(),
+        "gap": replay.gap,
+        "steps": (!replay.is_timed).then(|| replay.steps.iter().map(step).collect::<Vec<_>>()),
+        "events": replay.records,
     })
 }

@@ -222,10 +222,7 @@ fn every_mistake_is_named_with_its_line_and_a_way_out() {
             "algorithm = \"buly\"",
             "doyen.toml:1: algorithm: unknown algorithm `buly`; use one of bully",
         ),
-        (
-            "grace = \"5\"",
-            "doyen.toml:1: grace: `5` is not a length of time; write for example 1ms",
-        ),
+        ("grace = \"5\"", "doyen.toml:1: grace: `5` lacks a unit; write for example 5ms or 5s"),
         ("key_file = \"\"", "doyen.toml:4: key_file: is empty; write a path"),
         (
             "timing.profile = \"slow\"",

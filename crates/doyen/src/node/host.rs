@@ -104,6 +104,9 @@ impl<P: Tells> Host<P> {
             self.turn()?;
         }
         self.publish();
+        if let Some(tracer) = &mut self.machine.tracer {
+            tracer.end();
+        }
         Ok(())
     }
 

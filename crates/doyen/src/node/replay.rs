@@ -32,6 +32,8 @@ pub struct Trace {
     pub header: Header,
     /// What happened.
     pub records: Vec<Record>,
+    /// What is missing at its end, if anything is.
+    pub missing: Option<Finding>,
 }
 
 /// What came of it.
@@ -65,7 +67,7 @@ pub struct Finding {
     pub what: String,
 }
 
-/// Reads a trace. A last line that was cut short, as a crash leaves it, is left out.
+/// Reads a trace. A last line that was cut short, as a crash leaves it, is left out and said to be missing.
 pub fn read(text: &str) -> Result<Trace, String> {
     let mut lines = text.lines().enumerate().peekable();
     let (_, first) = lines.next().ok_or("line 1: is missing; an empty file is no trace")?;
@@ -81,15 +83,29 @@ pub fn read(text: &str) -> Result<Trace, String> {
         let theirs = header.version;
         return Err(format!("line 1: a trace of version {theirs}; this program reads {VERSION}"));
     }
-    let mut records = Vec::new();
+    let mut records: Vec<Record> = Vec::new();
+    let mut cut_at = None;
     while let Some((number, line)) = lines.next() {
         match serde_json::from_str(line) {
             Ok(record) => records.push(record),
-            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => {}
+            Err(_) if lines.peek().is_none() && !text.ends_with('\n') => cut_at = Some(number + 1),
             Err(error) => return Err(format!("line {}: {error}", number + 1)),
         }
     }
-    Ok(Trace { header, records })
+    let missing = missing_of(&records, cut_at);
+    Ok(Trace { header, records, missing })
+}
+
+/// What is missing at the end of a trace, of which the line `cut_at` was cut short.
+fn missing_of(records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
+    let line = cut_at.unwrap_or(records.len() + 1);
+    let what = match (cut_at, records.last().map(|record| &record.what)) {
+        (Some(_), _) => "is cut short, and nothing follows",
+        (None, Some(What::Ended { .. })) => return None,
+        (None, _) => "is the last, and does not say that the member stopped",
+    };
+    let why = "its process was killed or still runs, or the file was cut";
+    Some(Finding { line, what: format!("{what}: {why}") })
 }
 
 /// Tells the member the same events again.
@@ -121,6 +137,7 @@ struct Desk<P: Protocol<Config = Config>> {
     armed: BTreeMap<String, <Node<P> as Protocol>::Timer>,
     stored: Option<P::Durable>,
     line: usize,
+    has_ended: bool,
     steps: Vec<Step>,
     findings: Vec<Finding>,
 }
@@ -148,6 +165,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             armed: BTreeMap::new(),
             stored,
             line: 1,
+            has_ended: false,
             steps: Vec::new(),
             findings: Vec::new(),
         };
@@ -157,6 +175,9 @@ impl<P: Protocol<Config = Config>> Desk<P> {
 
     fn take(&mut self, record: &Record) -> Result<(), String> {
         let at = record.at;
+        if self.has_ended {
+            self.find("something happens after the end".to_owned());
+        }
         let (event, text, did) = match &record.what {
             What::Received { from, text, bytes, did, .. } => {
                 let message = unhex(bytes).and_then(|bytes| postcard::from_bytes(&bytes).ok());
@@ -175,6 +196,10 @@ impl<P: Protocol<Config = Config>> Desk<P> {
                 (Event::Order(*order), format!("is ordered to {order}"), did)
             }
             What::Retired { did, .. } => (Event::Retired, "has stopped what ran".into(), did),
+            What::Ended { .. } => {
+                self.has_ended = true;
+                return Ok(());
+            }
             What::Leased { until, .. } => {
                 if until.is_some_and(|until| until <= at) {
                     self.find("a lease is published that has run out".to_owned());

@@ -9,7 +9,11 @@
 //! {"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
 //! {"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
 //! {"at":91300,"event":"leased","member":1,"until":319400}
+//! {"at":98400,"event":"ended","member":1}
 //! ```
+//!
+//! The last line says that the member stopped. A trace without it is of a process that was killed or still runs, or has
+//! lost its end.
 //!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, for a disk may be slow
 //! and the loop must not wait: if the queue is full the trace ends there, the log says so, and the node goes on. A trace
@@ -167,6 +171,11 @@ pub enum What {
         /// Until when; no lease runs any more, if it is empty.
         until: Option<u64>,
     },
+    /// The member stopped, and nothing happens any more.
+    Ended {
+        /// Who.
+        member: NodeId,
+    },
 }
 
 /// What a member wants done, as a trace says it.
@@ -248,7 +257,7 @@ impl Tracer {
             | What::Campaign { did, .. }
             | What::Ordered { did, .. }
             | What::Retired { did, .. } => *did = wanted,
-            What::Leased { .. } => {}
+            What::Leased { .. } | What::Ended { .. } => {}
         }
         self.push(&Record { at: at.as_nanos(), what });
     }
@@ -260,6 +269,12 @@ impl Tracer {
             let what = What::Leased { member: self.member, until: until.map(Moment::as_nanos) };
             self.push(&Record { at: Moment::now().as_nanos(), what });
         }
+    }
+
+    /// Records that nothing happens any more.
+    pub(super) fn end(&mut self) {
+        let what = What::Ended { member: self.member };
+        self.push(&Record { at: Moment::now().as_nanos(), what });
     }
 
     fn push(&mut self, line: &impl Serialize) {

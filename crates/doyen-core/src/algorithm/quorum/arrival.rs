@@ -108,7 +108,7 @@ impl<R: Rulebook> Quorum<R> {
     /// HELLO to all who have not answered yet, and again while it matters: datagrams get lost.
     pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out<R>) {
         let rejoins = self.rejoining.is_some();
-        if !rejoins && !self.quarantined {
+        if !rejoins && (!self.quarantined || !R::keeps(Rule::Courtesy)) {
             return;
         }
         for peer in config.members.others(self.id).filter(|&peer| !self.welcome.contains(peer)) {

@@ -90,7 +90,7 @@ impl<R: Rulebook> Ballot<R> {
     /// V1. To be stored before anybody is asked. Not possible after the last of all terms.
     pub(super) fn stand(&mut self) -> bool {
         let next = self.stored.term.next();
-        if next == self.stored.term {
+        if next == self.stored.term || next > R::last_term() {
             return false;
         }
         self.stored.term = next;
@@ -116,6 +116,11 @@ impl<R: Rulebook> Ballot<R> {
         if !R::keeps(Rule::VoteOutlivesOffice) {
             self.stored.voted = None;
         }
+    }
+
+    /// Who voted for it matters no longer.
+    pub(super) fn forget_votes(&mut self) {
+        self.votes.clear();
     }
 
     /// V4: whether `candidate` gets the vote of the present term; to be stored before it is told.

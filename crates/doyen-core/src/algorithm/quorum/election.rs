@@ -59,7 +59,7 @@ impl<R: Rulebook> Quorum<R> {
 
     /// The same, `base` later.
     pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out<R>) {
-        if !self.is_idle() || !self.may_stand(config) {
+        if !self.is_idle() || !self.may_stand(config) || !R::keeps(Rule::Courtesy) {
             return;
         }
         let turn = self.turn(config);
@@ -87,7 +87,10 @@ impl<R: Rulebook> Quorum<R> {
     pub(super) fn campaign(&mut self, config: &Config, out: &mut Out<R>) {
         if self.is_idle() && self.may_stand(config) {
             out.election_started();
-            self.ask(config, None, out);
+            match R::keeps(Rule::Courtesy) {
+                true => self.ask(config, None, out),
+                false => self.stand_boldly(config, out),
+            }
         }
     }
 
@@ -251,7 +254,7 @@ impl<R: Rulebook> Quorum<R> {
     ) {
         if term < self.ballot.term() {
             out.rule("Q5");
-            return self.tell(from, Body::Nack, out);
+            return self.refuse(from, out);
         }
         if self.bound(released) {
             return out.rule("Q5a");

@@ -56,7 +56,7 @@ impl<R: Rulebook> Quorum<R> {
     ) {
         if term < self.ballot.term() && R::keeps(Rule::NoStaleHeartbeat) {
             out.rule("Q8a");
-            return self.tell(from, Body::Nack, out);
+            return self.refuse(from, out);
         }
         // In one term only one can lead; and no configuration that is checked at start asks for such a promise.
         if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {

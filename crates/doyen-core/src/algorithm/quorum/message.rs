@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{self, Kind, Pledge, varint_len};
+use crate::protocol::{self, Giver, Kind, Pledge, Serial, varint_len};
 use crate::story::{Cause, Why};
 use crate::time::Span;
 
@@ -200,6 +200,25 @@ impl protocol::Message for Message {
         }
     }
 
+    fn serial(&self) -> Option<(Serial, Giver)> {
+        let series = self.term;
+        match self.body {
+            Body::Heartbeat { round, .. } => {
+                Some((Serial { series, number: round.0 }, Giver::Sender))
+            }
+            Body::Ack { round, .. } => Some((Serial { series, number: round.0 }, Giver::Receiver)),
+            _ => None,
+        }
+    }
+
+    fn without_serial(&self) -> Self {
+        let mut message = self.clone();
+        if let Body::Heartbeat { round, .. } | Body::Ack { round, .. } = &mut message.body {
+            *round = Round::default();
+        }
+        message
+    }
+
     fn pledge(&self) -> Option<Pledge> {
         let term = self.term;
         match self.body {
@@ -207,6 +226,21 @@ impl protocol::Message for Message {
             Body::Vote => Some(Pledge::Vote { term }),
             Body::Ack { .. } => Some(Pledge::Promise { term }),
             Body::TimeoutNow { .. } | Body::Release { .. } => Some(Pledge::Release { term }),
+            _ => None,
+        }
+    }
+
+    fn promise_asked(&self) -> Option<Span> {
+        match self.body {
+            Body::Heartbeat { promise, .. } => Some(promise),
+            _ => None,
+        }
+    }
+
+    fn promise_released(&self) -> Option<Epoch> {
+        match self.body {
+            Body::TimeoutNow { .. } | Body::Release { .. } => Some(self.term),
+            Body::Request { released } => released,
             _ => None,
         }
     }

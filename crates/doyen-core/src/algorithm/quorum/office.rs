@@ -18,10 +18,12 @@ use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::Notice;
 use crate::story::{Cause, Change, Loss, Why};
+use crate::time::Span;
 
 use super::ballot::majority;
 use super::message::{Body, Misses, Round};
 use super::rules::{Rule, Rulebook};
+use super::settings::Preemption;
 use super::standing::{Merit, penalty};
 use super::{Duty, Out, Quorum, Timer};
 
@@ -30,11 +32,11 @@ use super::{Duty, Out, Quorum, Timer};
 pub(super) struct Office {
     pub(super) why: Why,
     /// The last heartbeat.
-    newest: Round,
+    pub(super) newest: Round,
     /// The oldest whose lease timer may still count.
-    oldest: Round,
+    pub(super) oldest: Round,
     /// The last heartbeat that each follower acknowledged.
-    acks: BTreeMap<NodeId, Round>,
+    pub(super) acks: BTreeMap<NodeId, Round>,
     /// The one on which the lease rests.
     pub(super) lease: Option<Round>,
     /// It has led as long as it may without being disturbed.
@@ -162,7 +164,9 @@ impl<R: Rulebook> Quorum<R> {
         if first {
             out.rule("Q9");
             out.cancel_timer(Timer::Confirmation);
-            out.set_timer(Timer::Tenure, config.quorum.tenure);
+            if config.quorum.preemption == Preemption::Delayed {
+                out.set_timer(Timer::Tenure, config.quorum.tenure);
+            }
             let change = Change::Took { term: self.ballot.term(), why: office.why };
             out.inform(Notice::Changed(change));
         }
@@ -203,9 +207,18 @@ impl<R: Rulebook> Quorum<R> {
         term: Epoch,
         out: &mut Out<R>,
     ) {
-        if matches!(self.duty, Duty::Stand(_) | Duty::Lead(_)) && term > self.ballot.term() {
+        let concerned =
+            matches!(self.duty, Duty::Stand(_) | Duty::Lead(_)) || self.is_bold_and_free();
+        if concerned && term > self.ballot.term() {
             self.step_down(config, term, from, out);
             self.await_turn(config, out);
+        }
+    }
+
+    /// `from` said something in an earlier term, and learns of this one.
+    pub(super) fn refuse(&self, from: NodeId, out: &mut Out<R>) {
+        if R::keeps(Rule::Courtesy) {
+            self.tell(from, Body::Nack, out);
         }
     }
 
@@ -269,6 +282,9 @@ impl<R: Rulebook> Quorum<R> {
 
     /// `id` has lost its office and did not want to: that counts against it for a while.
     pub(super) fn blame(&mut self, config: &Config, id: NodeId, out: &mut Out<R>) {
+        if config.quorum.forgiveness == Span::ZERO {
+            return;
+        }
         let losses = self.standings.blame(id);
         if !R::keeps(Rule::PenaltiesGrow) {
             self.standings.redeem(id);

@@ -9,6 +9,8 @@
 use std::fmt::Debug;
 use std::hash::Hash;
 
+use crate::members::Epoch;
+
 /// A rule that can be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rule {
@@ -66,12 +68,21 @@ pub enum Rule {
     RefusedAsksRarely,
     /// No safety: who asks for the office in vain asks more rarely.
     ClaimsRarely,
+    /// Who wants to lead waits for its turn and asks everybody first; who comes up says HELLO. **No safety rests on
+    /// this one**: without it there are more runs of fewer messages, and all of them must be as safe. See
+    /// `quorum/bold.rs`.
+    Courtesy,
 }
 
 /// Which rules stand.
 pub trait Rulebook: Clone + Eq + Hash + Debug + 'static {
     /// Whether `rule` stands.
     fn keeps(rule: Rule) -> bool;
+
+    /// The last term that anybody opens. Only explorers know one: with it there is an end to what can happen.
+    fn last_term() -> Epoch {
+        Epoch(u64::MAX)
+    }
 }
 
 /// All of them stand.

@@ -4,8 +4,8 @@
 //! Leases, promises and priorities decide *when* a member stands and *whether* it answers; they take away runs, and
 //! never add one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that
 //! votes in such a term and whose vote is never heard does the same and more. So what holds for every run of voters
-//! holds for every run of a quorum: at most one leader a term, at most one vote a term. Terms are counted, so the state
-//! space is finite, and is explored completely.
+//! holds for every run of a quorum: at most one leader a term, at most one vote a term. With a
+//! [last term](Rulebook::last_term) the state space is finite, and is explored completely.
 
 use std::fmt;
 
@@ -19,9 +19,9 @@ use crate::time::Span;
 use super::ballot::{Ballot, Stored};
 use super::rules::{Rulebook, Sound};
 
-/// A member that votes, and stands when told to, as long as there are no more than `TERMS` terms.
+/// A member that votes, and stands when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Voter<R: Rulebook = Sound, const TERMS: u64 = { u64::MAX }> {
+pub struct Voter<R: Rulebook = Sound> {
     ballot: Ballot<R>,
     role: Role,
 }
@@ -48,13 +48,14 @@ pub enum Timer {
     Term,
 }
 
-impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
+impl<R: Rulebook> Protocol for Voter<R> {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
     type Durable = Stored;
 
     const HEEDS_DETECTOR: bool = false;
+    const HEEDS_INCARNATION: bool = false;
 
     fn start(id: NodeId, _: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
@@ -85,10 +86,10 @@ impl<R: Rulebook, const TERMS: u64> Protocol for Voter<R, TERMS> {
     }
 }
 
-impl<R: Rulebook, const TERMS: u64> Voter<R, TERMS> {
+impl<R: Rulebook> Voter<R> {
     /// V1.
     fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.ballot.term() >= Epoch(TERMS) {
+        if self.ballot.term() >= R::last_term() {
             return;
         }
         self.step_down(out);

@@ -1,9 +1,10 @@
 //! What one thread keeps to itself: copies of what it needs of the store, and the consequences that it knows.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Durable, Event, Message, Origin, Protocol, View};
+use doyen_core::protocol::{Durable, Event, Giver, Message, Origin, Protocol, Serial, View};
 
 use super::{Flight, Machine, Store, channel};
 use crate::check::Timers;
@@ -34,11 +35,13 @@ type Cause = (u32, Input, u8);
 pub(crate) struct Hand<P: Protocol> {
     pub(in crate::check) locals: Vec<LocalFacts<P>>,
     pub(in crate::check) flights: Vec<FlightFacts<P::Message>>,
-    /// The fingerprints of histories.
-    pub(super) histories: Vec<u64>,
+    /// Who led in which term, and the fingerprints of that.
+    pub(super) histories: Vec<(u64, Arc<Vec<(Epoch, NodeId)>>)>,
     known: FastMap<Cause, u32>,
     pub(super) consequences: Vec<Consequence>,
     pub(super) moods: FastMap<u64, u32>,
+    /// Whether a member in this local state has no use for this message.
+    spent: RefCell<FastMap<(u32, u32), bool>>,
 }
 
 /// What is often asked about a local state.
@@ -48,6 +51,12 @@ pub(in crate::check) struct LocalFacts<P: Protocol> {
     /// Its fingerprint had detectors had all the time they need.
     pub(super) calm_print: u64,
     pub(super) view_print: u64,
+    /// The first of its serial numbers that makes a difference to it.
+    pub(super) first_serial: Option<Serial>,
+    /// It has a lease.
+    pub(super) leased: bool,
+    /// For how many ticks somebody may act on its lease.
+    pub(super) published: u32,
     pub(in crate::check) up: bool,
     pub(super) reported: u64,
     pub(super) calm: u8,
@@ -64,6 +73,8 @@ pub(in crate::check) struct LocalFacts<P: Protocol> {
 pub(in crate::check) struct FlightFacts<M> {
     pub(super) flight: Arc<Flight<M>>,
     pub(super) print: u64,
+    /// Its serial number, which is not in its fingerprint then, and who has given it.
+    pub(super) serial: Option<(Serial, usize)>,
     /// Receiver and sender: what messages are sorted by.
     pub(in crate::check) channel: u16,
     pub(super) age: u8,
@@ -87,8 +98,8 @@ impl<M> FlightFacts<M> {
 pub(super) struct Consequence {
     pub(super) local: u32,
     pub(super) sends: Box<[u32]>,
-    /// How many things it sends and stores.
-    pub(super) acts: u8,
+    /// Before which of the things that it sends and stores a crash makes a difference at the latest, counted from one.
+    pub(super) cuts: u8,
     pub(super) breaks: Option<usize>,
     /// It leads now, in this term.
     pub(super) leads: Option<(Epoch, NodeId)>,
@@ -103,6 +114,7 @@ impl<P: Protocol> Hand<P> {
             known: FastMap::default(),
             consequences: Vec::new(),
             moods: FastMap::default(),
+            spent: RefCell::default(),
         }
     }
 }
@@ -124,15 +136,23 @@ impl<P: Protocol> Machine<'_, P> {
 
     pub(super) fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
         let Store { locals, flights, timers, histories } = store;
-        let prints = histories.since(hand.histories.len()).iter().map(|led| fingerprint(&**led));
-        hand.histories.extend(prints);
+        let new = histories.since(hand.histories.len()).iter();
+        hand.histories.extend(new.map(|led| (fingerprint(&**led), Arc::clone(led))));
         for local in locals.since(hand.locals.len()) {
             hand.locals.push(self.facts_of(local, timers));
         }
         for flight in flights.since(hand.flights.len()) {
             let Flight { from, to, message, age } = &**flight;
+            let serial = message.serial().filter(|_| self.essential).map(|(serial, giver)| {
+                let giver = if giver == Giver::Sender { *from } else { *to };
+                (serial, usize::from(giver))
+            });
             hand.flights.push(FlightFacts {
-                print: fingerprint(&(from, to, age, message)),
+                print: match serial {
+                    Some(_) => fingerprint(&(from, to, age, message.without_serial())),
+                    None => fingerprint(&(from, to, age, message)),
+                },
+                serial,
                 channel: channel(flight),
                 age: *age,
                 older: None,
@@ -148,13 +168,20 @@ impl<P: Protocol> Machine<'_, P> {
         let ready = local.timers.iter().filter(|armed| is_ready(armed.earliest));
         let waiting =
             local.timers.iter().map(|armed| armed.earliest).filter(|&earliest| earliest > 0);
-        let view = local.state.as_ref().map(Protocol::view);
+        let state = local.state.as_ref();
+        let view = state.map(Protocol::view);
+        let essence =
+            if self.essential { local.essence(self.terms.config) } else { Local::clone(local) };
+        let print = fingerprint(&essence);
         LocalFacts {
-            print: fingerprint(&**local),
+            print,
             calm_print: match local.calm < self.terms.detection() {
-                true => fingerprint(&Local { calm: self.terms.detection(), ..Local::clone(local) }),
-                false => fingerprint(&**local),
+                true => fingerprint(&Local { calm: self.terms.detection(), ..essence }),
+                false => print,
             },
+            first_serial: state.and_then(|state| state.first_serial(self.terms.config)),
+            leased: state.is_some_and(|state| state.lease().is_some()),
+            published: local.published,
             view_print: fingerprint(&view),
             up: local.is_up(),
             reported: local.reported,
@@ -167,6 +194,29 @@ impl<P: Protocol> Machine<'_, P> {
             stranded: !may_expire && local.timers.iter().any(|armed| !P::is_upkeep(armed.timer)),
             local: Arc::clone(local),
         }
+    }
+
+    /// Whether a member in this local state has no use any more for a message, whatever happens to it. One that is down
+    /// has none if it has none when it comes up.
+    pub(super) fn is_spent(&self, hand: &Hand<P>, local: u32, flight: u32) -> bool {
+        if !self.essential {
+            return false;
+        }
+        let mut known = hand.spent.borrow_mut();
+        *known.entry((local, flight)).or_insert_with(|| {
+            let Flight { from, message, .. } = &*hand.flights[flight as usize].flight;
+            let from = self.terms.members.at(usize::from(*from));
+            let local = &hand.locals[local as usize].local;
+            let is_spent = |state: &P| state.is_spent(self.terms.config, from, message);
+            match &local.state {
+                Some(state) => is_spent(state),
+                None => {
+                    let start = Stimulus::Start(Origin::Joining);
+                    let started = local::handle(&self.terms, local, start, None).local;
+                    started.state.as_ref().is_some_and(is_spent)
+                }
+            }
+        })
     }
 
     /// What `input` makes of a member in this local state: asked of the state machine once.
@@ -201,11 +251,12 @@ impl<P: Protocol> Machine<'_, P> {
         let leading = |view: View| leads_in_a_term(&view).then_some((view.epoch, id));
         let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
         let breaks = self.breaks(&handled, &flights);
+        let cuts = if self.frugal { handled.last_write } else { handled.acts };
         let mut store = self.lock();
         let local = store.locals.number(handled.local);
         let sends = flights.into_iter().map(|flight| store.flights.number(flight)).collect();
         self.copy(hand, &mut store);
-        Consequence { local, sends, acts: handled.acts.min(250) as u8, breaks, leads }
+        Consequence { local, sends, cuts: cuts.min(250) as u8, breaks, leads }
     }
 
     fn stimulus(&self, hand: &Hand<P>, input: Input) -> Stimulus<P::Message, P::Timer> {
@@ -240,27 +291,36 @@ impl<P: Protocol> Machine<'_, P> {
             .or_else(|| claimed(Property::BoundedTerms).filter(|_| too_high()))
     }
 
-    /// Notes who leads, where that is claimed about: the new history, and the claim it breaks.
+    /// Notes that somebody leads: the new history, and the claim it breaks. `locals`: everybody before that; the leader is
+    /// `member`, and comes to `local`.
     pub(super) fn note(
         &self,
         hand: &mut Hand<P>,
         history: u32,
-        leads: Option<(Epoch, NodeId)>,
+        (term, leader): (Epoch, NodeId),
+        locals: &[u32],
+        (member, local): (usize, u32),
     ) -> (u32, Option<usize>) {
-        let claim = self.properties.iter().position(|&it| it == Property::OneLeaderPerTerm);
-        let (Some(claim), Some((term, leader))) = (claim, leads) else { return (history, None) };
+        let led = &hand.histories[history as usize].1;
+        let Err(place) = led.binary_search(&(term, leader)) else { return (history, None) };
+        let usurped = led.iter().any(|&(other, _)| other == term);
+        let fallen = led.iter().any(|&(other, _)| other > term);
+        let mut led = Vec::clone(led);
+        led.insert(place, (term, leader));
+        let disk = |(place, &other): (usize, &u32)| {
+            let number = if place == member { local } else { other };
+            hand.locals[number as usize].local.disk.as_ref()
+        };
+        let unelected = P::LEASES && !is_elected(leader, term, locals.iter().enumerate().map(disk));
         let mut store = self.lock();
-        let mut led = Vec::clone(&store.histories.since(history as usize)[0]);
-        match led.binary_search(&(term, leader)) {
-            Ok(_) => (history, None),
-            Err(place) => {
-                let usurped = led.iter().any(|&(other, _)| other == term);
-                led.insert(place, (term, leader));
-                let history = store.histories.number(led);
-                self.copy(hand, &mut store);
-                (history, usurped.then_some(claim))
-            }
-        }
+        let history = store.histories.number(led);
+        self.copy(hand, &mut store);
+        let broken = |&property: &Property| match property {
+            Property::OneLeaderPerTerm => usurped,
+            Property::LeasesRise => P::LEASES && fallen || unelected,
+            _ => false,
+        };
+        (history, self.properties.iter().position(broken))
     }
 
     /// The same message, a tick later.
@@ -279,6 +339,19 @@ impl<P: Protocol> Machine<'_, P> {
         hand.flights[flight as usize].older = Some(older);
         older
     }
+}
+
+/// Whether a majority has voted for `leader` in `term`, as far as everybody's disk still says: of who has stored a later
+/// term it does not.
+pub(crate) fn is_elected<'d, D: Durable + 'd>(
+    leader: NodeId,
+    term: Epoch,
+    disks: impl ExactSizeIterator<Item = Option<&'d D>>,
+) -> bool {
+    let majority = disks.len() / 2 + 1;
+    let may_have_voted =
+        |disk: &D| disk.term() > term || disk.term() == term && disk.vote() == Some(leader);
+    disks.flatten().filter(|disk| may_have_voted(disk)).count() >= majority
 }
 
 /// Whether this is the view of a leader whose term counts: epoch zero means that the algorithm knows none.

@@ -5,6 +5,7 @@ use doyen_core::protocol::Protocol;
 use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
 use super::{Act, MOST_TICKS, Machine, Step};
 use crate::check::budget::{Item, Purse};
+use crate::check::property::Property;
 use crate::check::space::Successors;
 
 /// With more local states than this to come to, nobody tries out what a member may send.
@@ -85,18 +86,61 @@ impl<P: Protocol> Machine<'_, P> {
         // Nobody will ever know what became of a message to a member that is down for good.
         let everybody = (1 << parts.locals.len()) - 1;
         let all_matter = up == everybody || change.purse.left(Item::Restart) > 0;
+        let is_spent = |flight: u32, is_sent: bool| {
+            let to = hand.flights[flight as usize].to();
+            let local = if to == change.member { change.local } else { parts.locals[to] };
+            self.frugal && (is_sent || to == change.member) && self.is_spent(hand, local, flight)
+        };
         let matters = |flight: u32| all_matter || up >> hand.flights[flight as usize].to() & 1 == 1;
         for (place, &flight) in parts.flights.iter().enumerate() {
-            if Some(place) != change.landed && matters(flight) {
+            if Some(place) != change.landed && matters(flight) && !is_spent(flight, false) {
                 words.push(flight);
             }
         }
         for &flight in change.sends {
-            if matters(flight) {
-                let place = self.place_of(hand, flight, &words[first..]);
-                words.insert(first + place, flight);
+            if matters(flight) && !is_spent(flight, true) {
+                let place = first + self.place_of(hand, flight, &words[first..]);
+                let is_known = self.lasting && place > first && words[place - 1] == flight;
+                if !is_known {
+                    words.insert(place, flight);
+                }
             }
         }
+        if self.frugal {
+            self.drop_repetitions(hand, words, start, first);
+        }
+    }
+
+    /// Of the messages that differ only in serial numbers which make no difference any more, one is enough. The state
+    /// begins at `start`, its messages at `first`.
+    pub(super) fn drop_repetitions(
+        &self,
+        hand: &Hand<P>,
+        words: &mut Vec<u32>,
+        start: usize,
+        first: usize,
+    ) {
+        let (state, flights) = words.split_at_mut(first);
+        let locals = &state[start..start + self.terms.members.len()];
+        let facts = |flight: u32| &hand.flights[flight as usize];
+        let is_past = |flight: u32| {
+            let facts = facts(flight);
+            facts.serial.is_some() && self.serial_in_essence(hand, locals, facts) == 0
+        };
+        let mut kept = 0;
+        for place in 0..flights.len() {
+            let flight = flights[place];
+            let of_its_link = flights[..kept]
+                .iter()
+                .rev()
+                .take_while(|&&other| facts(other).channel == facts(flight).channel);
+            let mut alike = of_its_link.filter(|&&other| facts(other).print == facts(flight).print);
+            if !is_past(flight) || !alike.any(|&other| is_past(other)) {
+                flights[kept] = flight;
+                kept += 1;
+            }
+        }
+        words.truncate(first + kept);
     }
 
     /// Where a new message belongs among those under way.
@@ -120,15 +164,15 @@ impl<P: Protocol> Machine<'_, P> {
         happening: Happening,
         out: &mut Successors<Step>,
     ) {
-        let acts = self.happen_once(hand, parts, happening, 0, out);
+        let cuts = self.happen_once(hand, parts, happening, 0, out);
         if parts.purse.left(Item::Crash) > 0 && happening.can_be_cut_short() {
-            for crash_after in 1..acts {
+            for crash_after in 1..cuts {
                 self.happen_once(hand, parts, happening, crash_after, out);
             }
         }
     }
 
-    /// Adds one step; says how many things it sends and stores.
+    /// Adds one step; says before which of the things that it sends and stores a crash makes a difference at the latest.
     #[inline]
     fn happen_once(
         &self,
@@ -141,17 +185,37 @@ impl<P: Protocol> Machine<'_, P> {
         let Happening { member, input, act, landed, purse } = happening;
         let purse = if crash_after > 0 { purse.spend(Item::Crash) } else { purse };
         let known = self.consequence(hand, member, parts.locals[member], input, crash_after);
-        let leads = hand.consequences[known].leads;
+        let &Consequence { local, leads, .. } = &hand.consequences[known];
         let (history, usurps) = match leads {
-            Some(_) => self.note(hand, parts.history, leads),
-            None => (parts.history, None),
+            Some(leads) if self.notes_reigns => {
+                self.note(hand, parts.history, leads, parts.locals, (member, local))
+            }
+            _ => (parts.history, None),
         };
-        let &Consequence { local, ref sends, acts, breaks, .. } = &hand.consequences[known];
+        let &Consequence { ref sends, cuts, breaks, .. } = &hand.consequences[known];
         let change = Change { member, local, landed, sends, purse, history };
-        out.add(Step { act, crash_after }, breaks.or(usurps), |words| {
+        let breaks = breaks.or(usurps).or_else(|| self.overlaps(hand, parts, member, local));
+        out.add(Step { act, crash_after }, breaks, |words| {
             self.write(hand, parts, change, words);
         });
-        acts
+        cuts
+    }
+
+    /// The claim that a member breaks by having a lease while somebody may act on that of another.
+    fn overlaps(
+        &self,
+        hand: &Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        local: u32,
+    ) -> Option<usize> {
+        if !hand.locals[local as usize].leased {
+            return None;
+        }
+        let others = parts.locals.iter().enumerate().filter(|&(other, _)| other != member);
+        let mut published = others.map(|(_, &other)| hand.locals[other as usize].published);
+        let claim = || self.properties.iter().position(|&it| it == Property::OneLeader);
+        if published.any(|left| left > 0) { claim() } else { None }
     }
 
     fn add_deliveries(&self, hand: &mut Hand<P>, parts: &Parts<'_>, out: &mut Successors<Step>) {
@@ -166,6 +230,12 @@ impl<P: Protocol> Machine<'_, P> {
             let member = facts.to();
             let alive = parts.up >> member & 1 == 1;
             let (deliver, lose) = (Act::Deliver(flight), Act::Lose(flight));
+            if self.lasting {
+                if alive {
+                    self.deliver_lasting(hand, parts, flight, out);
+                }
+                continue;
+            }
             if alive {
                 let hear = Happening {
                     member,
@@ -187,6 +257,29 @@ impl<P: Protocol> Machine<'_, P> {
                 let purse = parts.purse.spend(Item::Loss);
                 self.drop_flight(hand, parts, place, lose, purse, out);
             }
+        }
+    }
+
+    /// Adds the step in which a message arrives that will again, unless nothing comes of it.
+    fn deliver_lasting(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        flight: u32,
+        out: &mut Successors<Step>,
+    ) {
+        let member = hand.flights[flight as usize].to();
+        let (input, act) = (Input::Hear(flight), Act::Double(flight));
+        let hear = Happening { member, input, act, landed: None, purse: parts.purse };
+        let known = self.consequence(hand, member, parts.locals[member], input, 0);
+        let &Consequence { local, ref sends, breaks, cuts, .. } = &hand.consequences[known];
+        let is_under_way = |sent: &u32| parts.flights.contains(sent);
+        let is_news = local != parts.locals[member]
+            || breaks.is_some()
+            || cuts > 1 && parts.purse.left(Item::Crash) > 0
+            || !sends.iter().all(is_under_way);
+        if is_news {
+            self.happen(hand, parts, hear, out);
         }
     }
 

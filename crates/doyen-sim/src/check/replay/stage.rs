@@ -9,8 +9,9 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::Span;
 
+use super::super::budget::ANY;
 use super::super::local::{self, Handled, Local, Stimulus};
-use super::super::machine::{Act, Explorable, Flight, Machine, Step, leads_in_a_term};
+use super::super::machine::{Act, Explorable, Flight, Machine, Step, is_elected, leads_in_a_term};
 use super::super::property::{Fact, Property};
 use super::super::space::Space;
 use super::super::{Scene, Timers};
@@ -214,7 +215,9 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 self.happen(member.into(), Stimulus::Crash, None, |_| Some(what))
             }
             Act::Restart(member) => {
-                self.restarts_left = self.restarts_left.saturating_sub(1);
+                if self.restarts_left != ANY {
+                    self.restarts_left = self.restarts_left.saturating_sub(1);
+                }
                 let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
                 self.happen(member.into(), Stimulus::Start(Origin::Joining), crash_after, what)
             }
@@ -416,14 +419,55 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             let what = format!("sends {to} the message {kind} of {bytes} bytes");
             note(Property::BoundedMessages, id, what);
         }
+        self.note_lease(member, handled);
         let view = handled.local.state.as_ref().map(Protocol::view);
         if let Some(View { epoch, .. }) = view.filter(leads_in_a_term) {
-            let usurps = |&&(term, other): &&(Epoch, NodeId)| term == epoch && other != id;
-            if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
-                note(Property::OneLeaderPerTerm, other, format!("has led in term {epoch}"));
-                note(Property::OneLeaderPerTerm, id, format!("leads in term {epoch} too"));
-            }
-            self.reigns.push((epoch, id));
+            self.note_reign(member, epoch, handled);
         }
+    }
+
+    fn note(&mut self, property: Property, facts: [(NodeId, String); 2]) {
+        let facts = facts.map(|(member, what)| (property, Fact::new(member, what)));
+        self.missteps.extend(facts);
+    }
+
+    /// A member may have a lease while somebody may act on that of another.
+    fn note_lease(&mut self, member: usize, handled: &Handled<P>) {
+        if handled.local.state.as_ref().is_none_or(|state| state.lease().is_none()) {
+            return;
+        }
+        let others = self.locals.iter().enumerate().filter(|&(other, _)| other != member);
+        let mut published = others.filter(|(_, other)| other.published > 0);
+        if let Some((_, other)) = published.next() {
+            let had = "had a lease that has not run out: somebody may act on it".to_owned();
+            let facts = [(other.id, had), (handled.local.id, "has a lease".to_owned())];
+            self.note(Property::OneLeader, facts);
+        }
+    }
+
+    /// A member leads in `term`. Another may have led in it, or in a later one; or no majority has voted for it.
+    fn note_reign(&mut self, member: usize, term: Epoch, handled: &Handled<P>) {
+        let id = handled.local.id;
+        let usurps = |&&(other_term, other): &&(Epoch, NodeId)| other_term == term && other != id;
+        if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
+            let leads = format!("leads in term {term} too");
+            let facts = [(other, format!("has led in term {term}")), (id, leads)];
+            self.note(Property::OneLeaderPerTerm, facts);
+        }
+        let lease = || (id, format!("has a lease in term {term}"));
+        let later = self.reigns.iter().find(|&&(other_term, _)| other_term > term);
+        if let Some(&(later, other)) = later.filter(|_| P::LEASES) {
+            let facts = [(other, format!("had a lease in term {later} before")), lease()];
+            self.note(Property::LeasesRise, facts);
+        }
+        let disks = self.locals.iter().enumerate().map(|(place, local)| match place == member {
+            true => handled.local.disk.as_ref(),
+            false => local.disk.as_ref(),
+        });
+        if P::LEASES && !is_elected(id, term, disks) {
+            let facts = [(id, "was elected by no majority".to_owned()), lease()];
+            self.note(Property::LeasesRise, facts);
+        }
+        self.reigns.push((term, id));
     }
 }

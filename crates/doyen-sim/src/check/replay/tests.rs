@@ -157,16 +157,63 @@ fn ways_that_were_not_followed_are_not_taken_for_sound() {
     assert!(problem.starts_with("step 4: what the file says up to here fits more"), "{problem}");
 }
 
+/// The same run, asked about something that holds in it.
 #[test]
 fn a_run_that_breaks_nothing_any_more_says_so() {
-    let mut file = unanswered();
-    if let Course::Schedule { path, .. } = &mut file.course {
-        path.truncate(1);
-    }
-    let replay = file.replay().unwrap();
-    assert!(!replay.broken && replay.facts.is_empty());
-    assert!(replay.why().starts_with("A3 HOLDS in this run"), "{}", replay.why());
+    let text = unheard().to_toml().replace("\"A3\"", "\"bounded-messages\"");
+    let replay = Counterexample::parse("found.toml", &text).unwrap().replay().unwrap();
+    assert!(!replay.broken && replay.facts.is_empty() && !replay.is_undecided());
+    assert!(replay.why().starts_with("bounded-messages HOLDS in this run"), "{}", replay.why());
+    assert_eq!(replay.verdict(), "bounded-messages holds");
     check_records(&replay);
+}
+
+/// Without one of its steps no file shows what it was written for, and none says that the property holds.
+#[test]
+fn a_file_that_lacks_a_step_judges_nothing() {
+    let mut told = BTreeSet::new();
+    for file in [unanswered(), unheard(), two_leaders()] {
+        let Course::Schedule { path, cycle, .. } = &file.course else { panic!("a schedule") };
+        let (steps, whole) = (path.len(), path.len() + cycle.len());
+        for gone in 0..whole {
+            let mut file = file.clone();
+            let Course::Schedule { path, cycle, .. } = &mut file.course else { unreachable!() };
+            if gone < steps {
+                path.remove(gone)
+            } else {
+                cycle.remove(gone - steps)
+            };
+            // Most steps cannot happen without those before; some do not need what is gone.
+            let Ok(replay) = file.replay() else { continue };
+            assert!(
+                replay.broken || replay.is_undecided(),
+                "without step {gone}: {}",
+                replay.why()
+            );
+            if !replay.broken {
+                assert!(replay.why().contains("was NOT JUDGED"), "{}", replay.why());
+                assert_eq!((replay.ending, replay.facts.len()), (Ending::Early, 0));
+                assert!(replay.verdict().ends_with("was not judged"));
+                check_records(&replay);
+                told.extend(replay.gap.map(|gap| gap.split(':').next().unwrap().to_owned()));
+            }
+        }
+    }
+    assert!(told.contains("it ends before it is at rest"), "{told:?}");
+}
+
+#[test]
+fn what_is_repeated_for_ever_must_come_round_and_put_nothing_off() {
+    let changed = |change: fn(&mut Vec<Move>, &mut Vec<Move>)| {
+        let mut file = unheard();
+        let Course::Schedule { path, cycle, .. } = &mut file.course else { unreachable!() };
+        change(path, cycle);
+        file.replay().unwrap().gap.unwrap_or_default()
+    };
+    let open = changed(|_, cycle| drop(cycle.pop()));
+    assert_eq!(open, "what it repeats for ever does not lead back to where it begins");
+    let none = changed(|_, cycle| cycle.clear());
+    assert!(none.starts_with("it ends before it is at rest: `deliver ELECTION"), "{none}");
 }
 
 #[test]
@@ -263,7 +310,7 @@ fn a_timed_file_says_again_what_the_campaign_found() {
             patience: 2,
             ..Campaign::new(base(mode), 700, 1)
         };
-        for failure in campaign::run(&campaign, |_| {}).unwrap().failures {
+        for failure in campaign::run(&campaign, |_| true).unwrap().failures {
             let text = Counterexample::timed(failure.scenario, property).to_toml();
             let replay = Counterexample::parse("found.toml", &text).unwrap().replay().unwrap();
             let Breach { at, evidence, ending, .. } = failure.breach;

@@ -1,6 +1,8 @@
 //! A timed run: the simulator runs it before the eyes of the oracle that judges random runs, so that a file says again
 //! exactly what was found.
 
+use std::collections::BTreeSet;
+
 use super::super::property::Property;
 use super::{Ending, Replay, past_of};
 use crate::account::Ended;
@@ -14,14 +16,18 @@ pub(super) fn replay(case: Case, property: Property) -> Replay {
     let mut records: Vec<Record> = Vec::new();
     let mut oracle = Oracle::of(&case, &[property]);
     let outcome = run::judge(&case, Some(&mut records), &mut oracle);
-    let (from, steps) = (None, Vec::new());
-    let Some(Breach { at, evidence: facts, ending, .. }) = oracle.breach().cloned() else {
-        let ending = if outcome.ended == Ended::Quiet { Ending::Rest } else { Ending::Limit };
-        let (facts, past) = Default::default();
-        return Replay { case, property, broken: false, facts, ending, from, steps, records, past };
+    let breach = oracle.breach().cloned();
+    let broken = breach.is_some();
+    let (facts, ending, past) = match breach {
+        Some(Breach { at, evidence, ending, .. }) => {
+            // The run goes on after something has happened that must not, but nothing of that led to it.
+            let before = records.partition_point(|record| record.at <= at);
+            let past = past_of(property, &records[..before], &evidence);
+            (evidence, ending, past)
+        }
+        None if outcome.ended == Ended::Quiet => (Vec::new(), Ending::Rest, BTreeSet::new()),
+        None => (Vec::new(), Ending::Limit, BTreeSet::new()),
     };
-    // The run goes on after something has happened that must not, but nothing of that led to it.
-    let before = records.partition_point(|record| record.at <= at);
-    let past = past_of(property, &records[..before], &facts);
-    Replay { case, property, broken: true, facts, ending, from, steps, records, past }
+    let (gap, from, is_timed, steps) = (None, None, true, Vec::new());
+    Replay { case, property, broken, facts, ending, gap, from, is_timed, steps, records, past }
 }

@@ -121,8 +121,17 @@ pub(super) fn too_many(most: usize) -> String {
 }
 
 fn impossible(wanted: &Move, possible: &[Move]) -> String {
+    let instead = named(possible).unwrap_or_else(|| "nothing".to_owned());
+    format!(
+        "`{wanted}` cannot happen here, but {instead} can: the file was edited, or belongs to another version of the \
+         algorithm; check again"
+    )
+}
+
+/// The first few of some steps, each once; those apart in the middle of which somebody crashes.
+fn named(steps: &[Move]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
-    for step in possible.iter().filter(|step| step.crash_after.is_none()) {
+    for step in steps.iter().filter(|step| step.crash_after.is_none()) {
         let name = format!("`{step}`");
         if !names.contains(&name) {
             names.push(name);
@@ -130,14 +139,58 @@ fn impossible(wanted: &Move, possible: &[Move]) -> String {
     }
     let more = if names.len() > MOST_NAMED { " and others" } else { "" };
     names.truncate(MOST_NAMED);
-    let instead = match names.is_empty() {
-        true => "nothing".to_owned(),
-        false => names.join(", ") + more,
-    };
-    format!(
-        "`{wanted}` cannot happen here, but {instead} can: the file was edited, or belongs to another version of the \
-         algorithm; check again"
-    )
+    (!names.is_empty()).then(|| names.join(", ") + more)
+}
+
+/// Why a walk is not a whole run, if it is not: it ends while something is left to do, or what it repeats from its state
+/// `home` on cannot go on for ever.
+pub(super) fn gap<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &mut Hand<P>,
+    walk: &Walk,
+    home: usize,
+) -> Option<String> {
+    let repeated = &walk.states[home..];
+    if repeated.len() == 1 {
+        return unrest(machine, hand, walk.state());
+    }
+    let (first, last) = (&repeated[0], walk.state());
+    if machine.fingerprint(hand, first) != machine.fingerprint(hand, last) {
+        return Some("what it repeats for ever does not lead back to where it begins".to_owned());
+    }
+    let owed = owed(machine, hand, repeated, &walk.steps[home..]);
+    let mut out = Successors::new();
+    machine.steps(hand, first, false, &mut out);
+    let put_off = named(&due(machine, hand, &out, |duty| owed.contains(&duty)))?;
+    Some(format!("what it repeats for ever puts off {put_off}, which can happen all the time"))
+}
+
+/// What is left to do in a state, if anything is.
+fn unrest<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &mut Hand<P>,
+    state: &[u32],
+) -> Option<String> {
+    let mut out = Successors::new();
+    machine.steps(hand, state, false, &mut out);
+    if let Some(steps) = named(&due(machine, hand, &out, |_| true)) {
+        return Some(format!("it ends before it is at rest: {steps} can still happen"));
+    }
+    let stranded =
+        "it ends before it is at rest: a timer is armed that has expired as often as it may";
+    out.is_stranded().then(|| stranded.to_owned())
+}
+
+/// Those of the possible steps in words that must be taken at last and by their name are `meant`.
+fn due<P: Explorable>(
+    machine: &Machine<'_, P>,
+    hand: &Hand<P>,
+    possible: &Successors<Step>,
+    meant: impl Fn(Step) -> bool,
+) -> Vec<Move> {
+    let steps = possible.list().iter().map(|next| next.step);
+    let due = steps.filter(|&step| machine.duty(step).is_some_and(&meant));
+    due.map(|step| machine.describe(hand, step)).collect()
 }
 
 /// Whether a walk breaks `property`, the only one of the machine; from its state `home` on it is repeated for ever, if
@@ -158,45 +211,32 @@ pub(super) fn breaks<P: Explorable>(
     let always = walk.states.iter().all(&mut holds);
     let at_end = holds(&walk.states[home]);
     let repeated = &walk.states[home..];
-    let rests = match repeated.len() {
-        1 => is_at_rest(machine, hand, walk.state()),
-        _ => is_fair_cycle(machine, hand, repeated, &walk.steps[home..]),
-    };
+    let rests = gap(machine, hand, walk, home).is_none();
     let views = |hand: &Hand<P>, state: &Vec<u32>| machine.views(hand, state);
     let moody = repeated.iter().any(|state| views(hand, state) != views(hand, &repeated[0]));
     match property.claim() {
         Claim::NoStep => walk.misstep,
-        Claim::Always => !always,
+        Claim::Always => !always || walk.misstep,
         Claim::AtRest => rests && !moody && !at_end,
         Claim::Rests => rests && (moody || !at_end),
         Claim::Eventually => rests && !ever,
     }
 }
 
-/// Whether nothing is left to do.
-fn is_at_rest<P: Explorable>(machine: &Machine<'_, P>, hand: &mut Hand<P>, state: &[u32]) -> bool {
-    duties(machine, hand, state).is_empty() && {
-        let mut out = Successors::new();
-        machine.steps(hand, state, false, &mut out);
-        !out.is_stranded()
-    }
-}
-
-/// Whether steps lead back to where they began, and put off for ever nothing that stays possible.
-fn is_fair_cycle<P: Explorable>(
+/// The steps that stay possible in `states`, must be taken at last and are not among `steps`.
+fn owed<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &mut Hand<P>,
     states: &[Vec<u32>],
     steps: &[Step],
-) -> bool {
-    let prints = [&states[0], &states[steps.len()]].map(|state| machine.fingerprint(hand, state));
+) -> Vec<Step> {
     let mut owed = duties(machine, hand, &states[0]);
     for state in states {
         let possible = duties(machine, hand, state);
         owed.retain(|duty| possible.contains(duty));
     }
     owed.retain(|&duty| !steps.iter().any(|&step| machine.duty(step) == Some(duty)));
-    prints[0] == prints[1] && owed.is_empty()
+    owed
 }
 
 /// The steps that must be taken at last, of those possible in a state.

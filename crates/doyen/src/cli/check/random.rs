@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -20,11 +21,15 @@ use doyen_sim::scenario::Scenario;
 use doyen_sim::sweep::Shard;
 use serde_json::{Value, json};
 
+use super::asked::Asked;
+use super::report::count;
+use crate::cli::election::as_flag;
 use crate::cli::output::Output;
 use crate::cli::{Answer, progress};
 
-/// At most so many runs are made to shrink a failure.
+/// At most so many runs are made to shrink a failure, and for so long.
 const SHRINKING: u32 = 5_000;
+const PATIENCE: Duration = Duration::from_secs(25);
 
 /// What a campaign is asked for, besides what all of its runs have in common.
 #[derive(Clone, Debug)]
@@ -38,60 +43,134 @@ pub(super) struct Options {
     /// This run alone.
     pub(super) only_run: Option<u64>,
     /// What must hold; what the algorithms promise, if that is not said.
-    pub(super) properties: Option<Vec<Property>>,
+    pub(super) asked: Option<Asked>,
     /// How many threads make them.
     pub(super) threads: usize,
+    /// After how long no more are made.
+    pub(super) most_time: Option<Duration>,
+    /// Whether somebody has had enough.
+    pub(super) interrupt: &'static AtomicBool,
     /// For programs.
     pub(super) json: bool,
     /// Where the first failure is written; a name that says which it is, if none is given.
     pub(super) out: Option<PathBuf>,
 }
 
+impl Options {
+    /// How many runs are to be made here.
+    fn total(&self) -> u64 {
+        self.only_run.map_or_else(|| self.shard.numbers(self.runs).count() as u64, |_| 1)
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+}
+
+/// Why not all runs were made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stop {
+    /// So many had failed that it was enough.
+    Failures,
+    Time,
+    Interrupt,
+}
+
+/// A campaign that was made.
+struct Made {
+    campaign: Campaign,
+    options: Options,
+    report: Report,
+    /// What stopped it before all runs were made.
+    stop: Option<Stop>,
+    /// What was judged in it, and what was not.
+    asked: Asked,
+    took: Duration,
+}
+
 /// Makes the campaign in which everything that `base` leaves open is drawn.
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
     let campaign = Campaign {
         shard: options.shard,
-        properties: options.properties.clone(),
+        properties: options.asked.as_ref().map(|asked| asked.judged.clone()),
         ..Campaign::new(base.clone(), options.runs, options.seed)
     };
-    let began = Instant::now();
-    let report = match make(&campaign, options)? {
-        Ok(report) => report,
+    check_base(&campaign, options)?;
+    let made = match make(campaign, options)? {
+        Ok(made) => made,
         Err(unmade) if unmade.panicked => return Ok(own_up(&unmade, options.seed)),
         Err(unmade) => return Err(anyhow!(unmade)),
     };
-    let took = began.elapsed();
-    let shrunk = report.failures.first().map(|failure| (failure, shrink(failure)));
+    let shrunk = made.report.failures.first().map(|failure| (failure, shrink(failure, options)));
     let shown = match shrunk {
         None => None,
         Some((failure, Ok(shrunk))) => Some(Shown::new(failure, shrunk, options)?),
         Some((_, Err(unmade))) => return Ok(own_up(&unmade, options.seed)),
     };
-    let text = if options.json {
-        let object = as_json(&campaign, options, &report, shown.as_ref(), took);
-        format!("{object}\n")
-    } else {
-        in_words(&campaign, &report, shown.as_ref(), took)?
+    let text = match options.json {
+        true => format!("{}\n", as_json(&made, shown.as_ref())),
+        false => in_words(&made, shown.as_ref())?,
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(match (&report.failures[..], report.undecided) {
-        ([], 0) => Answer::Yes,
-        ([], _) => Answer::Limit,
-        _ => Answer::No,
-    })
+    Ok(made.answer())
 }
 
-fn make(campaign: &Campaign, options: &Options) -> Result<Result<Report, Unmade>> {
-    if let Some(number) = options.only_run {
-        return Ok(campaign::run_one(campaign, number));
+/// Refuses what makes no sense in the first run, by the flag that says it.
+fn check_base(campaign: &Campaign, options: &Options) -> Result<()> {
+    let first = options.only_run.or_else(|| options.shard.numbers(options.runs).next());
+    let drawn = first.map(|first| campaign.scenario(first).and_then(|drawn| drawn.resolve()));
+    drawn.transpose().map_err(|error| anyhow!(as_flag(&error)))?;
+    Ok(())
+}
+
+fn make(campaign: Campaign, options: &Options) -> Result<Result<Made, Unmade>> {
+    let began = Instant::now();
+    let has_time = || options.most_time.is_none_or(|most| began.elapsed() < most);
+    let report = match options.only_run {
+        Some(number) => {
+            let _spinner = progress::Spinner::start("one run");
+            campaign::run_one(&campaign, number)
+        }
+        None => {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
+            let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
+            let tally = progress::Tally::start(options.total(), "random runs");
+            let go_on = |made: u64| {
+                tally.set(made);
+                has_time() && !options.is_interrupted()
+            };
+            pool.install(|| campaign::run(&campaign, go_on))
+        }
+    };
+    let took = began.elapsed();
+    Ok(report.map(|report| {
+        let stop = match report.runs < options.total() {
+            false => None,
+            true if report.failures.len() >= campaign.patience.max(1) => Some(Stop::Failures),
+            true if options.is_interrupted() => Some(Stop::Interrupt),
+            true => Some(Stop::Time),
+        };
+        let ran: Vec<Algorithm> = report.by_algorithm.keys().copied().collect();
+        let asked = options.asked.clone().unwrap_or_else(|| Asked::usual_at_random(&ran));
+        Made { campaign, options: options.clone(), report, stop, asked, took }
+    }))
+}
+
+impl Made {
+    fn answer(&self) -> Answer {
+        match (&self.report.failures[..], self.stop) {
+            ([_, ..], _) => Answer::No,
+            ([], Some(Stop::Interrupt)) => Answer::Interrupted,
+            ([], Some(_)) => Answer::Limit,
+            ([], None) if self.report.undecided > 0 => Answer::Limit,
+            ([], None) => Answer::Yes,
+        }
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-    let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
-    let total = options.shard.numbers(options.runs).count() as u64;
-    let bar = progress::bar(total, "runs");
-    let report = pool.install(|| campaign::run(campaign, |report| bar.set_position(report.runs)));
-    bar.finish_and_clear();
-    Ok(report)
+
+    /// In which mode the members were.
+    fn mode(&self) -> &str {
+        self.campaign.base.mode.as_deref().unwrap_or("hardened")
+    }
 }
 
 /// Says in which run doyen itself failed, and how to see that again.
@@ -103,10 +182,12 @@ fn own_up(unmade: &Unmade, seed: u64) -> Answer {
 }
 
 /// Makes a failure as small as it can be. What panics on the way panics because of it.
-fn shrink(failure: &Failure) -> Result<Shrunk, Unmade> {
+fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, Unmade> {
     let Failure { run, breach, scenario } = failure;
     let _spinner = progress::Spinner::start("shrinking");
-    let shrunk = campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINKING));
+    let began = Instant::now();
+    let go_on = || began.elapsed() < PATIENCE && !options.is_interrupted();
+    let shrunk = campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINKING, &go_on));
     match shrunk {
         Ok(Some(shrunk)) => Ok(shrunk),
         Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
@@ -139,22 +220,51 @@ impl Shown {
 }
 
 /// The campaign for people.
-fn in_words(
-    campaign: &Campaign,
-    report: &Report,
-    shown: Option<&Shown>,
-    took: Duration,
-) -> Result<String> {
+fn in_words(made: &Made, shown: Option<&Shown>) -> Result<String> {
+    let Made { campaign, report, .. } = made;
     let mut text = String::new();
+    write_what(&mut text, made)?;
+    writeln!(text)?;
+    if report.failures.is_empty() {
+        write_verdict(&mut text, made)?;
+    }
+    for failure in &report.failures {
+        write_failure(&mut text, failure, campaign.seed)?;
+    }
+    let (runs, total) = (report.runs, made.options.total());
+    match made.stop {
+        None => {}
+        Some(Stop::Failures) => writeln!(
+            text,
+            "\nStopped there: so many failures are enough. The other runs were not made."
+        )?,
+        Some(Stop::Time) => {
+            writeln!(text, "Stopped at the limit of time: {runs} of {total} runs were made.")?;
+        }
+        Some(Stop::Interrupt) => {
+            writeln!(text, "Interrupted: {runs} of {total} runs were made.")?;
+        }
+    }
+    if let Some(shown) = shown {
+        write_shown(&mut text, shown)?;
+    }
+    Ok(text)
+}
+
+/// What was run, and how much.
+fn write_what(text: &mut String, made: &Made) -> Result<()> {
+    let Made { campaign, report, took, .. } = made;
     let Report { runs, events, messages, elections, leader_changes, digest, .. } = *report;
     let seconds = took.as_secs_f64();
     let rate = runs as f64 / seconds.max(1e-9);
-    writeln!(text, "{runs} random runs of seed {}", campaign.seed)?;
+    writeln!(text, "{} of seed {}", count(runs, "random run"), campaign.seed)?;
     writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
+    writeln!(text, "  mode        {}", made.mode())?;
     writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
     writeln!(text, "  faults      {}", list(&report.faults))?;
-    writeln!(text, "  events      {events}, each judged; {messages} election messages")?;
-    writeln!(text, "  elections   {elections} called; the leader changed {leader_changes} times")?;
+    writeln!(text, "  events      {events}, each judged; {}", count(messages, "election message"))?;
+    let changes = count(leader_changes, "time");
+    writeln!(text, "  elections   {elections} called; the leader changed {changes}")?;
     if let Some((recovery, run)) = report.slowest_recovery {
         let millis = recovery.as_nanos() as f64 / 1e6;
         writeln!(text, "  recovery    at most {millis:.1} ms after the last fault, in run {run}")?;
@@ -167,34 +277,28 @@ fn in_words(
         )?;
     }
     writeln!(text, "  fingerprint {digest:016x}")?;
-    writeln!(text)?;
-    if report.failures.is_empty() {
-        match report.undecided {
-            0 => writeln!(text, "Held in every run:")?,
-            runs => writeln!(
-                text,
-                "Not violated, but {runs} runs had not come to rest, and what must hold at rest was not judged in them; \
-                 A3 is about that:"
-            )?,
-        }
-        for property in judged(campaign, report) {
-            let whose = in_whose_runs(campaign, report, property);
-            writeln!(text, "  {:20} {}{whose}", property.name(), property.words())?;
-        }
-    }
-    for failure in &report.failures {
-        write_failure(&mut text, failure, campaign.seed)?;
-    }
-    if report.failures.len() >= campaign.patience.max(1) && runs < campaign.runs {
-        writeln!(
+    Ok(())
+}
+
+/// What held, if nothing failed, and what was not judged.
+fn write_verdict(text: &mut String, made: &Made) -> Result<()> {
+    let Made { campaign, report, asked, .. } = made;
+    match (report.undecided, made.stop) {
+        (0, None) => writeln!(text, "Held in every run:")?,
+        (0, Some(_)) => writeln!(text, "Held in every run that was made:")?,
+        (undecided, _) => writeln!(
             text,
-            "\nStopped there: so many failures are enough. The other runs were not made."
-        )?;
+            "Not violated, but {} had not come to rest, and what must hold at rest was not judged in them; A3 is about \
+             that:",
+            count(undecided, "run")
+        )?,
     }
-    if let Some(shown) = shown {
-        write_shown(&mut text, shown)?;
+    for property in &asked.judged {
+        let whose = in_whose_runs(campaign, report, *property);
+        writeln!(text, "  {:20} {}{whose}", property.name(), property.words())?;
     }
-    Ok(text)
+    text.push_str(&asked.left_out_in_words());
+    Ok(())
 }
 
 /// In whose runs a property was judged, if not in all: not every algorithm promises every one.
@@ -206,16 +310,6 @@ fn in_whose_runs(campaign: &Campaign, report: &Report, property: Property) -> St
     }
     let names: Vec<String> = owing.iter().map(ToString::to_string).collect();
     format!(" (judged in the runs of {})", names.join(", "))
-}
-
-/// What was judged: what was asked for, or what the algorithms that ran promise.
-fn judged(campaign: &Campaign, report: &Report) -> Vec<Property> {
-    let promised = || {
-        let promised: Vec<Property> =
-            report.by_algorithm.keys().flat_map(|&run| Property::usual_at_random(run)).collect();
-        Property::ALL.into_iter().filter(|property| promised.contains(property)).collect()
-    };
-    campaign.properties.clone().unwrap_or_else(promised)
 }
 
 fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> {
@@ -236,11 +330,9 @@ fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> 
 fn write_shown(text: &mut String, shown: &Shown) -> Result<()> {
     let Shrunk { scenario, breach, runs } = &shown.shrunk;
     let (at, file) = (breach.at, shown.file.display());
-    let faults = match scenario.fault.len() {
-        1 => "1 fault".to_owned(),
-        faults => format!("{faults} faults"),
-    };
-    writeln!(text, "The first of them, shrunk by {runs} runs to {faults}, broken at {at}:")?;
+    let faults = count(scenario.fault.len() as u64, "fault");
+    let runs = count(u64::from(*runs), "run");
+    writeln!(text, "The first of them, shrunk by {runs} to {faults}, broken at {at}:")?;
     write_evidence(text, breach, "")?;
     writeln!(text, "Written to {file}; `doyen replay {file}` shows it and says why.")?;
     Ok(())
@@ -263,14 +355,9 @@ fn list<K: ToString>(counts: &std::collections::BTreeMap<K, u64>) -> String {
 }
 
 /// The campaign for programs.
-fn as_json(
-    campaign: &Campaign,
-    options: &Options,
-    report: &Report,
-    shown: Option<&Shown>,
-    took: Duration,
-) -> Value {
-    let properties: Vec<&str> = judged(campaign, report).into_iter().map(Property::name).collect();
+fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
+    let Made { campaign, options, report, asked, took, .. } = made;
+    let judged: Vec<&str> = asked.judged.iter().map(|property| property.name()).collect();
     let by_algorithm: serde_json::Map<String, Value> =
         report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
     let slowest = report.slowest_recovery;
@@ -279,16 +366,24 @@ fn as_json(
         json!({ "percent_of_l1_p999": enough, "percent_of_l1_max": worst.share(), "run": worst.run })
     };
     json!({
-        "verdict": match (&report.failures[..], report.undecided) {
-            ([], 0) => "holds",
-            ([], _) => "limit",
-            _ => "violated",
+        "verdict": match made.answer() {
+            Answer::No => "violated",
+            Answer::Yes => "holds",
+            _ => "limit",
         },
         "property": report.failures.first().map(|failure| failure.breach.property.name()),
-        "properties": properties,
+        "properties": judged,
+        "not_judged": asked.left_out_as_json(),
+        "mode": made.mode(),
         "seed": campaign.seed,
         "shard": options.shard.to_string(),
         "runs": report.runs,
+        "runs_asked_for": options.total(),
+        "limit": made.stop.map(|stop| match stop {
+            Stop::Failures => "failures",
+            Stop::Time => "time",
+            Stop::Interrupt => "interrupt",
+        }),
         "by_algorithm": by_algorithm,
         "events": report.events,
         "messages": report.messages,
@@ -337,13 +432,14 @@ fn command(failure: &Failure, seed: u64) -> String {
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
-const DROPPED: [(&str, bool); 7] = [
+const DROPPED: [(&str, bool); 8] = [
     ("--runs", true),
     ("--shard", true),
     ("--run", true),
     ("--seed", true),
     ("--out", true),
     ("--threads", true),
+    ("--max-time", true),
     ("--json", false),
 ];
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
+use doyen_sim::check::budget::{ANY, Budget};
 use doyen_sim::check::fingerprint::chance_of_omission;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limit, Plan, Progress};
@@ -13,26 +14,31 @@ use doyen_sim::check::{Report, Rules, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
 
+use super::asked::Asked;
+use crate::cli::Answer;
+
 /// What was checked, and how far it got.
 pub(super) struct Subject {
     case: Case,
     rules: Rules,
+    asked: Asked,
     plan: Plan,
     /// Of all rings together.
     progress: Progress,
     /// How many rings there are to check, and how many were.
     rings: usize,
     rings_checked: usize,
-    pub(super) limit: Option<Limit>,
+    limit: Option<Limit>,
     /// Whether runs that never end were looked for, in every ring.
     sought_endless: bool,
 }
 
 impl Subject {
-    pub(super) fn new(case: &Case, rules: &Rules, plan: &Plan, rings: usize) -> Self {
+    pub(super) fn new(case: &Case, rules: &Rules, asked: Asked, plan: &Plan, rings: usize) -> Self {
         Self {
             case: case.clone(),
             rules: rules.clone(),
+            asked,
             plan: plan.clone(),
             progress: Progress::default(),
             rings,
@@ -61,6 +67,21 @@ impl Subject {
         self.limit = found.limit;
         self.sought_endless &= found.sought_endless;
         found.violation.clone()
+    }
+
+    /// Whether the last ring was stopped before everything was seen.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.limit.is_some()
+    }
+
+    /// What the command comes to, with or without a violation.
+    pub(super) fn answer(&self, is_violated: bool) -> Answer {
+        match self.limit {
+            _ if is_violated => Answer::No,
+            Some(Limit::Interrupt) => Answer::Interrupted,
+            Some(_) => Answer::Limit,
+            None => Answer::Yes,
+        }
     }
 
     fn states_per_second(&self) -> f64 {
@@ -106,7 +127,9 @@ impl Subject {
         let Progress { states, generated, depth, memory, elapsed, stranded, .. } = self.progress;
         writeln!(
             text,
-            "  explored           {states} states by {generated} steps, {depth} deep, in {:.2} s ({:.0} states/s), {:.1} MB",
+            "  explored           {} by {}, {depth} deep, in {:.2} s ({:.0} states/s), {:.1} MB",
+            count(states, "state"),
+            count(generated, "step"),
             elapsed.as_secs_f64(),
             self.states_per_second(),
             memory as f64 / 1e6,
@@ -114,7 +137,8 @@ impl Subject {
         if stranded > 0 {
             writeln!(
                 text,
-                "  not followed       {stranded} states in which a timer was armed that had expired often enough"
+                "  not followed       {} in which a timer was armed that had expired often enough",
+                count(stranded, "state")
             )?;
         }
         Ok(())
@@ -122,21 +146,41 @@ impl Subject {
 
     fn write_verdict(&self, text: &mut String) -> Result<()> {
         writeln!(text)?;
-        if let Some(limit) = self.limit {
-            let (frontier, name) = (self.progress.frontier, limit_name(limit));
+        match self.limit {
+            Some(limit) => self.write_partial_verdict(text, limit)?,
+            None => {
+                writeln!(text, "Holds in every run:")?;
+                write_properties(text, self.asked.judged.iter())?;
+            }
+        }
+        text.push_str(&self.asked.left_out_in_words());
+        Ok(())
+    }
+
+    /// What can be said if not everything was seen.
+    fn write_partial_verdict(&self, text: &mut String, limit: Limit) -> Result<()> {
+        let stopped = match limit {
+            Limit::Interrupt => "Interrupted".to_owned(),
+            _ => format!("Stopped at the limit of {}", limit_name(limit)),
+        };
+        let (unfinished, were) = match self.progress.frontier {
+            1 => ("1 state".to_owned(), "was"),
+            frontier => (format!("{frontier} states"), "were"),
+        };
+        writeln!(text, "{stopped}: {unfinished} {were} seen whose steps were not all tried.")?;
+        let judged = self.asked.judged.iter();
+        let (always, at_the_end): (Vec<&Property>, Vec<&Property>) =
+            judged.partition(|property| property.is_safety());
+        if !always.is_empty() {
+            writeln!(text, "Not violated in the others:")?;
+            write_properties(text, always.into_iter())?;
+        }
+        if !at_the_end.is_empty() {
             writeln!(
                 text,
-                "Stopped at the limit of {name}: {frontier} states were seen whose steps were not all tried. In the others \
-                 nothing is violated; runs that never end were not looked for.",
+                "Not violated in those of the others in which nothing is left to do; runs that never end were not looked for:"
             )?;
-            return Ok(());
-        }
-        writeln!(text, "Holds in every run:")?;
-        for property in &self.rules.properties {
-            writeln!(text, "  {:20} {}", property.name(), property.words())?;
-        }
-        if self.plan.depth_first {
-            writeln!(text, "How runs end (A1, A2, A3) was not looked at: depth first does not.")?;
+            write_properties(text, at_the_end.into_iter())?;
         }
         Ok(())
     }
@@ -149,15 +193,16 @@ impl Subject {
             (None, Some(_)) => "limit",
             (None, None) => "holds",
         };
-        let names: Vec<&str> = rules.properties.iter().map(|property| property.name()).collect();
+        let judged: Vec<&str> = rules.properties.iter().map(|property| property.name()).collect();
         let object = json!({
             "verdict": verdict,
             "property": least.map(|least| least.violation.property.name()),
-            "properties": names,
+            "properties": judged,
+            "not_judged": self.asked.left_out_as_json(),
             "algorithm": case.algorithm.name(),
             "mode": case.mode().to_string(),
             "members": case.members().len(),
-            "budget": rules.budget,
+            "budget": budget_json(rules.budget),
             "timers": rules.timers.to_string(),
             "fifo": rules.fifo,
             "reduction": plan.reduce,
@@ -188,10 +233,34 @@ fn counterexample_json(least: &Least, out: &Path) -> Value {
     json!({
         "file": out.display().to_string(),
         "members": least.scenario.members,
-        "budget": least.rules.budget,
+        "budget": budget_json(least.rules.budget),
         "path": steps(&least.violation.path),
         "cycle": steps(&least.violation.cycle),
     })
+}
+
+/// A number for each thing that may go wrong, or `any`.
+fn budget_json(budget: Budget) -> Value {
+    let number = |(name, number): (&str, u8)| {
+        (name.to_owned(), if number == ANY { json!("any") } else { json!(number) })
+    };
+    Value::Object(budget.items().into_iter().map(number).collect())
+}
+
+/// `1 state`, `2 states`.
+pub(super) fn count(number: u64, name: &str) -> String {
+    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A line for each property.
+fn write_properties<'p>(
+    text: &mut String,
+    properties: impl Iterator<Item = &'p Property>,
+) -> Result<()> {
+    for property in properties {
+        writeln!(text, "  {:20} {}", property.name(), property.words())?;
+    }
+    Ok(())
 }
 
 fn limit_name(limit: Limit) -> &'static str {
@@ -200,6 +269,7 @@ fn limit_name(limit: Limit) -> &'static str {
         Limit::Time => "time",
         Limit::Memory => "memory",
         Limit::Depth => "depth",
+        Limit::Interrupt => "interrupt",
     }
 }
 
@@ -227,7 +297,8 @@ pub(super) fn progress_line(progress: &Progress) -> String {
     let Progress { states, depth, frontier, memory, elapsed, .. } = *progress;
     let rate = states as f64 / elapsed.as_secs_f64().max(1e-9);
     format!(
-        "{states} states, {rate:.0}/s, {depth} deep, {frontier} to go, {:.0} MB",
+        "{}, {rate:.0}/s, {depth} deep, {frontier} to go, {:.0} MB",
+        count(states, "state"),
         memory as f64 / 1e6
     )
 }

@@ -26,32 +26,80 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
     }
     let traces: Vec<Trace> = read.iter().map(|(_, trace, _)| trace.clone()).collect();
     let overlaps = replay::overlaps(&traces);
-    let sound = overlaps.is_empty() && read.iter().all(|(.., played)| played.findings.is_empty());
+    let found: usize = read.iter().map(|(.., played)| played.findings.len()).sum();
+    let verdict = match found + overlaps.len() {
+        0 if traces.iter().any(|trace| trace.missing.is_some()) => Verdict::HeldSoFar,
+        0 => Verdict::Held,
+        wrong => Verdict::Broken(wrong),
+    };
     let mut out = io::stdout().lock();
-    for (name, trace, replayed) in &read {
-        match json {
-            true => writeln!(out, "{}", summary(name, trace, replayed))?,
-            false => tell(&mut out, name, trace, replayed, files.len() == 1)?,
-        }
-    }
     if json {
         let pair = |(one, other): &(Held, Held)| json!([held(one), held(other)]);
-        let pairs: Vec<_> = overlaps.iter().map(pair).collect();
-        writeln!(out, "{}", json!({ "sound": sound, "overlapping_leases": pairs }))?;
-        return Ok(if sound { Answer::Yes } else { Answer::No });
+        let object = json!({
+            "verdict": verdict.name(),
+            "traces": read.iter().map(|(name, trace, played)| summary(name, trace, played)).collect::<Vec<_>>(),
+            "overlapping_leases": overlaps.iter().map(pair).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{object}")?;
+        return Ok(verdict.answer());
+    }
+    for (name, trace, replayed) in &read {
+        tell(&mut out, name, trace, replayed, files.len() == 1)?;
     }
     for (one, other) in &overlaps {
         let common = one.until.min(other.until) - other.from;
         writeln!(out, "TWO LEASES AT ONCE: {} and {}, for {common} ns", one.member, other.member)?;
     }
-    let leases: usize = traces.iter().map(|trace| replay::leases(trace).len()).sum();
-    let verdict = if sound { "Held" } else { "BROKEN" };
-    writeln!(
-        out,
-        "{verdict}: every event again through the core, with the same effects; terms never fall, one vote a term, \
-         stored before sent; {leases} leases, no two at once"
-    )?;
-    Ok(if sound { Answer::Yes } else { Answer::No })
+    let leases = traces.iter().map(|trace| replay::leases(trace).len()).sum();
+    writeln!(out, "{}", verdict.in_words(leases))?;
+    Ok(verdict.answer())
+}
+
+/// What came of all traces together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Held,
+    /// Nothing is wrong as far as they go, but one has lost its end.
+    HeldSoFar,
+    /// So many things are wrong.
+    Broken(usize),
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Held => "holds",
+            Self::HeldSoFar => "limit",
+            Self::Broken(_) => "violated",
+        }
+    }
+
+    fn answer(self) -> Answer {
+        match self {
+            Self::Held => Answer::Yes,
+            Self::HeldSoFar => Answer::Limit,
+            Self::Broken(_) => Answer::No,
+        }
+    }
+
+    /// The last line, for traces with so many leases.
+    fn in_words(self, leases: usize) -> String {
+        let held = match self {
+            Self::Broken(1) => return "BROKEN: see the line above".to_owned(),
+            Self::Broken(wrong) => return format!("BROKEN: see the {wrong} lines above"),
+            Self::Held => "Held",
+            Self::HeldSoFar => "Held as far as it goes",
+        };
+        let leases = match leases {
+            0 => "no leases".to_owned(),
+            1 => "1 lease".to_owned(),
+            leases => format!("{leases} leases, no two at once"),
+        };
+        format!(
+            "{held}: every event again through the core, with the same effects; terms never fall, one vote a term, stored \
+             before sent; {leases}"
+        )
+    }
 }
 
 /// One trace; every event of it, if it is the only one.
@@ -78,6 +126,9 @@ fn tell(
     for finding in &replayed.findings {
         writeln!(out, "{name}: line {}: {}", finding.line, finding.what)?;
     }
+    if let Some(missing) = &trace.missing {
+        writeln!(out, "{name} ENDS EARLY: line {} {}", missing.line, missing.what)?;
+    }
     Ok(())
 }
 
@@ -94,5 +145,6 @@ fn summary(name: &str, trace: &Trace, replayed: &Replayed) -> serde_json::Value 
         "events": replayed.steps.len(),
         "leases": replay::leases(trace).len(),
         "findings": replayed.findings.iter().map(finding).collect::<Vec<_>>(),
+        "missing": trace.missing.as_ref().map(finding),
     })
 }

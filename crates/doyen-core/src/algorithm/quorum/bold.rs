@@ -1,0 +1,43 @@
+//! A quorum without courtesy: what is explored of leases and promises.
+//!
+//! Asking before standing, waiting for a turn, giving way and saying HELLO decide *when* a member stands; they cost most
+//! of the messages and most of what a member remembers. Without [`Rule::Courtesy`] a member stands whenever it is told
+//! to, if nothing binds it, and everybody may learn at any moment that a term has been opened. Everything else is the
+//! shipped code: votes, leases, promises, quarantine, and every timer that they need.
+//!
+//! **Whatever a quorum can do that takes nobody's office over, a bold one can do as well**, as far as terms, votes,
+//! offices, promises and quarantines go; so what is safe in every run of bold members is safe in every run of the shipped
+//! ones. Step by step:
+//!
+//! - a member that asks, answers, waits for its turn or gives way changes nothing of these: the bold one does nothing;
+//! - one that has heard enough yeses stands, and nothing binds it then: the bold one is told to stand at that moment;
+//! - an asker that learns of a later term from an answer is idle, and nothing binds it: somebody opened that term and
+//!   has told everybody so. The bold one hears that now;
+//! - a candidate or leader that is refused (NACK) hears of a later term: the bold one hears of it from whoever opened
+//!   that term. So nobody needs to refuse anything;
+//! - HELLO and its answer change nothing but the list of who has answered, as long as no disk is lost or restored.
+//!
+//! All other steps are the same. Messages of the bold may be lost, so that they say more does no harm.
+
+use crate::config::Config;
+use crate::story::Why;
+
+use super::message::Body;
+use super::rules::{Rule, Rulebook};
+use super::{Duty, Out, Quorum};
+
+impl<R: Rulebook> Quorum<R> {
+    /// Stands without having asked, and lets everybody know that there is a new term.
+    pub(super) fn stand_boldly(&mut self, config: &Config, out: &mut Out<R>) {
+        let before = self.ballot.term();
+        self.stand(config, None, Why::Elected { after: None }, out);
+        if self.ballot.term() > before {
+            self.tell_all(config, &Body::Nack, out);
+        }
+    }
+
+    /// Whether any word of a later term concerns it.
+    pub(super) fn is_bold_and_free(&self) -> bool {
+        !R::keeps(Rule::Courtesy) && matches!(self.duty, Duty::Follow) && !self.bound(None)
+    }
+}

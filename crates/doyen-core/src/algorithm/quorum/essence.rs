@@ -1,0 +1,118 @@
+//! What of a member makes a difference to what it will do: for explorers, which take states for one that differ in
+//! nothing else.
+//!
+//! **Rounds.** Heartbeats are numbered for as long as somebody leads, so no two states of a leader would ever be the
+//! same. But only the rounds from a *first* one on count: those that can renew a lease, and, where somebody may take
+//! over, the last three, by which a leader knows whom it hears. All that came before is forgotten alike, and the others
+//! count from that first one. An acknowledgement of a forgotten round has no effect, now or later, for the first round
+//! that counts never falls while its leader is in office, and nobody leads twice in a term.
+//!
+//! **Votes.** Who voted for a member matters as long as it stands. What it remembers of the search for a leader matters
+//! to the courteous alone.
+//!
+//! **Spent messages.** Terms never fall, and in one term a member votes once and stands at most once. So much of what is
+//! still under way can have no effect on its receiver any more, whatever happens to it, not even if it restarts: see
+//! [`Quorum::has_no_use_for`]. It holds with the rules that it names.
+//!
+//! All of this is so as long as no operator gives orders: then nobody's merit changes, and nobody asks a leader whom it
+//! hears but where somebody may take over. And it is so where members do not keep account of each other ([`is_known`]):
+//! else every message has an effect, and the number of a heartbeat says how long somebody has led.
+
+use crate::config::Config;
+use crate::members::NodeId;
+use crate::time::Span;
+
+use super::message::{Body, Message, Round};
+use super::rules::{Rule, Rulebook};
+use super::settings::Preemption;
+use super::{Duty, Quorum, Timer};
+
+/// Whether what is said here is true of members with this configuration.
+pub(super) fn is_known(config: &Config) -> bool {
+    let quorum = &config.quorum;
+    quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO
+}
+
+impl<R: Rulebook> Quorum<R> {
+    /// The first round that counts, if it leads.
+    pub(super) fn first_round(&self, config: &Config) -> Option<Round> {
+        let Duty::Lead(office) = &self.duty else { return None };
+        let renews = office.lease.map_or(office.oldest, |lease| office.oldest.max(lease.next()));
+        let among_last = |count: u64| Round((office.newest.0 + 1).saturating_sub(count).max(1));
+        Some(match config.quorum.preemption {
+            // Whether the last one was the first tells whether it has had time to be heard.
+            Preemption::Never if office.lease.is_none() => renews.min(among_last(2)),
+            Preemption::Never => renews,
+            Preemption::Delayed | Preemption::Immediate => renews.min(among_last(3)),
+        })
+    }
+
+    /// The same member, with rounds counted from the first that counts, and without what it has no use for any more.
+    pub(super) fn without_past(&self, config: &Config) -> Self {
+        let mut this = self.clone();
+        if !matches!(self.duty, Duty::Stand(_)) {
+            this.ballot.forget_votes();
+        }
+        if !R::keeps(Rule::Courtesy) {
+            this.forget_the_search();
+        }
+        this.lingering = self.lingering.map(|_| Round::default());
+        let Some(first) = self.first_round(config) else { return this };
+        if let Duty::Lead(office) = &mut this.duty {
+            office.acks.retain(|_, round| *round >= first);
+            for round in [&mut office.newest, &mut office.oldest]
+                .into_iter()
+                .chain(office.acks.values_mut())
+                .chain(&mut office.lease)
+            {
+                *round = since(*round, first);
+            }
+        }
+        this
+    }
+
+    /// One of its timers in the same words.
+    pub(super) fn timer_without_past(&self, config: &Config, timer: Timer) -> Timer {
+        match (timer, self.first_round(config)) {
+            (Timer::Lease(round), Some(first)) => Timer::Lease(since(round, first)),
+            (Timer::Lease(_), None) => Timer::Lease(Round::default()),
+            (other, _) => other,
+        }
+    }
+
+    /// Whether `message` has no effect on it, now and whatever happens to it from now on.
+    pub(super) fn has_no_use_for(&self, config: &Config, from: NodeId, message: &Message) -> bool {
+        if self.rejoining.is_some() || !R::keeps(Rule::TermIsStored) {
+            return false;
+        }
+        let (term, own) = (message.term, self.ballot.term());
+        match message.body {
+            Body::Vote => {
+                let stands = matches!(self.duty, Duty::Stand(_));
+                R::keeps(Rule::VoteCountsInItsTerm) && (term < own || term == own && !stands)
+            }
+            Body::Ack { round, .. } => {
+                let counts = self.first_round(config).is_some_and(|first| round >= first);
+                term < own || term == own && !counts
+            }
+            Body::Nack => term <= own,
+            Body::Request { .. } if term < own => !R::keeps(Rule::Courtesy),
+            Body::Request { .. } => {
+                let fixed = R::keeps(Rule::OneVoteATerm)
+                    && R::keeps(Rule::VoteIsStored)
+                    && R::keeps(Rule::VoteOutlivesOffice);
+                let voted = self.ballot.stored().voted;
+                fixed && term == own && voted.is_some_and(|voted| voted != from)
+            }
+            Body::Heartbeat { .. } => {
+                term < own && R::keeps(Rule::NoStaleHeartbeat) && !R::keeps(Rule::Courtesy)
+            }
+            Body::TimeoutNow { .. } | Body::Release { .. } => term < own,
+            _ => false,
+        }
+    }
+}
+
+fn since(round: Round, first: Round) -> Round {
+    Round(round.0 + 1 - first.0.min(round.0 + 1))
+}

@@ -1,0 +1,190 @@
+//! What is explored of the quorum, by the tests beside this file and by `make check-quorum`.
+//!
+//! | part | what it is | what it leaves out |
+//! |---|---|---|
+//! | votes | `quorum/ballot.rs` as a protocol of its own, see `quorum/voter.rs` | leases, time |
+//! | leases | the quorum without courtesy, see `quorum/bold.rs` | who asks whom before it stands |
+//! | whole | the quorum as it is shipped | nothing |
+//!
+//! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
+//! moment, also between two writes; in the first two any of them stands at any moment at which the rules let it. Clocks go in ticks, and
+//! the settings are the shortest that have a lease renewed while it runs:
+//!
+//! ```text
+//!     heartbeat 1 tick     promise 3 ticks     lease 2 ticks     answers 1 tick
+//! ```
+//!
+//! Where clocks are wrong by a fifth, the heartbeat takes 2 ticks and the promise 6, by a clock that is right; hence the
+//! lease 3. By real time a heartbeat then takes 1 to 3 ticks, the promise 5 to 8 and the lease 2 to 4.
+//!
+//! Whole ticks lose nothing: every timer is due after a whole number of ticks, or at any moment between two of them, and
+//! what happens in an order at fractions of a tick can happen in the same order at whole ones (Henzinger, Manna and
+//! Pnueli 1992, *What good are digital clocks?*).
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use doyen_core::algorithm::quorum::Quorum;
+use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
+use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::algorithm::quorum::voter::Voter;
+use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::members::{Epoch, Members};
+use doyen_core::time::Span;
+use doyen_sim::check::budget::{ANY, Budget};
+use doyen_sim::check::property::Property;
+use doyen_sim::check::search::{Limits, Plan, Watch};
+use doyen_sim::check::{self, Report, Rules, Scene, Timers};
+
+const TICK: Span = Span::from_millis(2);
+
+/// What holds of every vote.
+const OF_VOTES: [Property; 4] = [
+    Property::OneLeaderPerTerm,
+    Property::OneVoteATerm,
+    Property::TermsNeverFall,
+    Property::StoredFirst,
+];
+
+/// What holds of every lease. That a term has one leader follows from the votes, and to remember who led when would
+/// only make states differ.
+const OF_LEASES: [Property; 4] =
+    [Property::OneLeader, Property::OneVoteATerm, Property::TermsNeverFall, Property::StoredFirst];
+
+/// What is explored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    Votes,
+    Leases,
+    Whole,
+}
+
+/// An exploration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    pub(crate) part: Part,
+    pub(crate) members: u32,
+    /// The last term that anybody opens.
+    pub(crate) terms: u64,
+    /// The highest member leads in the first term when it begins.
+    pub(crate) founded: bool,
+    /// How many crashes there are, and how many restarts.
+    pub(crate) faults: u8,
+    /// Any number of messages are lost and doubled; none otherwise.
+    pub(crate) lossy: bool,
+    /// By how much clocks may be wrong, in thousandths: not at all, or by a fifth.
+    pub(crate) drift: u32,
+    /// The rule that does not stand.
+    pub(crate) without: Option<Rule>,
+    /// The only property that is asked for; without it, all that hold.
+    pub(crate) asked: Option<Property>,
+}
+
+impl Subject {
+    pub(crate) fn votes(members: u32, terms: u64) -> Self {
+        Self {
+            part: Part::Votes,
+            members,
+            terms,
+            founded: false,
+            faults: ANY,
+            lossy: true,
+            drift: 0,
+            without: None,
+            asked: None,
+        }
+    }
+
+    pub(crate) fn leases(members: u32, terms: u64) -> Self {
+        Self { part: Part::Leases, founded: true, ..Self::votes(members, terms) }
+    }
+
+    pub(crate) fn whole(members: u32, terms: u64) -> Self {
+        Self { part: Part::Whole, ..Self::leases(members, terms) }
+    }
+
+    /// Explores it, one at a time: the rules are the same for everybody.
+    pub(crate) fn explore(&self, reduce: bool, limits: Limits, watch: Watch<'_>) -> Report {
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        WITHOUT.store(self.without.map_or(u8::MAX, |rule| rule as u8), Ordering::Relaxed);
+        BOLD.store(self.part == Part::Leases, Ordering::Relaxed);
+        LAST_TERM.store(self.terms, Ordering::Relaxed);
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let plan = Plan { depth_first: false, reduce, threads, limits };
+        let config = self.config();
+        let rules = self.rules();
+        let mut scene = Scene::new(&config.members);
+        scene.leader = self.founded.then(|| config.members.highest());
+        match self.part {
+            Part::Votes => check::explore::<Voter<Explored>>(&config, &scene, &rules, &plan, watch),
+            Part::Leases | Part::Whole => {
+                check::explore::<Quorum<Explored>>(&config, &scene, &rules, &plan, watch)
+            }
+        }
+    }
+
+    fn rules(&self) -> Rules {
+        let messages = if self.lossy { ANY } else { 0 };
+        Rules {
+            budget: Budget {
+                crashes: self.faults,
+                restarts: self.faults,
+                losses: messages,
+                duplications: messages,
+                campaigns: if self.part == Part::Whole { 0 } else { ANY },
+                ..Budget::default()
+            },
+            timers: match self.part {
+                Part::Votes => Timers::Free { expiries: self.faults },
+                Part::Leases | Part::Whole => Timers::Clocked { tick: TICK, drift: self.drift },
+            },
+            fifo: false,
+            properties: match (self.asked, self.part) {
+                (Some(asked), _) => vec![asked],
+                (None, Part::Votes) => OF_VOTES.to_vec(),
+                (None, Part::Leases | Part::Whole) => OF_LEASES.to_vec(),
+            },
+            from: None,
+        }
+    }
+
+    fn config(&self) -> Config {
+        // Answers are waited for twice as long as a message takes.
+        let timing = Timing::for_transmission(Span::from_nanos(TICK.as_nanos() / 2));
+        let members = Members::range(1, self.members).expect("a few members");
+        let mut config = Config::new(members, timing, Mode::Hardened);
+        let quorum = &mut config.quorum;
+        let (heartbeat, promise) = match self.drift {
+            0 => (TICK, TICK * 3),
+            _ => (TICK * 2, TICK * 6),
+        };
+        quorum.pace = Pace { heartbeat, promise, drift: self.drift, grain: TICK };
+        // What makes no difference to safety takes no time, and nothing is remembered for it.
+        (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
+        (quorum.forgiveness, quorum.deferrals) = (Span::ZERO, 0);
+        (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
+        config
+    }
+}
+
+/// The rules of what is explored. They are set before a search: all of its threads must see them.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Explored {}
+
+static WITHOUT: AtomicU8 = AtomicU8::new(u8::MAX);
+static BOLD: AtomicBool = AtomicBool::new(false);
+static LAST_TERM: AtomicU64 = AtomicU64::new(u64::MAX);
+
+impl Rulebook for Explored {
+    fn keeps(rule: Rule) -> bool {
+        match rule {
+            Rule::Courtesy => !BOLD.load(Ordering::Relaxed),
+            _ => WITHOUT.load(Ordering::Relaxed) != rule as u8,
+        }
+    }
+
+    fn last_term() -> Epoch {
+        Epoch(LAST_TERM.load(Ordering::Relaxed))
+    }
+}
