@@ -96,6 +96,18 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         false
     }
 
+    /// Whether members are alike but for their names, if they have this configuration: what can happen to some can happen
+    /// to any others in their place.
+    fn is_symmetric(_config: &Self::Config) -> bool {
+        false
+    }
+
+    /// The same [essence](Self::essence), if members had other names. Explorers ask for it where members are alike.
+    #[must_use]
+    fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        self.clone()
+    }
+
     /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
     /// timers are left.
     fn is_upkeep(timer: Self::Timer) -> bool;
@@ -114,6 +126,12 @@ pub trait Durable: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned {
     /// Whether its operator does not want it to lead.
     fn is_drained(&self) -> bool {
         false
+    }
+
+    /// The same, if members had other names.
+    #[must_use]
+    fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        self.clone()
     }
 }
 

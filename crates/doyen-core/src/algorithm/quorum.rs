@@ -296,6 +296,14 @@ impl<R: Rulebook> Protocol for Quorum<R> {
         self.has_no_use_for(config, from, message)
     }
 
+    fn is_symmetric(config: &Config) -> bool {
+        essence::are_alike::<R>(config)
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        self.with_names(names)
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(
             timer,

@@ -29,6 +29,8 @@ pub(crate) struct Local<P: Protocol> {
     /// For how many ticks somebody may act on the lease that it had last, even if it is dead by then. Zero where there are
     /// no leases.
     pub(crate) published: u32,
+    /// The timer that ends that lease, while it is armed: it counts by the same clock as those who act.
+    pub(crate) publisher: Option<P::Timer>,
     /// What it has promised last, whatever it remembers of that itself; nothing when that is over, or not asked about.
     pub(crate) promised: Option<Promised>,
     /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
@@ -141,6 +143,7 @@ impl<P: Protocol> Local<P> {
             reported: 0,
             expiries,
             published: 0,
+            publisher: None,
             promised: None,
             calm: u8::MAX,
         }
@@ -164,12 +167,23 @@ impl<P: Protocol> Local<P> {
         let mut essence = self.clone();
         if let Some(state) = &self.state {
             essence.state = Some(state.essence(config));
-            for armed in &mut essence.timers {
-                armed.timer = state.timer_in_essence(config, armed.timer);
+            let timers = essence.timers.iter_mut().map(|armed| &mut armed.timer);
+            for timer in timers.chain(&mut essence.publisher) {
+                *timer = state.timer_in_essence(config, *timer);
             }
             essence.timers.sort_unstable_by_key(|armed| armed.timer);
         }
         essence
+    }
+
+    /// The same if members had other names. Who is reported down makes no difference to who pays no heed to detectors.
+    pub(crate) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        Self {
+            id: names(self.id),
+            state: self.state.as_ref().map(|state| state.renamed(names)),
+            disk: self.disk.as_ref().map(|disk| disk.renamed(names)),
+            ..self.clone()
+        }
     }
 
     /// Notes what it promises by a message.
@@ -181,17 +195,24 @@ impl<P: Protocol> Local<P> {
         }
     }
 
-    /// The end of its lease, in ticks.
-    fn lease(&self) -> Option<u32> {
-        let timer = self.state.as_ref()?.lease()?;
-        let armed = self.timers.iter().find(|armed| armed.timer == timer)?;
-        Some(armed.latest)
+    /// Notes how long its lease may last, if it has one.
+    fn publish(&mut self) {
+        let timer = self.state.as_ref().and_then(Protocol::lease);
+        if let Some(armed) = self.timers.iter().find(|armed| Some(armed.timer) == timer) {
+            (self.published, self.publisher) = (armed.latest, timer);
+        }
+    }
+
+    /// Nobody acts on its lease any more.
+    fn end_lease(&mut self) {
+        (self.published, self.publisher) = (0, None);
     }
 
     /// Nothing of a process is left but what it stored.
     fn crash(&mut self) {
         self.calm = 0;
         self.state = None;
+        self.publisher = None;
         self.timers.clear();
         self.reported = 0;
     }
@@ -210,6 +231,7 @@ impl<P: Protocol> Local<P> {
 
     /// Disarms a timer; says whether it was armed.
     fn disarm(&mut self, timer: P::Timer) -> bool {
+        self.publisher.take_if(|publisher| *publisher == timer);
         let place = self.timers.binary_search_by_key(&timer, |armed| armed.timer);
         place.is_ok_and(|place| {
             self.timers.remove(place);
@@ -282,8 +304,8 @@ pub(crate) fn handle<P: Protocol>(
         Stimulus::Event(event) => {
             match event {
                 Event::Timer(timer) => {
-                    if local.state.as_ref().and_then(Protocol::lease) == Some(timer) {
-                        next.published = 0;
+                    if next.publisher == Some(timer) {
+                        next.end_lease();
                     }
                     next.disarm(timer);
                     let counts = terms.pace.is_none() && next.expiries != ANY;
@@ -304,8 +326,8 @@ pub(crate) fn handle<P: Protocol>(
                 state.handle(terms.config, event, &mut out);
                 // The host of a retiring leader stops what runs there at once: to take longer adds no lease.
                 if state.view().role == Role::Retiring {
-                    next.published = 0;
                     state.handle(terms.config, Event::Retired, &mut out);
+                    next.end_lease();
                 }
             }
         }
@@ -350,7 +372,7 @@ fn carry_out<P: Protocol>(
             break;
         }
     }
-    local.published = local.lease().unwrap_or(local.published);
+    local.publish();
     missteps.extend(unfounded(&local));
     Handled { local, effects, rules, acts, last_write, missteps }
 }

@@ -43,6 +43,7 @@
 
 mod hand;
 mod steps;
+mod symmetry;
 #[cfg(test)]
 mod tests;
 
@@ -65,6 +66,7 @@ use crate::world::{self, Frozen, Snapshot};
 use hand::FlightFacts;
 pub(crate) use hand::{Hand, is_elected, leads_in_a_term};
 pub(super) use steps::Parts;
+use symmetry::Symmetry;
 
 /// A message takes at most so many ticks where timers are bounded.
 const MOST_TICKS: u8 = 1;
@@ -146,6 +148,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     /// Where messages last: whether those are left out that have no effect any more, and crashes that lose nothing but
     /// messages.
     frugal: bool,
+    /// By what else members could be called, where they are alike.
+    symmetry: Symmetry,
     /// To whom each member has ever sent, a bit for each position.
     pub(super) channels: Vec<AtomicU64>,
     /// The highest term that anybody had stored when it began.
@@ -243,6 +247,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             canonical: false,
             essential: false,
             frugal: false,
+            symmetry: Symmetry::default(),
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
@@ -257,6 +262,9 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let is_safety = self.properties.iter().all(|property| property.is_safety());
         self.essential = is_safety && P::has_essence(self.terms.config);
         self.frugal = is_safety && self.lasting;
+        if is_safety && P::is_symmetric(self.terms.config) && !P::HEEDS_DETECTOR {
+            self.symmetry = Symmetry::of(self.terms.members);
+        }
     }
 
     /// Everybody starts, the dead die, and whoever has noticed already calls an election.
@@ -366,6 +374,12 @@ fn seat(place: usize) -> u64 {
     (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
+/// The part of a message in the fingerprint of a state.
+#[inline]
+fn print_of_flight(own: u64, serial: Option<u64>, seat: u64) -> u64 {
+    mix(serial.map_or(own, |serial| mix(own, 2 * serial)), seat)
+}
+
 /// A protocol that several threads can explore.
 pub trait Explorable:
     Protocol<Config: Sync, Message: Send + Sync, Timer: Send + Sync, Durable: Send + Sync> + Send + Sync
@@ -409,25 +423,21 @@ impl<P: Explorable> Space for Machine<'_, P> {
 
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
         let (locals, rest) = state.split_at(self.terms.members.len());
-        let mut print = mix(hand.histories[rest[1] as usize].0 ^ u64::from(rest[0]), seat(63));
+        let history = hand.histories[rest[1] as usize].print;
+        let mut print = mix(history ^ u64::from(rest[0]), seat(63));
         let awaited = self.awaiting_news(hand, state);
         for (place, &local) in locals.iter().enumerate() {
             let facts = &hand.locals[local as usize];
             let own = if awaited >> place & 1 == 1 { facts.print } else { facts.calm_print };
             print = print.wrapping_add(mix(own, seat(place)));
         }
-        let (mut before, mut place) = (u16::MAX, 0);
-        for &flight in &rest[2..] {
-            let facts = &hand.flights[flight as usize];
-            place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
-            before = facts.channel;
-            let own = match facts.serial {
-                None => facts.print,
-                Some(_) => mix(facts.print, 2 * self.serial_in_essence(hand, locals, facts)),
-            };
-            print = print.wrapping_add(mix(own, seat(64 + place)));
+        self.each_flight(hand, locals, &rest[2..], |facts, serial, seat| {
+            print = print.wrapping_add(print_of_flight(facts.print, serial, seat));
+        });
+        match self.symmetry.renamings().is_empty() {
+            true => print,
+            false => mix(print, seat(0)).wrapping_add(self.print_renamed(hand, state)),
         }
-        print
     }
 
     fn mood(&self, hand: &mut Hand<P>, state: &[u32]) -> u32 {
@@ -506,6 +516,47 @@ impl<P: Protocol> Machine<'_, P> {
         let counts =
             |first: &Serial| first.series == serial.series && first.number <= serial.number;
         first.filter(counts).map_or(0, |first| serial.number - first.number + 1)
+    }
+
+    /// Names everything under way, the serial number that counts if it has one, and its seat.
+    #[inline]
+    fn each_flight(
+        &self,
+        hand: &Hand<P>,
+        locals: &[u32],
+        flights: &[u32],
+        mut then: impl FnMut(&FlightFacts<P::Message>, Option<u64>, u64),
+    ) {
+        let (mut before, mut place) = (u16::MAX, 0);
+        for &flight in flights {
+            let facts = &hand.flights[flight as usize];
+            place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
+            before = facts.channel;
+            let serial = facts.serial.map(|_| self.serial_in_essence(hand, locals, facts));
+            then(facts, serial, seat(64 + place));
+        }
+    }
+
+    /// All fingerprints of a state by renamings that change something, in one.
+    fn print_renamed(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let mut sums = std::mem::take(&mut hand.sums);
+        sums.clear();
+        let histories = hand.histories[rest[1] as usize].renamed.iter();
+        sums.extend(histories.map(|&own| mix(own ^ u64::from(rest[0]), seat(63))));
+        for &local in locals {
+            for (sum, &own) in sums.iter_mut().zip(&hand.locals[local as usize].renamed) {
+                *sum = sum.wrapping_add(own);
+            }
+        }
+        self.each_flight(hand, locals, &rest[2..], |facts, serial, seat| {
+            for (sum, &own) in sums.iter_mut().zip(&facts.renamed) {
+                *sum = sum.wrapping_add(print_of_flight(own, serial, seat));
+            }
+        });
+        let print = sums.iter().map(|&sum| mix(sum, seat(0))).fold(0, u64::wrapping_add);
+        hand.sums = sums;
+        print
     }
 
     /// Those for whom it matters how long ago they crashed, started or were told a falsehood, a bit for each position:

@@ -3,12 +3,13 @@
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
 //! | votes | `quorum/ballot.rs` as a protocol of its own, see `quorum/voter.rs` | leases, time |
-//! | leases | the quorum without courtesy, see `quorum/bold.rs` | who asks whom before it stands |
-//! | whole | the quorum as it is shipped | nothing |
+//! | leases | the quorum without courtesy, see `quorum/bold.rs` | who asks whom before it stands; what the whole leaves out |
+//! | whole | the quorum as it is shipped | hand-overs, orders, penalties, probes, lost and restored disks |
 //!
 //! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
-//! moment, also between two writes; in the first two any of them stands at any moment at which the rules let it. Clocks go in ticks, and
-//! the settings are the shortest that have a lease renewed while it runs:
+//! moment, also between two writes; in the first two any of them stands at any moment at which the rules let it. What is
+//! asked for in every state are the invariants I1 to I10, as far as they are about the part ([`Property::QUORUM`]). Clocks
+//! go in ticks, and the settings are the shortest that have a lease renewed while it runs:
 //!
 //! ```text
 //!     heartbeat 1 tick     promise 3 ticks     lease 2 ticks     answers 1 tick
@@ -29,7 +30,7 @@ use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::algorithm::quorum::voter::Voter;
 use doyen_core::config::{Config, Mode, Timing};
-use doyen_core::members::{Epoch, Members};
+use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::time::Span;
 use doyen_sim::check::budget::{ANY, Budget};
 use doyen_sim::check::property::Property;
@@ -38,18 +39,13 @@ use doyen_sim::check::{self, Report, Rules, Scene, Timers};
 
 const TICK: Span = Span::from_millis(2);
 
-/// What holds of every vote.
+/// What holds of every vote: the others of [`Property::QUORUM`] are about leases.
 const OF_VOTES: [Property; 4] = [
     Property::OneLeaderPerTerm,
     Property::OneVoteATerm,
     Property::TermsNeverFall,
     Property::StoredFirst,
 ];
-
-/// What holds of every lease. That a term has one leader follows from the votes, and to remember who led when would
-/// only make states differ.
-const OF_LEASES: [Property; 4] =
-    [Property::OneLeader, Property::OneVoteATerm, Property::TermsNeverFall, Property::StoredFirst];
 
 /// What is explored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -143,7 +139,7 @@ impl Subject {
             properties: match (self.asked, self.part) {
                 (Some(asked), _) => vec![asked],
                 (None, Part::Votes) => OF_VOTES.to_vec(),
-                (None, Part::Leases | Part::Whole) => OF_LEASES.to_vec(),
+                (None, Part::Leases | Part::Whole) => Property::QUORUM.to_vec(),
             },
             from: None,
         }
@@ -152,7 +148,12 @@ impl Subject {
     fn config(&self) -> Config {
         // Answers are waited for twice as long as a message takes.
         let timing = Timing::for_transmission(Span::from_nanos(TICK.as_nanos() / 2));
-        let members = Members::range(1, self.members).expect("a few members");
+        let mut members = Members::range(1, self.members).expect("a few members");
+        if self.part != Part::Whole {
+            // Nobody is better than another, and nothing that is explored asks who is.
+            let alike: Vec<(NodeId, i64)> = members.iter().map(|id| (id, 0)).collect();
+            members = members.with_attrs(alike).expect("members have attributes");
+        }
         let mut config = Config::new(members, timing, Mode::Hardened);
         let quorum = &mut config.quorum;
         let (heartbeat, promise) = match self.drift {

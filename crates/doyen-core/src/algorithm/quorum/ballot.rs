@@ -57,6 +57,10 @@ impl protocol::Durable for Stored {
     fn is_drained(&self) -> bool {
         self.drained.is_some()
     }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        Self { voted: self.voted.map(names), ..*self }
+    }
 }
 
 /// A member's part in the vote.
@@ -158,6 +162,16 @@ impl<R: Rulebook> Ballot<R> {
 
     pub(super) fn id(&self) -> NodeId {
         self.id
+    }
+
+    /// The same, if members had other names.
+    pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        Self {
+            id: names(self.id),
+            stored: protocol::Durable::renamed(&self.stored, names),
+            votes: self.votes.iter().map(names).collect(),
+            rules: PhantomData,
+        }
     }
 }
 

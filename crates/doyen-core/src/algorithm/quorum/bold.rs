@@ -5,9 +5,9 @@
 //! to, if nothing binds it, and everybody may learn at any moment that a term has been opened. Everything else is the
 //! shipped code: votes, leases, promises, quarantine, and every timer that they need.
 //!
-//! **Whatever a quorum can do that takes nobody's office over, a bold one can do as well**, as far as terms, votes,
-//! offices, promises and quarantines go; so what is safe in every run of bold members is safe in every run of the shipped
-//! ones. Step by step:
+//! **Whatever a quorum can do in which no office is handed over, a bold one can do as well**, as far as terms, votes,
+//! offices, promises and quarantines go; so what is safe in every such run of bold members is safe in every one of the
+//! shipped. Step by step:
 //!
 //! - a member that asks, answers, waits for its turn or gives way changes nothing of these: the bold one does nothing;
 //! - one that has heard enough yeses stands, and nothing binds it then: the bold one is told to stand at that moment;
@@ -15,7 +15,9 @@
 //!   has told everybody so. The bold one hears that now;
 //! - a candidate or leader that is refused (NACK) hears of a later term: the bold one hears of it from whoever opened
 //!   that term. So nobody needs to refuse anything;
-//! - HELLO and its answer change nothing but the list of who has answered, as long as no disk is lost or restored.
+//! - HELLO and its answer change nothing but the list of who has answered, as long as no disk is lost or restored;
+//! - who is blamed, unheard, refused or not reached, and for how long, decides who goes first and who says "higher", and so
+//!   nothing but when somebody stands.
 //!
 //! All other steps are the same. Messages of the bold may be lost, so that they say more does no harm.
 

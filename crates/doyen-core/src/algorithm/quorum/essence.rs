@@ -14,6 +14,9 @@
 //! still under way can have no effect on its receiver any more, whatever happens to it, not even if it restarts: see
 //! [`Quorum::has_no_use_for`]. It holds with the rules that it names.
 //!
+//! **Names.** Who is better is a matter of courtesy and of taking over. Where there is neither, and everybody has the same
+//! attribute and goes at the same pace, members differ in nothing but their names ([`are_alike`]).
+//!
 //! All of this is so as long as no operator gives orders: then nobody's merit changes, and nobody asks a leader whom it
 //! hears but where somebody may take over. And it is so where members do not keep account of each other ([`is_known`]):
 //! else every message has an effect, and the number of a heartbeat says how long somebody has led.
@@ -31,6 +34,19 @@ use super::{Duty, Quorum, Timer};
 pub(super) fn is_known(config: &Config) -> bool {
     let quorum = &config.quorum;
     quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO
+}
+
+/// Whether members with this configuration differ in nothing but their names.
+pub(super) fn are_alike<R: Rulebook>(config: &Config) -> bool {
+    let quorum = &config.quorum;
+    let attr = |id| config.members.key(id).attr;
+    let one_attr = config.members.iter().all(|id| attr(id) == attr(config.members.highest()));
+    let one_kind = quorum.paces.is_empty()
+        && quorum.witnesses.is_empty()
+        && quorum.reluctant.is_empty()
+        && one_attr;
+    let never_better = !R::keeps(Rule::Courtesy) && quorum.preemption == Preemption::Never;
+    one_kind && never_better && is_known(config)
 }
 
 impl<R: Rulebook> Quorum<R> {
@@ -67,6 +83,19 @@ impl<R: Rulebook> Quorum<R> {
             {
                 *round = since(*round, first);
             }
+        }
+        this
+    }
+
+    /// The same member, without its past, under another name, and with other names for the others. What it knows of them
+    /// besides is nothing where members [are alike](are_alike).
+    pub(super) fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        let mut this = self.clone();
+        this.id = names(self.id);
+        this.ballot = self.ballot.renamed(names);
+        this.leader = self.leader.map(names);
+        if let Duty::Lead(office) = &mut this.duty {
+            office.acks = office.acks.iter().map(|(&id, &round)| (names(id), round)).collect();
         }
         this
     }

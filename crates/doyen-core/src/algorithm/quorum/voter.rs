@@ -81,6 +81,14 @@ impl<R: Rulebook> Protocol for Voter<R> {
         View { leader, epoch: self.ballot.term(), role: self.role }
     }
 
+    fn is_symmetric(_: &Config) -> bool {
+        true
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        Self { ballot: self.ballot.renamed(names), role: self.role }
+    }
+
     fn is_upkeep(_: Timer) -> bool {
         true
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{Durable, Event, Giver, Message, Origin, Protocol, Serial, View};
 
-use super::{Flight, Machine, Store, channel};
+use super::{Flight, Machine, Store, channel, seat};
 use crate::check::Timers;
-use crate::check::fingerprint::fingerprint;
+use crate::check::fingerprint::{fingerprint, mix};
 use crate::check::intern::Interner;
 use crate::check::local::{self, Handled, Local, Stimulus};
 use crate::check::property::{Property, longest_message};
@@ -35,19 +35,30 @@ type Cause = (u32, Input, u8);
 pub(crate) struct Hand<P: Protocol> {
     pub(in crate::check) locals: Vec<LocalFacts<P>>,
     pub(in crate::check) flights: Vec<FlightFacts<P::Message>>,
-    /// Who led in which term, and the fingerprints of that.
-    pub(super) histories: Vec<(u64, Arc<Vec<(Epoch, NodeId)>>)>,
+    pub(super) histories: Vec<History>,
     known: FastMap<Cause, u32>,
     pub(super) consequences: Vec<Consequence>,
     pub(super) moods: FastMap<u64, u32>,
+    /// Room for the fingerprints of one state by every renaming.
+    pub(super) sums: Vec<u64>,
     /// Whether a member in this local state has no use for this message.
     spent: RefCell<FastMap<(u32, u32), bool>>,
+}
+
+/// Who led in which term.
+pub(in crate::check) struct History {
+    pub(super) led: Arc<Vec<(Epoch, NodeId)>>,
+    pub(super) print: u64,
+    /// Its fingerprints by every other renaming of the members.
+    pub(super) renamed: Box<[u64]>,
 }
 
 /// What is often asked about a local state.
 pub(in crate::check) struct LocalFacts<P: Protocol> {
     pub(super) local: Arc<Local<P>>,
     pub(super) print: u64,
+    /// Its part in the fingerprint of a state, by every other renaming of the members.
+    pub(super) renamed: Box<[u64]>,
     /// Its fingerprint had detectors had all the time they need.
     pub(super) calm_print: u64,
     pub(super) view_print: u64,
@@ -73,6 +84,8 @@ pub(in crate::check) struct LocalFacts<P: Protocol> {
 pub(in crate::check) struct FlightFacts<M> {
     pub(super) flight: Arc<Flight<M>>,
     pub(super) print: u64,
+    /// Its fingerprints by every other renaming of the members.
+    pub(super) renamed: Box<[u64]>,
     /// Its serial number, which is not in its fingerprint then, and who has given it.
     pub(super) serial: Option<(Serial, usize)>,
     /// Receiver and sender: what messages are sorted by.
@@ -114,6 +127,7 @@ impl<P: Protocol> Hand<P> {
             known: FastMap::default(),
             consequences: Vec::new(),
             moods: FastMap::default(),
+            sums: Vec::new(),
             spent: RefCell::default(),
         }
     }
@@ -136,8 +150,16 @@ impl<P: Protocol> Machine<'_, P> {
 
     pub(super) fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
         let Store { locals, flights, timers, histories } = store;
-        let new = histories.since(hand.histories.len()).iter();
-        hand.histories.extend(new.map(|led| (fingerprint(&**led), Arc::clone(led))));
+        for led in histories.since(hand.histories.len()) {
+            let renamed = self.symmetry.each(|renaming| {
+                let name = |&(term, leader): &(Epoch, NodeId)| (term, renaming.name(leader));
+                let mut led: Vec<(Epoch, NodeId)> = led.iter().map(name).collect();
+                led.sort_unstable();
+                fingerprint(&led)
+            });
+            let print = fingerprint(&**led);
+            hand.histories.push(History { led: Arc::clone(led), print, renamed });
+        }
         for local in locals.since(hand.locals.len()) {
             hand.locals.push(self.facts_of(local, timers));
         }
@@ -147,11 +169,15 @@ impl<P: Protocol> Machine<'_, P> {
                 let giver = if giver == Giver::Sender { *from } else { *to };
                 (serial, usize::from(giver))
             });
+            let print_of = |from: u8, to: u8| match serial {
+                Some(_) => fingerprint(&(from, to, age, message.without_serial())),
+                None => fingerprint(&(from, to, age, message)),
+            };
             hand.flights.push(FlightFacts {
-                print: match serial {
-                    Some(_) => fingerprint(&(from, to, age, message.without_serial())),
-                    None => fingerprint(&(from, to, age, message)),
-                },
+                print: print_of(*from, *to),
+                renamed: self
+                    .symmetry
+                    .each(|renaming| print_of(renaming.place(*from), renaming.place(*to))),
                 serial,
                 channel: channel(flight),
                 age: *age,
@@ -173,8 +199,13 @@ impl<P: Protocol> Machine<'_, P> {
         let essence =
             if self.essential { local.essence(self.terms.config) } else { Local::clone(local) };
         let print = fingerprint(&essence);
+        let place = self.terms.members.position(local.id).unwrap_or_default() as u8;
         LocalFacts {
             print,
+            renamed: self.symmetry.each(|renaming| {
+                let renamed = essence.renamed(&|id| renaming.name(id));
+                mix(fingerprint(&renamed), seat(renaming.place(place).into()))
+            }),
             calm_print: match local.calm < self.terms.detection() {
                 true => fingerprint(&Local { calm: self.terms.detection(), ..essence }),
                 false => print,
@@ -301,7 +332,7 @@ impl<P: Protocol> Machine<'_, P> {
         locals: &[u32],
         (member, local): (usize, u32),
     ) -> (u32, Option<usize>) {
-        let led = &hand.histories[history as usize].1;
+        let led = &hand.histories[history as usize].led;
         let Err(place) = led.binary_search(&(term, leader)) else { return (history, None) };
         let usurped = led.iter().any(|&(other, _)| other == term);
         let fallen = led.iter().any(|&(other, _)| other > term);
