@@ -18,7 +18,9 @@
 //! - H5: a leader says ALIVE to everybody at every heartbeat, and to a member that was away at once. A leader that
 //!   hears a larger claim steps down. So two leaders meet as soon as they can talk;
 //! - H6: a member that does not lead may say ALIVE about its leader; whoever asked for an election then defers (F8).
-//!   What is said about a stranger is ignored.
+//!   What is said about a stranger is ignored;
+//! - H7: a member that knows of no leader and learns that somebody is gone listens as if it had just come up: it may be
+//!   the one that was to elect who is gone.
 //!
 //! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
 //! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
@@ -458,11 +460,24 @@ impl Allegiance {
     }
 
     /// The failure detector gives `peer` up.
-    pub(crate) fn on_peer_down(&mut self, peer: NodeId, electing: bool) -> Verdict {
+    pub(crate) fn on_peer_down<P: Elective>(
+        &mut self,
+        config: &Config,
+        peer: NodeId,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Verdict {
         self.extras.get_or_insert_default().down.insert(peer);
-        if self.leader == Some(peer) && !electing {
+        if electing {
+            return Verdict::Nothing;
+        }
+        if self.leader == Some(peer) {
             self.leader = None;
             return Verdict::Contest;
+        }
+        if self.leader.is_none() && self.hardened().is_some() {
+            out.rule("H7");
+            out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
         }
         Verdict::Nothing
     }

@@ -205,7 +205,8 @@ impl Protocol for ModifiedBully {
             Event::Campaign => self.call_election(config, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
-                let verdict = self.allegiance.on_peer_down(peer, self.electing());
+                let electing = self.electing();
+                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
                 self.obey(config, verdict, out);
             }
             Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),

@@ -131,7 +131,8 @@ impl Protocol for RingAllIds {
             Event::Order(_) | Event::Retired => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
-                let verdict = self.allegiance.on_peer_down(peer, self.participates());
+                let electing = self.participates();
+                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
                 self.obey(config, verdict, out);
             }
             Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),

@@ -165,7 +165,8 @@ impl<R: Reading> Protocol for ListRing<R> {
             Event::Campaign => self.obey(config, Verdict::Contest, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
-                let verdict = self.allegiance.on_peer_down(peer, self.electing);
+                let electing = self.electing;
+                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
                 self.obey(config, verdict, out);
             }
             Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),

@@ -23,7 +23,7 @@ use crate::time::Span;
 use super::ballot::majority;
 use super::message::{Body, Misses, Round};
 use super::rules::{Rule, Rulebook};
-use super::settings::Preemption;
+use super::settings::{Preemption, Settings};
 use super::standing::{Merit, penalty};
 use super::{Duty, Out, Quorum, Timer};
 
@@ -164,8 +164,10 @@ impl<R: Rulebook> Quorum<R> {
         if first {
             out.rule("Q9");
             out.cancel_timer(Timer::Confirmation);
-            if config.quorum.preemption == Preemption::Delayed {
-                out.set_timer(Timer::Tenure, config.quorum.tenure);
+            // A tenure protects a leader, and redeems one against whom something is held.
+            let Settings { preemption, forgiveness, tenure, .. } = config.quorum;
+            if preemption == Preemption::Delayed || forgiveness > Span::ZERO {
+                out.set_timer(Timer::Tenure, tenure);
             }
             let change = Change::Took { term: self.ballot.term(), why: office.why };
             out.inform(Notice::Changed(change));
