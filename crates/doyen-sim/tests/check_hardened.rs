@@ -36,6 +36,8 @@ enum Beginning {
     Led,
     /// Nobody leads, and all call an election.
     AllElect,
+    /// Nobody leads, and the lowest calls an election.
+    OneElects,
     /// The highest member is dead, which all know, and the next one leads.
     LedByTheNext,
     /// The highest member is dead, which all know, and the others call an election.
@@ -55,6 +57,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
     let (leader, initiators, dead) = match beginning {
         Beginning::Led => (Some(MEMBERS), None, vec![]),
         Beginning::AllElect => (None, all, vec![]),
+        Beginning::OneElects => (None, None, vec![]),
         Beginning::LedByTheNext => (Some(MEMBERS - 1), None, vec![MEMBERS]),
         Beginning::OthersElect => (None, all, vec![MEMBERS]),
     };
@@ -109,6 +112,14 @@ fn one_thing_goes_wrong_under_a_leader() {
         for budget in [CRASH, LOSS, DUPLICATION, SUSPICION, CAMPAIGN] {
             assert_keeps_its_promises(algorithm, Beginning::Led, budget);
         }
+    }
+}
+
+#[test]
+fn who_was_to_elect_dies_and_so_does_another() {
+    for algorithm in Algorithm::SEEDS {
+        let budget = Budget { crashes: 2, ..NOTHING };
+        assert_keeps_its_promises(algorithm, Beginning::OneElects, budget);
     }
 }
 
