@@ -51,6 +51,7 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 	$(CARGO) build --release --locked -p doyen
 	@$(EXPLORE); for algorithm in $(FRUGAL) $(ROLL_CALLS); do \
 	    explore $$algorithm --members 3 --fifo --initiators all; \
+	    explore $$algorithm --members 3 --fifo --crashes 2; \
 	    explore $$algorithm --members 3 --fifo --leader 3 --duplications 1; \
 	    explore $$algorithm --members 3 --fifo --leader 3 --suspicions 1; \
 	    explore $$algorithm --members 3 --fifo --leader 3 --crashes 1 --losses 1; \

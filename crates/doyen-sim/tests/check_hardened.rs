@@ -117,7 +117,7 @@ fn one_thing_goes_wrong_under_a_leader() {
 
 #[test]
 fn who_was_to_elect_dies_and_so_does_another() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in FRUGAL {
         let budget = Budget { crashes: 2, ..NOTHING };
         assert_keeps_its_promises(algorithm, Beginning::OneElects, budget);
     }

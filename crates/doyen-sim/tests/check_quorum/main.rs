@@ -153,11 +153,11 @@ fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     assert_eq!(refusal("22ms", clocked), None);
     assert_eq!(
         refusal("21ms", clocked).unwrap(),
-        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; a promise of 22ms would do"
+        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; promise = \"22ms\" under [quorum] in a scenario would do"
     );
     assert_eq!(
         refusal("24.5ms", clocked).unwrap(),
-        "a promise of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; a promise of 33ms would do"
+        "a promise of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; promise = \"33ms\" under [quorum] in a scenario would do"
     );
     assert_eq!(refusal("21ms", Timers::Bounded { tick: TICK, detection: 2 }), None);
 }
