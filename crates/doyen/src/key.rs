@@ -69,6 +69,12 @@ impl Key {
         line
     }
 
+    /// A few digits by which people can tell whether two keys are the same; the key cannot be told from them.
+    pub fn fingerprint(&self) -> String {
+        let print: [u8; 4] = self.derive("fingerprint", "");
+        print.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     /// Reads what [`to_line`](Self::to_line) writes.
     fn parse(text: &str) -> Result<Self, Fault> {
         let digits = text.strip_prefix(WORD).ok_or(Fault::Word)?;
@@ -183,6 +189,18 @@ impl Keyring {
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
+
+    /// The keys as people compare them: their fingerprints, and which of them seals. No secret.
+    pub fn told(&self) -> String {
+        let prints: Vec<String> = self.keys.iter().map(Key::fingerprint).collect();
+        match &prints[..] {
+            [only] => format!("seals and opens with {only}"),
+            [first, others @ ..] => {
+                format!("seals with {first}, opens also with {}", others.join(", "))
+            }
+            [] => "has no key".to_owned(),
+        }
+    }
 }
 
 /// What of a line is not a comment.
@@ -237,6 +255,19 @@ mod tests {
 
     const MAY: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
     const JUNE: &str = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752";
+
+    #[test]
+    fn fingerprints_tell_keys_apart_and_which_of_them_seals() {
+        let ring = |keys: &[&str]| {
+            let lines: Vec<String> = keys.iter().map(|key| format!("{WORD}{key}\n")).collect();
+            Keyring::parse(&lines.concat()).unwrap()
+        };
+        let [may, june] = [MAY, JUNE].map(|key| ring(&[key]).keys()[0].fingerprint());
+        assert!(may != june && !MAY.contains(&may), "{may} {june}");
+        assert_eq!(ring(&[MAY]).told(), format!("seals and opens with {may}"));
+        let both = format!("seals with {june}, opens also with {may}");
+        assert_eq!(ring(&[JUNE, MAY]).told(), both);
+    }
 
     fn fault(text: &str) -> (usize, Fault) {
         match Keyring::parse(text) {

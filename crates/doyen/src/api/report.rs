@@ -65,7 +65,7 @@ struct LeaderName {
 struct Wanted {
     /// Only those after this number.
     after: Option<u64>,
-    /// At most so many, the latest.
+    /// At most so many: the next ones after that number, the latest if there is none.
     limit: Option<usize>,
 }
 
@@ -147,8 +147,11 @@ async fn history(
     let history = app.handle.history();
     let later = history.iter().filter(|entry| after.is_none_or(|after| entry.number > after));
     let mut wanted: Vec<Entry> = later.cloned().collect();
-    let surplus = limit.map_or(0, |limit| wanted.len().saturating_sub(limit));
-    wanted.drain(..surplus);
+    let limit = limit.unwrap_or(wanted.len());
+    match after {
+        Some(_) => wanted.truncate(limit),
+        None => drop(wanted.drain(..wanted.len().saturating_sub(limit))),
+    }
     Ok(Json(wanted))
 }
 

@@ -15,8 +15,8 @@ use super::Answer;
 Examples:
   doyen keygen --out doyen.key            then copy doyen.key to every member
 
-Changing the key: after each step copy the file to every member and have each read it again (SIGHUP), then take
-the next.
+Changing the key: each step on one machine; then copy the file to every member and have each read it again (SIGHUP),
+before the next. Taken on two machines, a step is taken twice.
   doyen keygen --append doyen.key         everybody can open what the new key seals
   doyen keygen --promote doyen.key        everybody seals with it
   doyen keygen --retire doyen.key         nobody opens the old one any more
@@ -70,6 +70,8 @@ impl Keygen {
 }
 
 fn say(file: &Path, what: &str) -> Result<Answer> {
-    writeln!(io::stderr(), "{} {what}", file.display())?;
+    let mut out = io::stderr();
+    writeln!(out, "{} {what}", file.display())?;
+    writeln!(out, "a node that has read it {}", Keyring::read(file)?.told())?;
     Ok(Answer::Yes)
 }

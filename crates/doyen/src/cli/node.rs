@@ -30,7 +30,6 @@ impl Node {
             flags::Wanted::Told => return Ok(Answer::Yes),
         };
         let log = Log::start(self.log_format)?;
-        introduce(&configuration);
         if self.while_stdin_is_open {
             end_with_stdin();
         }
@@ -52,7 +51,9 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
         TcpListener::bind(address).map_err(failed)
     });
     let listener = listener.transpose()?;
+    let introduction = introduction(&configuration);
     let running = node::start(configuration, rejoin)?;
+    introduction.iter().for_each(|line| info!("{line}"));
     let handle = running.handle().clone();
     let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
     let server = server.transpose()?;
@@ -66,7 +67,10 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
         server.stop();
     }
     Ok(match ended {
-        Ok(()) => Answer::Yes,
+        Ok(()) => {
+            info!("has stopped");
+            Answer::Yes
+        }
         Err(why) => {
             // A log that cannot be written is no reason to end otherwise.
             let _ = writeln!(io::stderr(), "doyen: {why:#}");
@@ -112,18 +116,18 @@ async fn reload(handle: Handle) {
     }
 }
 
-/// Says what is being run, once.
-fn introduce(configuration: &Configuration) {
-    let settings = &configuration.settings;
-    let Settings { cluster, algorithm, listen, members, .. } = settings;
-    let (name, count) = (&settings.own().name, members.len());
-    info!("{name} of cluster {cluster}: {algorithm}, {count} members, listens on {listen}");
-    if let Some(http) = settings.http {
-        info!("status, health and metrics: http://{http}/");
-    }
+/// What is being run, for the log.
+fn introduction(configuration: &Configuration) -> Vec<String> {
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
+    let settings = &configuration.settings;
+    let Settings { cluster, algorithm, listen, members, .. } = settings;
+    let (name, count) = (&settings.own().name, members.len());
+    let node =
+        format!("{name} of cluster {cluster}: {algorithm}, {count} members, listens on {listen}");
+    let http = settings.http.map(|http| format!("status, health and metrics: http://{http}/"));
+    [node].into_iter().chain(http).collect()
 }
 
 /// Ends the process when whoever started it does: `doyen cluster` holds the other end of the standard input.

@@ -192,7 +192,9 @@ fn refused(problem: &Problem) -> Result<Answer> {
     match &problem.leader {
         Some(leader) if problem.kind.ends_with(":not-leader") => {
             let name = &leader.name;
-            eprintln!("doyen: {detail}; give this order to {name}'s node: --node, --token-file");
+            eprintln!(
+                "doyen: {detail}; give this order on {name}'s machine, or with --node and --token-file"
+            );
         }
         _ => eprintln!("doyen: {detail}"),
     }

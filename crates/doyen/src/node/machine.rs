@@ -34,6 +34,9 @@ const SNAPSHOT: Duration = Duration::from_millis(250);
 /// How often the same warning is repeated.
 const REPEAT: Duration = Duration::from_secs(60);
 
+/// For how long nobody is heard before that is told.
+const LONELY: Duration = Duration::from_secs(10);
+
 /// Reasons to reject a datagram that hint at a mistake in somebody's configuration.
 const TELLING: [Rejection; 4] =
     [Rejection::Version, Rejection::Cluster, Rejection::Key, Rejection::Forged];
@@ -60,6 +63,8 @@ pub(super) struct Machine {
     snapshot: Moment,
     /// When each member was last warned of, and for what.
     warned: BTreeMap<(NodeId, Worry), Moment>,
+    /// Since when nobody has been heard; later than now, if that has just been told.
+    alone_since: Moment,
     /// How many datagrams had been rejected for the reasons in [`TELLING`] when that was last told, and when.
     rejected: ([u64; TELLING.len()], Option<Moment>),
     /// What is being encoded; its room is used again.
@@ -85,6 +90,7 @@ impl Machine {
             tracer: None,
             snapshot: Moment::default(),
             warned: BTreeMap::new(),
+            alone_since: Moment::now(),
             rejected: Default::default(),
             encoded: Vec::new(),
         }
@@ -206,7 +212,7 @@ impl Machine {
     /// Uses other keys from now on.
     pub(super) fn use_keys(&mut self, keys: &Keyring) {
         self.network.use_keys(keys);
-        self.board.journal.write(Line::Info("has read its keys again".to_owned()));
+        self.board.journal.write(Line::Info(format!("has read its keys again: {}", keys.told())));
     }
 
     /// Enters a change of leadership into the history.
@@ -244,9 +250,27 @@ impl Machine {
         self.note(Line::Warning, member, what);
     }
 
+    /// Logs, now and then, that nobody is heard.
+    fn warn_if_alone(&mut self) {
+        let now = Moment::now();
+        let heard = |silence: Duration| network::is_fresh(silence);
+        let mut contacts = self.network.contacts();
+        let anybody =
+            contacts.any(|contact| contact.last_heard.is_some_and(|at| heard(now.since(at))));
+        if anybody || self.settings.members.len() == 1 {
+            self.alone_since = now;
+        } else if now.since(self.alone_since) >= LONELY {
+            self.alone_since = now.after_nanos((REPEAT - LONELY).as_nanos() as u64);
+            let told =
+                "hears nobody: see whether the others run, and the network, addresses and keys";
+            self.board.journal.write(Line::Warning(told.to_owned()));
+        }
+    }
+
     /// Looks for what an operator should know: members that are configured otherwise, and datagrams that were dropped
     /// for reasons that hint at a mistake.
     fn look_around(&mut self) {
+        self.warn_if_alone();
         let otherwise: Vec<NodeId> = self.network.configured_otherwise().collect();
         for member in otherwise {
             self.warn_of(member, Worry::Configuration);

@@ -145,6 +145,11 @@ impl Network {
         self.peers.rekey(keys);
     }
 
+    /// What is known of the way to everybody else.
+    pub(super) fn contacts(&self) -> impl Iterator<Item = Contact> + '_ {
+        self.peers.contacts()
+    }
+
     /// What is known of the way to a member; nothing of the way to itself.
     pub(super) fn contact(&self, member: NodeId) -> Option<Contact> {
         self.peers.contacts().find(|contact| contact.id == member)

@@ -120,7 +120,12 @@ fn run(
     let opened = match opened {
         Some(opened) => opened,
         None => match rejoin::ask_around(&settings, &mut network, &board, &mut inbox)? {
-            Some(life) => Store::rejoin(&settings.state_dir, &settings.owner(), life)?,
+            Some(life) => {
+                let opened = Store::rejoin(&settings.state_dir, &settings.owner(), life)?;
+                let told = "has heard every other member and goes on with a new state; leave out --rejoin from now on";
+                board.journal.write(Line::Info(told.to_owned()));
+                opened
+            }
             None => return Ok(()), // told to stop
         },
     };

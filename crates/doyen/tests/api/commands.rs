@@ -194,8 +194,7 @@ fn an_order_that_is_refused_says_why_and_where_to_go() {
     fake.refuse(Refusal::NotLeading);
     let came = fake.command(&["resign"]);
     assert_eq!((came.code, came.stdout.as_str()), (1, ""));
-    let told =
-        "doyen: n1 does not lead; n3 does; give this order to n3's node: --node, --token-file\n";
+    let told = "doyen: n1 does not lead; n3 does; give this order on n3's machine, or with --node and --token-file\n";
     assert_eq!(came.stderr, told);
     let came = fake.command(&["resign", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]["name"]), (1, &"n3".into()));

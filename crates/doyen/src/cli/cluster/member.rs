@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use doyen::api::Problem;
 use doyen::node::status::{Entry, Status};
 use rustix::process::{Pid, Signal, kill_process};
 use ureq::Agent;
@@ -49,7 +50,8 @@ impl Member {
     /// A member whose files lie in `folder`; it does not run yet.
     pub(super) fn new(folder: &Path, id: u32, url: String) -> Result<Self> {
         let heard = Arc::new(Mutex::new(Heard::default()));
-        let http: Agent = Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
+        let http = Agent::config_builder().timeout_global(Some(PATIENCE));
+        let http: Agent = http.http_status_as_error(false).build().into();
         ask_for_ever(url.clone(), http.clone(), Arc::clone(&heard))?;
         let folder = folder.to_owned();
         let name = format!("n{id}");
@@ -134,10 +136,15 @@ impl Member {
             .header("Authorization", format!("Bearer {}", token.trim()))
             .content_type("application/json")
             .send(body);
-        match answer {
-            Ok(_) => Ok(format!("{}: {order} accepted", self.name)),
-            Err(error) => Err(format!("{}: {order} refused: {error}", self.name)),
+        let name = &self.name;
+        let mut answer = answer.map_err(|_| format!("{name} does not answer"))?;
+        if answer.status().is_success() {
+            return Ok(format!("{name}: {order} accepted"));
         }
+        let problem = answer.body_mut().read_to_string().ok();
+        let problem = problem.and_then(|text| serde_json::from_str::<Problem>(&text).ok());
+        let why = problem.map_or_else(|| answer.status().to_string(), |problem| problem.detail);
+        Err(format!("{name}: {order} refused: {why}"))
     }
 
     /// Asks it to stop.
