@@ -129,12 +129,16 @@ pub(crate) fn calm_begins(script: &[(Trigger, Action)]) -> Time {
             _ => at,
         }
     };
+    script.iter().map(over).max().unwrap_or_default() + longest_delay(script)
+}
+
+/// How long bad weather keeps a message at most.
+pub(crate) fn longest_delay(script: &[(Trigger, Action)]) -> Span {
     let delay = |(_, action): &(Trigger, Action)| match action {
         Action::Fault(Fault::Weather(rule)) => rule.delay.map_or(0, DelayModel::bound),
         _ => 0,
     };
-    let longest_delay = script.iter().map(delay).max().unwrap_or_default();
-    script.iter().map(over).max().unwrap_or_default() + Span::from_nanos(longest_delay)
+    Span::from_nanos(script.iter().map(delay).max().unwrap_or_default())
 }
 
 /// How long it takes at most until a clock of this rate has counted `span`.

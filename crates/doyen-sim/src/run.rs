@@ -137,7 +137,7 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
 
 /// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
 /// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
-/// clock.
+/// clock; and what bad weather has kept arrives, be it the heartbeat of a leader that is dead.
 fn settle(case: &Case) -> Span {
     let timing = &case.config.timing;
     let layers = node_config(case);
@@ -149,5 +149,6 @@ fn settle(case: &Case) -> Span {
     let silence = promises.max().unwrap_or_default() * 2;
     let preference = fault::longest_preference(&case.faults);
     let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence + preference;
-    fault::stretched(settle, fault::slowest_clock(&case.faults))
+    let settle = fault::stretched(settle, fault::slowest_clock(&case.faults));
+    settle + fault::longest_delay(&case.faults)
 }

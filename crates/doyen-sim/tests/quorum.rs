@@ -3,6 +3,9 @@
 
 use doyen_core::algorithm::Algorithm;
 use doyen_sim::campaign::{self, Campaign};
+use doyen_sim::check::property::Property;
+use doyen_sim::oracle::Oracle;
+use doyen_sim::run;
 use doyen_sim::scenario::Scenario;
 
 const RUNS: u64 = 10_000;
@@ -37,4 +40,27 @@ fn a_quorum_bears_every_storm() {
     let (enough, worst) = (report.first_leases.enough_for(999), report.first_leases.worst());
     assert!(enough <= 100, "{enough} % of L1");
     assert!(worst.is_some_and(|worst| worst.share() <= 300), "{worst:?}");
+}
+
+/// A leader dies in bad weather, and its heartbeats arrive for as long as that keeps them. Everybody follows it until the
+/// last of them has come: nobody may be blamed before.
+#[test]
+fn what_the_dead_have_said_may_arrive_late() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        heartbeat = "2ms"
+        quorum = { promise = "37.142857ms" }
+        fault = [
+            { at = "0s", weather = { delay = "uniform:100us..148.8ms", share = 0.4 } },
+            { at = "400ms", crash = 3 },
+            { at = "400ms", heal = true },
+        ]
+    "#;
+    let case = Scenario::from_toml("test", text).unwrap();
+    let mut oracle = Oracle::of(&case, &Property::usual_of(Algorithm::Quorum));
+    let outcome = run::judge(&case, None, &mut oracle);
+    assert_eq!(oracle.breach(), None);
+    let leaders = outcome.views.iter().flatten().map(|view| view.leader.map(|id| id.0));
+    assert_eq!(leaders.collect::<Vec<_>>(), [Some(2), Some(2)]);
 }

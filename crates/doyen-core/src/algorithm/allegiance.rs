@@ -19,8 +19,8 @@
 //!   hears a larger claim steps down. So two leaders meet as soon as they can talk;
 //! - H6: a member that does not lead may say ALIVE about its leader; whoever asked for an election then defers (F8).
 //!   What is said about a stranger is ignored;
-//! - H7: a member that knows of no leader and learns that somebody is gone listens as if it had just come up: it may be
-//!   the one that was to elect who is gone.
+//! - H7: a member that knows of no leader and learns that somebody is gone listens as if it had just come up, for as long
+//!   as an election may take besides: it may be the one that was to elect who is gone.
 //!
 //! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
 //! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
@@ -477,7 +477,9 @@ impl Allegiance {
         }
         if self.leader.is_none() && self.hardened().is_some() {
             out.rule("H7");
-            out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
+            // An election that goes on may have two circuits of a ring to go, past some that are dead.
+            let election = config.timing.reply() * (2 * config.members.len() as u64);
+            out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen() + election);
         }
         Verdict::Nothing
     }

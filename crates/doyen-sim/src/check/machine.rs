@@ -532,7 +532,11 @@ impl<P: Protocol> Machine<'_, P> {
             let facts = &hand.flights[flight as usize];
             place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
             before = facts.channel;
-            let serial = facts.serial.map(|_| self.serial_in_essence(hand, locals, facts));
+            // Where essences do not count, no message has a serial number.
+            let serial = match self.essential {
+                true => facts.serial.map(|_| self.serial_in_essence(hand, locals, facts)),
+                false => None,
+            };
             then(facts, serial, seat(64 + place));
         }
     }

@@ -87,9 +87,12 @@ impl<P: Protocol> Machine<'_, P> {
         let everybody = (1 << parts.locals.len()) - 1;
         let all_matter = up == everybody || change.purse.left(Item::Restart) > 0;
         let is_spent = |flight: u32, is_sent: bool| {
+            if !self.frugal {
+                return false;
+            }
             let to = hand.flights[flight as usize].to();
             let local = if to == change.member { change.local } else { parts.locals[to] };
-            self.frugal && (is_sent || to == change.member) && self.is_spent(hand, local, flight)
+            (is_sent || to == change.member) && self.is_spent(hand, local, flight)
         };
         let matters = |flight: u32| all_matter || up >> hand.flights[flight as usize].to() & 1 == 1;
         for (place, &flight) in parts.flights.iter().enumerate() {
@@ -209,7 +212,7 @@ impl<P: Protocol> Machine<'_, P> {
         member: usize,
         local: u32,
     ) -> Option<usize> {
-        if !hand.locals[local as usize].leased {
+        if !P::LEASES || !hand.locals[local as usize].leased {
             return None;
         }
         let others = parts.locals.iter().enumerate().filter(|&(other, _)| other != member);
