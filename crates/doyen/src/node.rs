@@ -35,6 +35,7 @@ mod timers;
 pub mod trace;
 pub mod window;
 pub mod wire;
+mod worries;
 
 use std::io;
 use std::net::SocketAddr;

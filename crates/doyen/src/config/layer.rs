@@ -157,7 +157,8 @@ impl Stack {
                 Ok(text) => add(of_file(&path, text, &surroundings.folder), &mut stack),
                 Err(error) if !required && is_absent(&error) => stack.missing.push(shown),
                 Err(error) => {
-                    add(Err(vec![format!("{shown}: cannot be read: {error}")]), &mut stack);
+                    let hint = if is_absent(&error) { "; `doyen init` writes one" } else { "" };
+                    add(Err(vec![format!("{shown}: cannot be read: {error}{hint}")]), &mut stack);
                 }
             }
         }

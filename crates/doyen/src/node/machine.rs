@@ -1,7 +1,6 @@
 //! What the loop has of the machine it runs on: the network, the disk, the board, the trace. Nothing here depends on
 //! the algorithm.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,32 +20,16 @@ use super::clock::Moment;
 use super::insight::Insight;
 use super::journal::Line;
 use super::network::{self, Arrival, Network};
+use super::peers::Contact;
 use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
 use super::store::Store;
 use super::trace::{self, Header, Tracer};
-use super::wire::Rejection;
+use super::worries::{Worries, Worry};
 use crate::config::{Member, Settings};
 use crate::key::Keyring;
 
 /// How old a snapshot may get.
 const SNAPSHOT: Duration = Duration::from_millis(250);
-
-/// How often the same warning is repeated.
-const REPEAT: Duration = Duration::from_secs(60);
-
-/// For how long nobody is heard before that is told.
-const LONELY: Duration = Duration::from_secs(10);
-
-/// Reasons to reject a datagram that hint at a mistake in somebody's configuration.
-const TELLING: [Rejection; 4] =
-    [Rejection::Version, Rejection::Cluster, Rejection::Key, Rejection::Forged];
-
-/// What a member can be warned of for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Worry {
-    Configuration,
-    Address,
-}
 
 /// The machine.
 pub(super) struct Machine {
@@ -61,12 +44,7 @@ pub(super) struct Machine {
     pub(super) tracer: Option<Tracer>,
     /// When the last snapshot was taken.
     snapshot: Moment,
-    /// When each member was last warned of, and for what.
-    warned: BTreeMap<(NodeId, Worry), Moment>,
-    /// Since when nobody has been heard; later than now, if that has just been told.
-    alone_since: Moment,
-    /// How many datagrams had been rejected for the reasons in [`TELLING`] when that was last told, and when.
-    rejected: ([u64; TELLING.len()], Option<Moment>),
+    worries: Worries,
     /// What is being encoded; its room is used again.
     encoded: Vec<u8>,
 }
@@ -89,9 +67,7 @@ impl Machine {
             inbox,
             tracer: None,
             snapshot: Moment::default(),
-            warned: BTreeMap::new(),
-            alone_since: Moment::now(),
-            rejected: Default::default(),
+            worries: Worries::none(),
             encoded: Vec::new(),
         }
     }
@@ -205,7 +181,7 @@ impl Machine {
     pub(super) fn resolved(&mut self, member: NodeId, address: Option<SocketAddr>) {
         match address {
             Some(address) => self.network.resolved(member, address),
-            None => self.warn_of(member, Worry::Address),
+            None => self.warn_of_address(member),
         }
     }
 
@@ -229,67 +205,43 @@ impl Machine {
 
     /// Logs that a member is configured otherwise, but not with every datagram of its.
     pub(super) fn warn_of_configuration(&mut self, member: NodeId) {
-        self.warn_of(member, Worry::Configuration);
-    }
-
-    fn warn_of(&mut self, member: NodeId, worry: Worry) {
-        let now = Moment::now();
-        let recent = |&last: &Moment| now.since(last) < REPEAT;
-        if self.warned.get(&(member, worry)).is_some_and(recent) {
-            return;
+        if self.worries.is_due(Worry::Configuration(member)) {
+            let what =
+                "is configured otherwise and is ignored: compare the members and the algorithm";
+            self.note(Line::Warning, member, what);
         }
-        self.warned.insert((member, worry), now);
-        let what = match worry {
-            Worry::Configuration => {
-                "is configured otherwise and is ignored: compare the members and the algorithm"
-            }
-            Worry::Address => {
-                "cannot be found: its address is no name that is known, or none that can be reached from `listen`"
-            }
-        };
-        self.note(Line::Warning, member, what);
     }
 
-    /// Logs, now and then, that nobody is heard.
-    fn warn_if_alone(&mut self) {
+    /// Logs that a member's address cannot be found, but not with every attempt.
+    fn warn_of_address(&mut self, member: NodeId) {
+        if self.worries.is_due(Worry::Address(member)) {
+            let what = "cannot be found: its address is no name that is known, or none that can be reached from `listen`";
+            self.note(Line::Warning, member, what);
+        }
+    }
+
+    /// Looks for what an operator should know: that nobody is heard, members that are configured otherwise, and datagrams
+    /// that were dropped for reasons that hint at a mistake.
+    fn look_around(&mut self) {
         let now = Moment::now();
-        let heard = |silence: Duration| network::is_fresh(silence);
-        let mut contacts = self.network.contacts();
-        let anybody =
-            contacts.any(|contact| contact.last_heard.is_some_and(|at| heard(now.since(at))));
-        if anybody || self.settings.members.len() == 1 {
-            self.alone_since = now;
-        } else if now.since(self.alone_since) >= LONELY {
-            self.alone_since = now.after_nanos((REPEAT - LONELY).as_nanos() as u64);
+        let fresh = |contact: Contact| {
+            contact.last_heard.is_some_and(|at| network::is_fresh(now.since(at)))
+        };
+        let somebody = self.settings.members.len() == 1 || self.network.contacts().any(fresh);
+        if self.worries.is_lonely(somebody) {
             let told =
                 "hears nobody: see whether the others run, and the network, addresses and keys";
             self.board.journal.write(Line::Warning(told.to_owned()));
         }
-    }
-
-    /// Looks for what an operator should know: members that are configured otherwise, and datagrams that were dropped
-    /// for reasons that hint at a mistake.
-    fn look_around(&mut self) {
-        self.warn_if_alone();
-        let otherwise: Vec<NodeId> = self.network.configured_otherwise().collect();
-        for member in otherwise {
-            self.warn_of(member, Worry::Configuration);
+        let otherwise = self.network.contacts().filter(|contact| contact.configured_otherwise);
+        for member in otherwise.map(|contact| contact.id).collect::<Vec<_>>() {
+            self.warn_of_configuration(member);
         }
-        let (told, when) = self.rejected;
-        let counts = TELLING.map(|it| Counters::read(&self.board.counters.rejected[it as usize]));
-        let recent = when.is_some_and(|when| Moment::now().since(when) < REPEAT);
-        if counts == told || recent {
-            return;
+        if let Some(reasons) = self.worries.rejections(&self.board.counters) {
+            let told =
+                format!("has dropped datagrams that it could not accept, by reason: {reasons}");
+            self.board.journal.write(Line::Warning(told));
         }
-        self.rejected = (counts, Some(Moment::now()));
-        let new = TELLING.iter().zip(counts).zip(told).filter(|((_, count), told)| count > told);
-        let words =
-            new.map(|((reason, count), told)| format!("{} {}", count - told, reason.name()));
-        let words: Vec<String> = words.collect();
-        self.board.journal.write(Line::Warning(format!(
-            "has dropped datagrams that it could not accept, by reason: {}",
-            words.join(", ")
-        )));
     }
 
     /// Whether it is time for a new snapshot.

@@ -135,11 +135,6 @@ impl Network {
         self.peers.resolved(Moment::now(), member, address);
     }
 
-    /// Those whose datagrams say that they are configured otherwise.
-    pub(super) fn configured_otherwise(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.peers.contacts().filter(|contact| contact.configured_otherwise).map(|one| one.id)
-    }
-
     /// Uses other keys from now on.
     pub(super) fn use_keys(&mut self, keys: &Keyring) {
         self.peers.rekey(keys);
