@@ -239,7 +239,7 @@ impl fmt::Display for Order {
 pub enum Refusal {
     /// It is for the leader, which this member is not.
     NotLeading,
-    /// This member cannot lead, has not been heard of late, or reaches no majority.
+    /// This member cannot lead, has not been heard of late, has just restarted, or reaches no majority.
     Unfit(NodeId),
     /// Nobody else could lead.
     NobodyElse,
@@ -254,7 +254,8 @@ impl fmt::Display for Refusal {
             Self::Unfit(id) => {
                 write!(
                     f,
-                    "{id} cannot lead now: it is no candidate, not heard, or reaches no majority"
+                    "{id} cannot lead now: it is no candidate, not heard, has just restarted, or \
+                     reaches no majority"
                 )
             }
             Self::NobodyElse => f.write_str("nobody else could lead"),

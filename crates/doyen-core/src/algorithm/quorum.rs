@@ -23,7 +23,7 @@
 //! | Q12 | better than its leader for a while | asks all, then the leader: let me (PREEMPT) |
 //! | Q13 | the leader is to go | stops what runs, gives up the lease, then TIMEOUT-NOW and RELEASE |
 //! | Q14 | TIMEOUT-NOW, RELEASE | stands at once; or is free of its promise |
-//! | Q15 | another leads than the heir it voted for | holds that against the heir (`quorum/standing.rs`) |
+//! | Q15 | another leads than itself, the heir | holds that against itself (`quorum/standing.rs`) |
 //!
 //! *Bound* is a member that keeps still after a restart, has promised, or whose own lease is still running.
 //!
@@ -75,7 +75,7 @@ use election::Asking;
 use following::{Beat, Promise};
 use office::Office;
 use reach::Reach;
-use rules::{Rulebook, Sound};
+use rules::{Rule, Rulebook, Sound};
 use settings::Pace;
 use standing::Standings;
 
@@ -119,8 +119,8 @@ pub struct Quorum<R: Rulebook = Sound> {
     refusals: u8,
     /// Who led last and has fallen silent: nobody waits for its answer.
     lapsed: Option<NodeId>,
-    /// For whom it voted at the last leader's wish, and whom it has not heard lead.
-    backed: Option<NodeId>,
+    /// It stood at the last leader's wish, and has not been elected.
+    heir: bool,
     /// It has just handed over, and stands back; [`Timer::Refrain`] is armed.
     refrains: bool,
     /// It would be better than its leader; [`Timer::Takeover`] is armed.
@@ -210,7 +210,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
             tried: false,
             refusals: 0,
             lapsed: None,
-            backed: None,
+            heir: false,
             refrains: false,
             impatient: false,
             claims: 0,
@@ -276,7 +276,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     }
 
     fn has_essence(config: &Config) -> bool {
-        essence::is_known(config)
+        essence::is_known::<R>(config)
     }
 
     fn essence(&self, config: &Config) -> Self {
@@ -351,7 +351,9 @@ impl<R: Rulebook> Quorum<R> {
                 self.on_later_term(config, from, term, out);
             }
             Body::Preempt { merit } => self.on_preempt(config, from, merit, out),
-            Body::TimeoutNow { cause } => self.on_timeout_now(config, from, term, cause, out),
+            Body::TimeoutNow { cause, preference } => {
+                self.on_timeout_now(config, from, term, (cause, preference), out);
+            }
             Body::Release { heir } => self.on_release(config, from, term, heir, out),
             Body::Welcome { life, seen, longest } => {
                 self.on_welcome(config, from, term, (life, seen, longest), out);
@@ -373,7 +375,10 @@ impl<R: Rulebook> Quorum<R> {
             Timer::Collection => self.weigh(config, true, out),
             Timer::Candidacy => self.on_candidacy_over(config, out),
             Timer::Confirmation => self.on_unconfirmed(config, out),
-            Timer::Heartbeat => self.beat(config, out),
+            Timer::Heartbeat => {
+                self.standings.spend(self.pace(config).heartbeat);
+                self.beat(config, out);
+            }
             Timer::Tenure => self.on_tenure_over(),
             Timer::Takeover => self.on_takeover_due(config, out),
             Timer::Refrain => {
@@ -407,8 +412,22 @@ impl<R: Rulebook> Quorum<R> {
         config.quorum.pace_of(self.id)
     }
 
+    /// How good it is, as it tells the others.
     fn merit(&self, config: &Config) -> Merit {
-        self.standings.merit(config, self.id)
+        let (losses, still) = (self.standings.held(self.id), self.is_still());
+        Merit { losses, still, ..self.standings.merit(config, self.id) }
+    }
+
+    /// Whether it could not stand even if it were asked to, for it has just restarted.
+    fn is_still(&self) -> bool {
+        self.quarantined && R::keeps(Rule::StillIsUnfit)
+    }
+
+    /// Changes how good it is.
+    fn amend(&mut self, config: &Config, change: impl FnOnce(&mut Merit)) {
+        let mut merit = self.standings.merit(config, self.id);
+        change(&mut merit);
+        self.standings.learn(config, self.id, merit);
     }
 
     /// `from` speaks in `term`: it must never come up with less.

@@ -181,6 +181,8 @@ impl Rulebook for Explored {
     fn keeps(rule: Rule) -> bool {
         match rule {
             Rule::Courtesy => !BOLD.load(Ordering::Relaxed),
+            // It matters to hand-overs, of which there are none here.
+            Rule::StillIsUnfit => false,
             _ => WITHOUT.load(Ordering::Relaxed) != rule as u8,
         }
     }

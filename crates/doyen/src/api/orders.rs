@@ -250,7 +250,10 @@ fn explain(status: &Status, why: &NotDone) -> Problem {
         }
         Refusal::Unfit(id) => {
             let name = status.name_of(*id);
-            let detail = format!("{name} cannot lead now: it is no candidate, or is not heard");
+            let detail = format!(
+                "{name} cannot lead now: it is no candidate, is not heard, has just restarted, or \
+                 reaches no majority"
+            );
             Kind::Unfit.because(detail).naming(leader)
         }
         Refusal::NobodyElse => Kind::NobodyElse.because(refusal.to_string()).naming(leader),

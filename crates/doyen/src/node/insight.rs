@@ -60,7 +60,7 @@ impl Tells for ChangRoberts {}
 impl Tells for Quorum {
     fn insight(&self, config: &Config) -> Insight {
         let known = |id: NodeId| {
-            let Merit { eligible, attr } = self.merit_of(config, id);
+            let Merit { eligible, attr, .. } = self.merit_of(config, id);
             let misses = config.members.others(id).filter(|&other| !self.hears(id, other));
             (id, Known { attribute: attr, eligible, misses: misses.collect() })
         };

@@ -59,7 +59,8 @@ impl<R: Rulebook> Quorum<R> {
                 };
                 self.keep_still(config, longest, out);
                 self.say_hello(config, out);
-                if self.ballot.stored().voted == Some(self.id) {
+                let Stored { voted, blameless, .. } = *self.ballot.stored();
+                if voted == Some(self.id) && !blameless {
                     // It stood or led when it died, and the others hold that against it. If it did not know, they would
                     // say "higher" to each other.
                     self.blame(config, self.id, out);
@@ -83,7 +84,7 @@ impl<R: Rulebook> Quorum<R> {
         let length = config.quorum.pace_of(leader).promise;
         let term = Epoch(1);
         *self.ballot.stored_mut() =
-            Stored { term, voted: Some(leader), longest: length, drained: None };
+            Stored { term, voted: Some(leader), longest: length, ..Stored::default() };
         self.store(out);
         if leader == self.id {
             return self.take_office(config, Why::Founded, out);
@@ -178,7 +179,8 @@ impl<R: Rulebook> Quorum<R> {
         if R::keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself, in a term in which it does not stand: it has none left for anybody.
-            self.ballot.stored_mut().voted = Some(self.id);
+            let stored = self.ballot.stored_mut();
+            (stored.voted, stored.blameless) = (Some(self.id), true);
         }
         self.store(out);
         self.keep_still(config, longest, out);
@@ -189,6 +191,7 @@ impl<R: Rulebook> Quorum<R> {
         self.quarantined = false;
         self.welcome.clear();
         out.cancel_timer(Timer::Hello);
+        self.consider_takeover(config, out);
         self.await_turn(config, out);
     }
 

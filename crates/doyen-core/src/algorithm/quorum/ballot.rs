@@ -34,6 +34,9 @@ pub struct Stored {
     pub longest: Span,
     /// Whether the operator has drained it, and for how long.
     pub drained: Option<Drain>,
+    /// Its vote for itself in that term is not held against it: it led and handed over, or has not stood at all. Without
+    /// this, one that restarts after such a vote died in office.
+    pub blameless: bool,
 }
 
 /// How long a drained member stays so.
@@ -99,6 +102,7 @@ impl<R: Rulebook> Ballot<R> {
         }
         self.stored.term = next;
         self.stored.voted = Some(self.id);
+        self.stored.blameless = false;
         self.votes = [self.id].into_iter().collect();
         true
     }
@@ -110,6 +114,7 @@ impl<R: Rulebook> Ballot<R> {
         }
         self.stored.term = term;
         self.stored.voted = None;
+        self.stored.blameless = false;
         self.votes.clear();
         true
     }

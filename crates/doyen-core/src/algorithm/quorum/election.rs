@@ -226,9 +226,7 @@ impl<R: Rulebook> Quorum<R> {
         self.drop_candidacy(out);
         self.end_promise(out);
         self.leader = None;
-        if released.is_some() {
-            self.backed = Some(self.id);
-        }
+        self.heir |= released.is_some();
         // Should it win, what it then asks for must be waited out even if it restarts: a lease may be known to others.
         let promise = self.pace(config).promise;
         let longest = &mut self.ballot.stored_mut().longest;
@@ -271,9 +269,6 @@ impl<R: Rulebook> Quorum<R> {
             self.end_promise(out);
             self.leader = None;
             self.store(out);
-            if released.is_some() {
-                self.backed = Some(from);
-            }
             self.tell(from, Body::Vote, out);
             self.give_way(config, out);
         }

@@ -19,7 +19,8 @@
 //!
 //! All of this is so as long as no operator gives orders: then nobody's merit changes, and nobody asks a leader whom it
 //! hears but where somebody may take over. And it is so where members do not keep account of each other ([`is_known`]):
-//! else every message has an effect, and the number of a heartbeat says how long somebody has led.
+//! else every message has an effect, and the number of a heartbeat says how long somebody has led. For the same reason
+//! nobody may say that it keeps still: explorers take that courtesy away.
 
 use crate::config::Config;
 use crate::members::NodeId;
@@ -31,9 +32,11 @@ use super::settings::Preemption;
 use super::{Duty, Quorum, Timer};
 
 /// Whether what is said here is true of members with this configuration.
-pub(super) fn is_known(config: &Config) -> bool {
+pub(super) fn is_known<R: Rulebook>(config: &Config) -> bool {
     let quorum = &config.quorum;
-    quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO
+    let no_account =
+        quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO;
+    no_account && !R::keeps(Rule::StillIsUnfit)
 }
 
 /// Whether members with this configuration differ in nothing but their names.
@@ -46,7 +49,7 @@ pub(super) fn are_alike<R: Rulebook>(config: &Config) -> bool {
         && quorum.reluctant.is_empty()
         && one_attr;
     let never_better = !R::keeps(Rule::Courtesy) && quorum.preemption == Preemption::Never;
-    one_kind && never_better && is_known(config)
+    one_kind && never_better && is_known::<R>(config)
 }
 
 impl<R: Rulebook> Quorum<R> {

@@ -67,7 +67,7 @@ impl<R: Rulebook> Quorum<R> {
         self.step_down(config, term, from, out);
         self.drop_candidacy(out);
         self.forget_the_search();
-        self.judge_heir(config, from, out);
+        self.admit_failure(config, out);
         if config.quorum.pace_of(from).heartbeat * beat.round.0 > config.quorum.tenure {
             self.standings.redeem(from);
         }
@@ -175,7 +175,8 @@ impl<R: Rulebook> Quorum<R> {
         let leader = self.leader.filter(|&leader| leader != self.id)?;
         let allowed = config.quorum.preemption != Preemption::Never
             || self.standings.preferred() == Some(self.id);
-        let fit = allowed && self.may_stand(config) && matches!(self.duty, Duty::Follow);
+        let free = matches!(self.duty, Duty::Follow) && !self.is_still();
+        let fit = allowed && self.may_stand(config) && free;
         (fit && self.standings.outranks(config, self.id, leader)).then_some(leader)
     }
 

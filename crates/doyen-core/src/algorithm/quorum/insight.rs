@@ -35,8 +35,8 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// How often `id` has lost its office involuntarily, as far as that counts against it still.
-    pub fn losses_of(&self, id: NodeId) -> u8 {
-        self.standings.losses(id)
+    pub fn losses_of(&self, config: &Config, id: NodeId) -> u8 {
+        self.standings.losses(config, id)
     }
 
     /// Whom the operator prefers, and for how much longer.

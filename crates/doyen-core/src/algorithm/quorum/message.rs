@@ -108,6 +108,8 @@ pub enum Body {
     TimeoutNow {
         /// Why.
         cause: Cause,
+        /// Whom the operator prefers: the heir may not have heard of the last change.
+        preference: Option<Preference>,
     },
     /// "I lead no longer, and release you from your promise."
     Release {
@@ -263,8 +265,7 @@ impl Body {
                 varint_len(round.0)
                     + span_len(*promise)
                     + merit.encoded_len()
-                    + 1
-                    + preference.map_or(0, Preference::encoded_len)
+                    + preference_len(*preference)
                     + why.encoded_len()
                     + misses.encoded_len()
             }
@@ -272,7 +273,7 @@ impl Body {
                 varint_len(round.0) + merit.encoded_len() + misses.encoded_len()
             }
             Self::Preempt { merit } => merit.encoded_len(),
-            Self::TimeoutNow { .. } => 1,
+            Self::TimeoutNow { preference, .. } => 1 + preference_len(*preference),
             Self::Hello { life, .. } => number_len(life.0) + 1,
             Self::Release { heir } => id_len(*heir),
             Self::Welcome { life, seen, longest } => {
@@ -299,6 +300,10 @@ pub(super) fn id_len(id: Option<NodeId>) -> usize {
     1 + id.map_or(0, |id| number_len(id.0))
 }
 
+fn preference_len(preference: Option<Preference>) -> usize {
+    1 + preference.map_or(0, Preference::encoded_len)
+}
+
 pub(super) fn span_len(span: Span) -> usize {
     varint_len(span.as_nanos())
 }
@@ -316,12 +321,15 @@ impl fmt::Display for Message {
             Body::Request { released: Some(term) } => write!(f, " released={term}"),
             Body::Heartbeat { round, merit, preference, misses, .. } => {
                 write!(f, " round={}{merit}", round.0)?;
-                write_member(f, "prefer", preference.map(|preference| preference.member))?;
+                write_preference(f, *preference)?;
                 misses.fmt(f)
             }
             Body::Ack { round, merit, misses } => write!(f, " round={}{merit}{misses}", round.0),
             Body::Release { heir } => write_member(f, "heir", *heir),
-            Body::TimeoutNow { cause } => write!(f, " {cause}"),
+            Body::TimeoutNow { cause, preference } => {
+                write!(f, " {cause}")?;
+                write_preference(f, *preference)
+            }
             Body::Hello { life, rejoins } => {
                 write!(f, " life={}{}", life.0, if *rejoins { " rejoins" } else { "" })
             }
@@ -341,6 +349,10 @@ impl fmt::Display for Misses {
         }
         Ok(())
     }
+}
+
+fn write_preference(f: &mut fmt::Formatter<'_>, preference: Option<Preference>) -> fmt::Result {
+    write_member(f, "prefer", preference.map(|preference| preference.member))
 }
 
 /// Writes ` name=3`, and nothing for nobody.

@@ -91,7 +91,7 @@ impl<R: Rulebook> Quorum<R> {
         out.cancel_timer(Timer::Candidacy);
         self.leader = Some(self.id);
         self.forget_the_search();
-        self.judge_heir(config, self.id, out);
+        self.heir = false;
         self.duty = Duty::Lead(Box::new(Office::new(why)));
         out.set_timer(Timer::Confirmation, self.pace(config).promise * 2);
         self.beat(config, out);
@@ -106,7 +106,6 @@ impl<R: Rulebook> Quorum<R> {
         let Duty::Lead(office) = &mut self.duty else { return };
         office.newest = office.newest.next();
         let (round, why) = (office.newest, office.why);
-        self.standings.spend(pace.heartbeat);
         let length = if R::keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
         out.set_timer(Timer::Lease(round), length);
         let (merit, preference) = (self.merit(config), self.standings.preference());
@@ -265,12 +264,11 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// `leader` leads. If this member voted for somebody else at the last leader's wish, that one never led.
-    pub(super) fn judge_heir(&mut self, config: &Config, leader: NodeId, out: &mut Out<R>) {
-        let failed = self.backed.take().filter(|&heir| heir != leader);
-        if let Some(heir) = failed.filter(|_| R::keeps(Rule::FailedHeirIsBlamed)) {
+    /// Q15: another leads. If this member was the last leader's heir, it could not win.
+    pub(super) fn admit_failure(&mut self, config: &Config, out: &mut Out<R>) {
+        if std::mem::take(&mut self.heir) && R::keeps(Rule::FailedHeirIsBlamed) {
             out.rule("Q15");
-            self.blame(config, heir, out);
+            self.blame(config, self.id, out);
         }
     }
 

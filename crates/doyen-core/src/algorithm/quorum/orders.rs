@@ -6,9 +6,10 @@
 //! and releases the others from their promises. So there is no moment without somebody responsible that could be
 //! avoided, and none with two.
 //!
-//! An heir must be fit: it would lead, it acknowledges heartbeats, and as far as the leader knows it reaches a majority
-//! both ways (`reach.rs`); one that does not would win nothing, and everybody would wait for it. Nobody is better than
-//! somebody who cannot: if none is fit, the others are released and elect by their turns.
+//! An heir must be fit: it would lead, it acknowledges heartbeats, it does not keep still after a restart, and as far as
+//! the leader knows it reaches a majority both ways (`reach.rs`). One that is not would win nothing, and everybody would
+//! wait for it. Nobody is better than somebody who cannot: if none is fit, the others are released and elect by their
+//! turns.
 //!
 //! What cannot be done is refused, with a reason, and changes nothing.
 
@@ -23,7 +24,7 @@ use super::message::Body;
 use super::office::Retiring;
 use super::rules::{Rule, Rulebook};
 use super::settings::Preemption;
-use super::standing::Merit;
+use super::standing::{Merit, Preference};
 use super::{Duty, Out, Quorum, Timer};
 
 impl<R: Rulebook> Quorum<R> {
@@ -37,10 +38,9 @@ impl<R: Rulebook> Quorum<R> {
                 self.undrain(config, out);
                 Ok(())
             }
-            Order::Prefer { member, lasting } => self.prefer(config, member, lasting),
+            Order::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
             Order::Attribute(attr) => {
-                let merit = Merit { attr, ..self.merit(config) };
-                self.standings.learn(config, self.id, merit);
+                self.amend(config, |merit| merit.attr = attr);
                 self.give_up_takeover(out);
                 self.consider_takeover(config, out);
                 Ok(())
@@ -51,11 +51,15 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    /// Whether `id` could lead, as the leader sees it: it would, it acknowledges heartbeats, and it reaches a majority.
+    /// Whether `id` could lead, as the leader sees it.
     fn is_fit(&self, config: &Config, id: NodeId) -> bool {
         let Duty::Lead(office) = &self.duty else { return false };
-        config.members.contains(id)
-            && self.standings.merit(config, id).eligible
+        if !config.members.contains(id) {
+            return false;
+        }
+        let Merit { eligible, still, .. } = self.standings.merit(config, id);
+        eligible
+            && !still
             && office.hears_from(id)
             && (self.reaches_majority(config, id) || !R::keeps(Rule::HeirReachesMajority))
     }
@@ -108,10 +112,15 @@ impl<R: Rulebook> Quorum<R> {
         debug_assert_eq!(term, self.ballot.term(), "handing over opens no term");
         for peer in config.members.others(self.id) {
             let body = match heir == Some(peer) {
-                true => Body::TimeoutNow { cause },
+                true => Body::TimeoutNow { cause, preference: self.standings.preference() },
                 false => Body::Release { heir },
             };
             self.tell(peer, body, out);
+        }
+        if config.quorum.forgiveness > Span::ZERO {
+            // Nobody holds this against it, and it must not either, should it restart. Nobody waits for this.
+            self.ballot.stored_mut().blameless = true;
+            self.store(out);
         }
     }
 
@@ -126,13 +135,14 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         term: Epoch,
-        cause: Cause,
+        (cause, preference): (Cause, Option<Preference>),
         out: &mut Out<R>,
     ) {
         if term != self.ballot.term() || !matches!(self.duty, Duty::Follow) {
             return;
         }
         out.rule("Q14");
+        self.standings.heed(preference);
         if std::mem::take(&mut self.refrains) {
             out.cancel_timer(Timer::Refrain);
         }
@@ -205,8 +215,7 @@ impl<R: Rulebook> Quorum<R> {
 
     /// It is drained: it says that it would not lead, until it is told otherwise or the time is over.
     pub(super) fn stand_back(&mut self, config: &Config, out: &mut Out<R>) {
-        let merit = Merit { eligible: false, ..self.merit(config) };
-        self.standings.learn(config, self.id, merit);
+        self.amend(config, |merit| merit.eligible = false);
         self.give_up_takeover(out);
         self.drop_candidacy(out);
         match self.ballot.stored().drained {
@@ -222,13 +231,18 @@ impl<R: Rulebook> Quorum<R> {
         self.store(out);
         out.cancel_timer(Timer::Drain);
         let reluctant = config.quorum.reluctant.contains(self.id);
-        let merit = Merit { eligible: !reluctant, ..self.merit(config) };
-        self.standings.learn(config, self.id, merit);
+        self.amend(config, |merit| merit.eligible = !reluctant);
         self.consider_takeover(config, out);
         self.await_turn(config, out);
     }
 
-    fn prefer(&mut self, config: &Config, member: NodeId, lasting: Span) -> Result<(), Refusal> {
+    fn prefer(
+        &mut self,
+        config: &Config,
+        member: NodeId,
+        lasting: Span,
+        out: &mut Out<R>,
+    ) -> Result<(), Refusal> {
         if !self.is_leased() {
             return Err(Refusal::NotLeading);
         }
@@ -238,6 +252,8 @@ impl<R: Rulebook> Quorum<R> {
             return Err(Refusal::Unfit(member));
         }
         self.standings.prefer(self.ballot.term(), member, lasting);
+        // Should it hand over before its next heartbeat, the others know already.
+        self.beat(config, out);
         Ok(())
     }
 }

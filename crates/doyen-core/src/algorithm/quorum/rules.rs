@@ -58,9 +58,11 @@ pub enum Rule {
     AnswerIsForItsLife,
     /// No safety: an office is handed to nobody of whom it is known that it reaches no majority.
     HeirReachesMajority,
+    /// No safety: who keeps still after a restart says so, and is handed no office.
+    StillIsUnfit,
     /// No safety: who was elected and is not heard says "higher" to nobody.
     UnheardIsNobodysBetter,
-    /// No safety: an heir that never leads is blamed by those who voted for it.
+    /// No safety: an heir that is not elected holds that against itself.
     FailedHeirIsBlamed,
     /// No safety: penalties double as long as no tenure has been served in between.
     PenaltiesGrow,

@@ -8,14 +8,16 @@
 //! - **Preference**: `prefer n3 for 2h` puts a member before all others. The leader holds it and tells the others with
 //!   every heartbeat how much of it is left: it takes off a heartbeat's length at every heartbeat, so that it needs no
 //!   clock, and lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so
-//!   that a later one wins wherever it was given. Without a leader it stands still.
+//!   that a later one wins wherever it was given. A change is told at once, and to an heir again, so that what was taken
+//!   back does not come back with the next leader. Without a leader it stands still.
 //! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
-//!   member behind those that it has nothing against, for a while. It is remembered by those who saw it; the culprit,
-//!   should it restart, knows from its own vote in its last term that it died in office, or on the way there. It lowers
-//!   the rank and forbids nothing, but weighs more than a preference: an operator who insists can have it handed over.
-//! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so those blame it
-//!   that voted for it at its predecessor's wish and then see another lead. (Who lost an ordinary election is not
-//!   blamed: it may not have had the votes.)
+//!   member behind those that it has nothing against, for a while. It is remembered by those who saw it, and the culprit
+//!   says it of itself: should it have restarted, it knows from its own vote in its last term that it died in office, or
+//!   on the way there, unless it has noted that it handed over ([`Stored::blameless`](super::Stored::blameless)). The
+//!   worse of the two counts, so that all agree. It lowers the rank and forbids nothing, but weighs more than a
+//!   preference: an operator who insists can have it handed over.
+//! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so it says it of
+//!   itself when another leads. (Who lost an ordinary election is not blamed: it may not have had the votes.)
 //! - **Losses in a row**: each penalty is twice as long as the one before, up to 64-fold, as long as the member has not
 //!   led for a whole tenure in between; even if it was forgiven meanwhile. So one that can win but cannot lead, because
 //!   its heartbeats alone get lost, is given the office ever more rarely.
@@ -41,19 +43,30 @@ pub struct Merit {
     pub eligible: bool,
     /// Its attribute now.
     pub attr: i64,
+    /// How often it has lost its office involuntarily, as far as that counts against it.
+    pub losses: u8,
+    /// It has just restarted, and could not stand yet.
+    pub still: bool,
 }
 
 impl Merit {
     pub(super) fn encoded_len(self) -> usize {
         let zigzag = ((self.attr << 1) ^ (self.attr >> 63)) as u64;
-        1 + varint_len(zigzag)
+        3 + varint_len(zigzag)
     }
 }
 
 impl fmt::Display for Merit {
-    /// The attribute, unless it does not matter.
+    /// The attribute and what is against it, unless it would not lead anyway.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.eligible { write!(f, " attr={}", self.attr) } else { f.write_str(" ineligible") }
+        if !self.eligible {
+            return f.write_str(" ineligible");
+        }
+        write!(f, " attr={}", self.attr)?;
+        if self.losses > 0 {
+            write!(f, " losses={}", self.losses)?;
+        }
+        f.write_str(if self.still { " still" } else { "" })
     }
 }
 
@@ -110,8 +123,9 @@ impl Standings {
 
     /// `id` says how good it is. Says whether that is news.
     pub(super) fn learn(&mut self, config: &Config, id: NodeId, merit: Merit) -> bool {
-        // Whatever it says: a witness is one by configuration.
-        let merit = Merit { eligible: merit.eligible && may_lead(config, id), ..merit };
+        // Whatever it says: a witness is one by configuration, and there is a limit to what counts.
+        let eligible = merit.eligible && may_lead(config, id);
+        let merit = Merit { eligible, losses: merit.losses.min(MOST_LOSSES), ..merit };
         let news = self.merit(config, id) != merit;
         if merit == configured(config, id) {
             self.merits.remove(&id);
@@ -125,15 +139,20 @@ impl Standings {
     pub(super) fn precedence(&self, config: &Config, id: NodeId) -> Option<Precedence> {
         let merit = self.merit(config, id);
         merit.eligible.then(|| Precedence {
-            losses: Reverse(self.losses(id)),
+            losses: Reverse(self.losses(config, id)),
             preferred: self.preferred() == Some(id),
             attr: merit.attr,
             id,
         })
     }
 
-    /// How often `id` has lost its office, as far as that counts against it.
-    pub(super) fn losses(&self, id: NodeId) -> u8 {
+    /// How often `id` has lost its office, as far as that counts against it: here, or by its own word.
+    pub(super) fn losses(&self, config: &Config, id: NodeId) -> u8 {
+        self.held(id).max(self.merit(config, id).losses)
+    }
+
+    /// How often `id` has lost its office, as far as this member holds that against it.
+    pub(super) fn held(&self, id: NodeId) -> u8 {
         self.losses.get(&id).map_or(0, |losses| losses.held)
     }
 
@@ -234,6 +253,8 @@ fn configured(config: &Config, id: NodeId) -> Merit {
     Merit {
         eligible: may_lead(config, id) && !config.quorum.reluctant.contains(id),
         attr: config.members.key(id).attr,
+        losses: 0,
+        still: false,
     }
 }
 
@@ -247,7 +268,7 @@ mod tests {
         let (mut standings, id) = (Standings::default(), NodeId(3));
         let lose = |standings: &mut Standings| {
             let losses = standings.blame(id);
-            assert_eq!((standings.losses(id), standings.forgive(id)), (1, 0));
+            assert_eq!((standings.held(id), standings.forgive(id)), (1, 0));
             losses
         };
         assert_eq!([(); 9].map(|()| lose(&mut standings)), [1, 2, 3, 4, 5, 6, 7, 7, 7]);

@@ -210,7 +210,7 @@ impl Bench {
 
 /// The life of every member here.
 const LIFE: Incarnation = Incarnation(1);
-const MERIT: Merit = Merit { eligible: true, attr: 10 };
+const MERIT: Merit = Merit { eligible: true, attr: 10, losses: 0, still: false };
 
 fn heartbeat(round: u64, promise: Span) -> Body {
     Body::Heartbeat {
@@ -242,7 +242,9 @@ fn spans() -> impl Strategy<Value = Span> {
 
 fn merits() -> impl Strategy<Value = Merit> {
     let attrs = prop_oneof![8 => -50..=50i64, 1 => any::<i64>()];
-    (any::<bool>(), attrs).prop_map(|(eligible, attr)| Merit { eligible, attr })
+    let losses = prop_oneof![8 => Just(0), 1 => any::<u8>()];
+    (any::<bool>(), attrs, losses, any::<bool>())
+        .prop_map(|(eligible, attr, losses, still)| Merit { eligible, attr, losses, still })
 }
 
 fn causes() -> impl Strategy<Value = Cause> {
@@ -306,7 +308,8 @@ fn bodies() -> impl Strategy<Value = Body> {
             .prop_map(|(round, merit, misses)| Body::Ack { round, merit, misses }),
         3 => Just(Body::Nack),
         1 => merits().prop_map(|merit| Body::Preempt { merit }),
-        2 => causes().prop_map(|cause| Body::TimeoutNow { cause }),
+        2 => (causes(), preferences())
+            .prop_map(|(cause, preference)| Body::TimeoutNow { cause, preference }),
         1 => prop::option::of(ids()).prop_map(|heir| Body::Release { heir }),
         1 => (lives(), any::<bool>()).prop_map(|(life, rejoins)| Body::Hello { life, rejoins }),
         2 => (lives(), terms(), spans())
@@ -474,9 +477,17 @@ fn who_hears_whom_and_who_is_next_in_line_can_be_shown() {
     bench.feed(Event::Timer(Timer::Silence(NodeId(1))));
     assert!(!bench.member.hears(NodeId(2), NodeId(1)));
     bench.feed(Event::Timer(Timer::Promise));
-    assert_eq!((bench.member.losses_of(NodeId(4)), line(&bench)[2]), (1, NodeId(4)));
+    let losses = |bench: &Bench, id| bench.member.losses_of(&bench.config, NodeId(id));
+    assert_eq!((losses(&bench, 4), line(&bench)[2]), (1, NodeId(4)));
     assert_eq!((bench.member.why(), bench.member.preference()), (None, None));
     assert_eq!(Bench::leader().member.why(), Some(Why::Founded));
+
+    // What a member says against itself counts, unless more is known.
+    let merit = Merit { losses: 2, ..MERIT };
+    bench.hear(3, 1, Body::Probe { merit, misses: Misses::default() });
+    bench.hear(4, 1, Body::Probe { merit: MERIT, misses: Misses::default() });
+    assert_eq!((losses(&bench, 3), losses(&bench, 4)), (2, 1));
+    assert_eq!(line(&bench)[2], NodeId(3));
 }
 
 #[test]
@@ -533,7 +544,8 @@ fn after_the_last_term_nobody_stands_and_nothing_breaks() {
     bench.hear(3, u64::MAX, Body::PreAnswer { number, answer: Answer::Yes });
     assert_eq!(bench.notices, [Notice::OutOfTerms]);
     assert_eq!(bench.sent, []);
-    bench.hear(3, u64::MAX, Body::TimeoutNow { cause: Cause::Resigned });
+    let cause = Cause::Resigned;
+    bench.hear(3, u64::MAX, Body::TimeoutNow { cause, preference: None });
     assert!(!bench.sent.iter().any(|(_, message)| matches!(message.body, Body::Request { .. })));
 }
 

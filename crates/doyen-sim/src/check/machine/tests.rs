@@ -18,13 +18,18 @@ use super::symmetry::Renaming;
 use super::*;
 use crate::check::budget::Budget;
 
-/// All rules stand, but nobody is courteous if it is bold; three terms are all there are.
+/// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Explored<const BOLD: bool> {}
 
 impl<const BOLD: bool> Rulebook for Explored<BOLD> {
     fn keeps(rule: Rule) -> bool {
-        rule != Rule::Courtesy || !BOLD
+        match rule {
+            Rule::Courtesy => !BOLD,
+            // It matters to hand-overs, of which there are none here.
+            Rule::StillIsUnfit => false,
+            _ => true,
+        }
     }
 
     fn last_term() -> Epoch {
