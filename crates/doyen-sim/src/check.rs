@@ -375,3 +375,25 @@ impl fmt::Display for Timers {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With clocks that are wrong by a fifth a lease is two thirds of its promise. By such clocks a promise of three ticks
+    /// lasts two at least and its lease three at most; one of six, five and five.
+    #[test]
+    fn a_lease_that_only_rounding_makes_too_long_is_refused() {
+        let millis = Span::from_millis;
+        let check = |promise, drift| {
+            let [promise, heartbeat] = [promise, 1].map(millis);
+            let pace = settings::Pace { heartbeat, promise, drift: 200, grain: Span::ZERO };
+            check_margin(pace, Pace { tick: millis(1), drift })
+        };
+        let refused = check(3, 200).unwrap_err();
+        assert!(refused.contains("a lease of 2ms takes up to 3 whole ticks"), "{refused}");
+        assert!(refused.contains("a promise of 3ms at least 2"), "{refused}");
+        assert_eq!(check(6, 200), Ok(()));
+        assert_eq!(check(3, 201), Ok(()), "worse clocks than members reckon with");
+    }
+}
