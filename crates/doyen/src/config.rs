@@ -13,8 +13,9 @@
 //! others to the working folder. Every layer is read by the same rules (`config/layer.rs` writes flags and variables
 //! down as TOML first), so there is one format (`config/file.rs`) and one set of errors.
 //!
-//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once
-//! (`config/resolve.rs`, `config/members.rs`, `config/timing.rs`). What is legal and probably not meant is a warning.
+//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once:
+//! keys and kinds of values (`config/shape.rs`), then what the values mean (`config/resolve.rs`, `config/members.rs`,
+//! `config/timing.rs`). What is legal and probably not meant is a warning.
 //! `config/report.rs` shows every value with its origin; [`check`](Settings::check) looks at what the values name: keys
 //! and state.
 //!
@@ -28,9 +29,12 @@
 mod file;
 pub mod init;
 mod layer;
+mod lease;
 mod members;
+mod near;
 mod report;
 mod resolve;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -49,6 +53,9 @@ use crate::node::store::{Owner, Store, StoreError};
 
 pub use layer::{Override, Surroundings};
 pub use report::Report;
+
+/// A configuration with every setting, its default and what it is for.
+pub const EXAMPLE: &str = include_str!("config/example.toml");
 
 /// The whole configuration of a node.
 #[derive(Clone, PartialEq, Debug)]
@@ -170,13 +177,12 @@ impl Configuration {
         flags: &[Override],
         surroundings: &Surroundings,
     ) -> Result<Self, ConfigError> {
-        let stack = layer::Stack::collect(file, flags, surroundings)?;
-        resolve::resolve(&stack)
+        resolve::resolve(&layer::Stack::collect(file, flags, surroundings))
     }
 
     /// Reads one text alone, as a file called `name` would be read.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        resolve::resolve(&layer::Stack::of_text(name, text)?)
+        resolve::resolve(&layer::Stack::of_text(name, text))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use doyen::config::{Configuration, Override, Settings, Surroundings};
+use doyen::config::{Configuration, EXAMPLE, Override, Settings, Surroundings};
 
 /// Run one member of a cluster
 #[derive(Args, Debug)]
@@ -14,6 +14,7 @@ Examples:
   doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400
   doyen node --config orders/n1/doyen.toml --check
   doyen node --config orders/n1/doyen.toml
+  doyen node --example > doyen.toml
 
 Flags come before DOYEN_* variables, those before ./doyen.toml, then the user's and the system's file.
 
@@ -64,6 +65,10 @@ pub(crate) struct Node {
     #[arg(long)]
     print_config: bool,
 
+    /// Print a configuration with every setting, its default and what it is for, and end
+    #[arg(long, exclusive = true)]
+    example: bool,
+
     /// Say whether configuration, keys and state are sound, and end
     #[arg(long)]
     check: bool,
@@ -99,6 +104,10 @@ pub(super) enum Wanted {
 impl Node {
     /// Reads the configuration, and shows or checks it if that is what is asked for.
     pub(super) fn settings(&self) -> Result<Wanted> {
+        if self.example {
+            io::stdout().write_all(EXAMPLE.as_bytes())?;
+            return Ok(Wanted::Told);
+        }
         let surroundings = Surroundings::of_process();
         let file = self.config.as_deref();
         let configuration = Configuration::load(file, &self.overrides(), &surroundings)?;
