@@ -49,7 +49,8 @@ use doyen_core::members::NodeId;
 use sha2::{Digest, Sha256};
 
 use crate::key::Keyring;
-use crate::node::store::{Owner, Store, StoreError};
+use crate::node;
+use crate::node::store::{Owner, Store};
 
 pub use layer::{Override, Surroundings};
 pub use report::Report;
@@ -208,15 +209,15 @@ impl Settings {
         algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 
-    /// Whether what the values name is there and sound: the keys, and the state unless it is to be made anew.
+    /// Whether what the values name is there and sound: the keys, and the state unless it is lost and made anew.
     pub fn check(&self, rejoins: bool) -> Result<(), ConfigError> {
         let keys = self.key_file.as_deref().map(Keyring::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
-        let state = match Store::check(&self.state_dir, &self.owner()) {
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) if rejoins => None,
-            Err(error) => Some(format!("state_dir: {error}")),
-            Ok(()) => None,
+        let state = match rejoins {
+            true => node::needs_rejoin(self).map(drop),
+            false => Store::check(&self.state_dir, &self.owner()),
         };
+        let state = state.err().map(|error| format!("state_dir: {error}"));
         let problems: Vec<String> = keys.into_iter().chain(state).collect();
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }

@@ -113,7 +113,8 @@ impl Init {
                 }
             }
         }
-        let has_priority = |name: &str| self.priorities.iter().any(|text| before_equals(text) == name);
+        let has_priority =
+            |name: &str| self.priorities.iter().any(|text| before_equals(text) == name);
         for name in &self.witnesses {
             match self.member(&mut members, "--witness", name) {
                 Ok(_) if has_priority(name) => problems.push(format!(

@@ -232,7 +232,8 @@ fn literal(value: &str, kind: Kind) -> Result<String, String> {
         Kind::Text | Kind::Texts => false,
         Kind::Who => value.parse::<u32>().is_ok(),
         Kind::Fraction | Kind::Count | Kind::Whole | Kind::Id
-            if !value.parse::<f64>().is_ok_and(f64::is_finite) => {
+            if !value.parse::<f64>().is_ok_and(f64::is_finite) =>
+        {
             return Err(format!("`{value}` is not a number"));
         }
         Kind::Truth if value.parse::<bool>().is_err() => {

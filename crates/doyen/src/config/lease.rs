@@ -37,15 +37,14 @@ pub(super) fn explain(
         )
     } else if heartbeat == Span::ZERO {
         let usual = profile.timing().heartbeat;
-        format!(
-            "{}: heartbeat > 0 does not hold; write for example {usual}",
-            place("heartbeat")
-        )
+        format!("{}: heartbeat > 0 does not hold; write for example {usual}", place("heartbeat"))
     } else if !holds(timing, &quorum.pace) {
         too_short(timing, &quorum.pace, &origins, profile)
     } else if listed.is_whole {
         let place = listed.begins_at();
-        format!("{place}: member: every member is a witness, and a witness never leads; let one be none")
+        format!(
+            "{place}: member: every member is a witness, and a witness never leads; let one be none"
+        )
     } else {
         return None; // one that is wrong may be the one that leads
     };
@@ -102,7 +101,8 @@ fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile)
         processing.to_string(),
     ];
     let values = origins.iter().zip(values);
-    let values = values.map(|(origin, value)| format!("{} = {value} ({})", origin.key, origin.source));
+    let values =
+        values.map(|(origin, value)| format!("{} = {value} ({})", origin.key, origin.source));
     let values = values.collect::<Vec<_>>().join(", ");
     format!(
         "{}: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: {needed} is longer than {lease}, where \

@@ -225,7 +225,8 @@ impl<'a> Resolver<'a> {
 
     fn http(&mut self, listen: Option<SocketAddr>) -> Option<SocketAddr> {
         let open = self.find(|it| &it.http_open);
-        let allowed = open.as_ref().is_some_and(|found| *found.value) || self.is_unread("http_open");
+        let allowed =
+            open.as_ref().is_some_and(|found| *found.value) || self.is_unread("http_open");
         let http = match self.find(|it| &it.http) {
             Some(found) if found.value == "off" => {
                 self.report.text("http", "off", &found.source());

@@ -339,7 +339,8 @@ mod tests {
     /// A value of every other kind is taken out, so the reader never meets one that it cannot read.
     #[test]
     fn whatever_is_left_can_be_read() {
-        let values = ["1", "-1", "1.5", "true", "\"x\"", "[\"x\"]", "[1]", "{ x = 1 }", "[{ x = 1 }]"];
+        let values =
+            ["1", "-1", "1.5", "true", "\"x\"", "[\"x\"]", "[1]", "{ x = 1 }", "[{ x = 1 }]"];
         let values = values.into_iter().chain(["1979-05-27", "4294967296", "inf"]);
         let names = KEYS.iter().map(|(key, _)| *key).chain(TABLES);
         for (name, value) in names.flat_map(|name| values.clone().map(move |value| (name, value))) {

@@ -200,15 +200,15 @@ fn a_wrong_value_is_called_by_the_name_of_its_source() {
 fn every_mistake_is_named_with_its_line_and_a_way_out() {
     for (line, expected) in [
         ("clustre = \"x\"", "doyen.toml:1: clustre: there is no such key; did you mean `cluster`?"),
-        (
-            "cluster = 5",
-            "doyen.toml:2: cluster: is `5`, and must be a text in quotes",
-        ),
+        ("cluster = 5", "doyen.toml:2: cluster: is `5`, and must be a text in quotes"),
         ("cluster = \"\"", "doyen.toml:2: cluster: is empty; write a name such as orders"),
         ("cluster = \"a b\"", "doyen.toml:2: cluster: `a b` contains ` `; use letters"),
         ("id = 9", "doyen.toml:3: id: `9` is no member; there are a (1), b (2), n3 (3)"),
         ("id = \"z\"", "doyen.toml:3: id: `z` is no member;"),
-        ("id = -1", "doyen.toml:3: id: is `-1`, and must be a member's number from 0 to 4294967295"),
+        (
+            "id = -1",
+            "doyen.toml:3: id: is `-1`, and must be a member's number from 0 to 4294967295",
+        ),
         (
             "listen = \"10.0.0.1:0\"",
             "doyen.toml:1: listen: `10.0.0.1:0` is not an IP address with a port",
@@ -270,7 +270,10 @@ fn every_mistake_is_named_with_its_line_and_a_way_out() {
         ),
         ("name = \"b\"", "doyen.toml:15: member 2 (b): name: `b` is another member's already"),
         ("name = \"7\"", "doyen.toml:9: member 1 (7): name: `7` would be taken for an id"),
-        ("priority = \"high\"", "doyen.toml:11: member 1 (a): priority: is `\"high\"`, and must be a whole number without"),
+        (
+            "priority = \"high\"",
+            "doyen.toml:11: member 1 (a): priority: is `\"high\"`, and must be a whole number without",
+        ),
         (
             "listen = \"127.0.0.1:7400\"",
             "doyen.toml:1: listen: 127.0.0.1:7400 cannot reach a at 10.0.0.1:7400: it listens on this",
@@ -382,7 +385,8 @@ fn the_mistakes_of_all_layers_are_reported_at_once() {
     let system = scene.folder.join("etc/doyen.toml").display().to_string();
     let expected = [
         "DOYEN_HTTP_OPEN: `yes` is neither true nor false".to_owned(),
-        "DOYEN_ATTRIBUTE_STEP: is `-1`, and must be a whole number from 0 on, without quotes".to_owned(),
+        "DOYEN_ATTRIBUTE_STEP: is `-1`, and must be a whole number from 0 on, without quotes"
+            .to_owned(),
         "doyen.toml:1: clustre: there is no such key; did you mean `cluster`?".to_owned(),
         format!("{system}:1: grace: is `10`, and must be a text in quotes"),
         format!("{system}:2: timings: there is no such key; did you mean `timing`?"),
@@ -410,7 +414,9 @@ fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
          processing = 5ms (profile lan); set heartbeat to at most 67ms, or promise to at least 362ms \
          [0 < h ≤ (Λ_L − (2D + p)) / 3]";
     assert_eq!(problems, [expected], "{problems:#?}");
-    for line in ["timing.heartbeat = \"67ms\"", "timing.heartbeat = \"90ms\"\ntiming.promise = \"362ms\""] {
+    for line in
+        ["timing.heartbeat = \"67ms\"", "timing.heartbeat = \"90ms\"\ntiming.promise = \"362ms\""]
+    {
         Scene::new(&with(line)).settings();
     }
 }
@@ -418,11 +424,19 @@ fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
 #[test]
 fn the_line_is_that_of_the_value_which_breaks_it() {
     for (values, place, remedy) in [
-        (&["heartbeat = \"40ms\"", "promise = \"100ms\""][..], "2: timing.promise: 3", "at least 179ms"),
+        (
+            &["heartbeat = \"40ms\"", "promise = \"100ms\""][..],
+            "2: timing.promise: 3",
+            "at least 179ms",
+        ),
         (&["heartbeat = \"50ms\"", "drift = 0.5"], "2: timing.drift: 3", "at most 22ms"),
         (&["transmission = \"100ms\""], "1: timing.transmission: 3", "at most 7.69ms"),
         (&["processing = \"1s\""], "1: timing.processing: 3", "; set promise to at least 1"),
-        (&["profile = \"fast\"", "heartbeat = \"10ms\""], "2: timing.heartbeat: 3", "at most 5.41ms"),
+        (
+            &["profile = \"fast\"", "heartbeat = \"10ms\""],
+            "2: timing.heartbeat: 3",
+            "at most 5.41ms",
+        ),
         (&["heartbeat = \"0\""], "1: timing.heartbeat: heartbeat > 0", "write for example 50ms"),
         (&["promise = \"61s\""], "1: timing.promise: promise ≤ 60s", "shorten it"),
         (&["drift = 0.9999"], "1: timing.drift: drift < 1", "for example 0.1"),
@@ -524,7 +538,9 @@ fn a_variable_that_nothing_reads_is_warned_of() {
     let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
     assert_eq!(
         scene.warnings(),
-        ["DOYEN_STATEDIR: no setting of a node has this name; it is ignored; did you mean DOYEN_STATE_DIR?"]
+        [
+            "DOYEN_STATEDIR: no setting of a node has this name; it is ignored; did you mean DOYEN_STATE_DIR?"
+        ]
     );
 }
 

@@ -12,8 +12,8 @@ use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
 use doyen_core::time::Span;
 
-use super::file::{Given, Written};
 use super::cluster_number;
+use super::file::{Given, Written};
 use super::lease;
 use super::members::Listed;
 use super::report::DEFAULT;

@@ -157,7 +157,10 @@ fn the_folder_that_gets_the_entries_is_synced_or_nothing_is_left() {
         set_mode(&folder, 0o300);
         for place in [folder.join("orders"), folder.to_path_buf()] {
             let refused = founding().write(&place).unwrap_err();
-            assert!(matches!(&refused, FoundingError::Io { path, .. } if *path == *folder), "{refused}");
+            assert!(
+                matches!(&refused, FoundingError::Io { path, .. } if *path == *folder),
+                "{refused}"
+            );
         }
         set_mode(&folder, 0o700);
         assert!(names(&folder).is_empty(), "{:?}", names(&folder));
