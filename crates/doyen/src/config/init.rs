@@ -30,6 +30,7 @@ use super::ConfigError;
 use super::layer::Stack;
 use super::members::check_address;
 use super::resolve::{check_name, resolve};
+use super::shape::member_title;
 use crate::key::{KeyFileError, Keyring};
 use crate::node::store::{LONGEST_CLUSTER, Owner, Store, StoreError};
 
@@ -161,13 +162,24 @@ impl Founding {
         for member in &self.members {
             match resolve(&Stack::of_text(DRAFT, &self.configuration(member))) {
                 Ok(resolved) => warnings = resolved.warnings,
-                Err(error) => problems.extend(error.problems.iter().map(|it| without_file(it))),
+                Err(error) => problems.extend(error.problems.iter().map(|it| self.told(it))),
             }
         }
         // What is the same at every member is said once.
         let mut told = BTreeSet::new();
         problems.retain(|problem| told.insert(problem.clone()));
         if problems.is_empty() { Ok(warnings) } else { Err(ConfigError { problems }) }
+    }
+
+    /// What is wrong with a file that is not written yet: there is no line to look at, and members go by their ids.
+    fn told(&self, problem: &str) -> String {
+        let (place, rest) = problem.split_once(": ").unwrap_or(("", problem));
+        let problem = if place.starts_with(DRAFT) { rest } else { problem };
+        let title = |(place, member): (usize, &NewMember)| {
+            let rest = problem.strip_prefix(&member_title(place, Some(&member.name)))?;
+            Some(format!("member {} ({}){rest}", member.id, member.name))
+        };
+        self.members.iter().enumerate().find_map(title).unwrap_or_else(|| problem.to_owned())
     }
 
     fn write_members(
@@ -337,12 +349,6 @@ fn sync(folder: &Path) -> Result<(), FoundingError> {
 fn parent(path: &Path) -> &Path {
     let parent = path.parent().unwrap_or(Path::new("/"));
     if parent.as_os_str().is_empty() { Path::new(".") } else { parent }
-}
-
-/// There is no file yet that could be looked at.
-fn without_file(problem: &str) -> String {
-    let (place, rest) = problem.split_once(": ").unwrap_or(("", problem));
-    if place.starts_with(DRAFT) { rest.to_owned() } else { problem.to_owned() }
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> FoundingError {

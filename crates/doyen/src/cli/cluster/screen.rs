@@ -202,7 +202,9 @@ fn line(name: &str, entry: &Entry) -> String {
 fn row(member: &Member) -> String {
     let (name, url) = (member.name(), &member.url);
     let Some(pid) = member.pid() else { return format!("{name:<6}  {}", member.fate) };
-    let Some(status) = member.heard().status else {
+    // What it said before something was done to it is not how it is.
+    let heard = member.heard().status.filter(|_| member.fate.is_empty());
+    let Some(status) = heard else {
         let silent = if member.fate.is_empty() { "silent" } else { member.fate };
         return format!("{name:<6}  {pid:<8}  {silent}");
     };
