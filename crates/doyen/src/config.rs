@@ -13,8 +13,9 @@
 //! others to the working folder. Every layer is read by the same rules (`config/layer.rs` writes flags and variables
 //! down as TOML first), so there is one format (`config/file.rs`) and one set of errors.
 //!
-//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once
-//! (`config/resolve.rs`, `config/members.rs`, `config/timing.rs`). What is legal and probably not meant is a warning.
+//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once:
+//! keys and kinds of values (`config/shape.rs`), then what the values mean (`config/resolve.rs`, `config/members.rs`,
+//! `config/timing.rs`). What is legal and probably not meant is a warning.
 //! `config/report.rs` shows every value with its origin; [`check`](Settings::check) looks at what the values name: keys
 //! and state.
 //!
@@ -28,9 +29,12 @@
 mod file;
 pub mod init;
 mod layer;
+mod lease;
 mod members;
+mod near;
 mod report;
 mod resolve;
+mod shape;
 #[cfg(test)]
 mod tests;
 mod timing;
@@ -45,10 +49,14 @@ use doyen_core::members::NodeId;
 use sha2::{Digest, Sha256};
 
 use crate::key::Keyring;
-use crate::node::store::{Owner, Store, StoreError};
+use crate::node;
+use crate::node::store::{Owner, Store};
 
 pub use layer::{Override, Surroundings};
 pub use report::Report;
+
+/// A configuration with every setting, its default and what it is for.
+pub const EXAMPLE: &str = include_str!("config/example.toml");
 
 /// The whole configuration of a node.
 #[derive(Clone, PartialEq, Debug)]
@@ -170,13 +178,12 @@ impl Configuration {
         flags: &[Override],
         surroundings: &Surroundings,
     ) -> Result<Self, ConfigError> {
-        let stack = layer::Stack::collect(file, flags, surroundings)?;
-        resolve::resolve(&stack)
+        resolve::resolve(&layer::Stack::collect(file, flags, surroundings))
     }
 
     /// Reads one text alone, as a file called `name` would be read.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        resolve::resolve(&layer::Stack::of_text(name, text)?)
+        resolve::resolve(&layer::Stack::of_text(name, text))
     }
 }
 
@@ -202,15 +209,15 @@ impl Settings {
         algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 
-    /// Whether what the values name is there and sound: the keys, and the state unless it is to be made anew.
+    /// Whether what the values name is there and sound: the keys, and the state unless it is lost and made anew.
     pub fn check(&self, rejoins: bool) -> Result<(), ConfigError> {
         let keys = self.key_file.as_deref().map(Keyring::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
-        let state = match Store::check(&self.state_dir, &self.owner()) {
-            Err(StoreError::Missing(_) | StoreError::Damaged(_)) if rejoins => None,
-            Err(error) => Some(format!("state_dir: {error}")),
-            Ok(()) => None,
+        let state = match rejoins {
+            true => node::needs_rejoin(self).map(drop),
+            false => Store::check(&self.state_dir, &self.owner()),
         };
+        let state = state.err().map(|error| format!("state_dir: {error}"));
         let problems: Vec<String> = keys.into_iter().chain(state).collect();
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }

@@ -52,7 +52,7 @@ use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
 pub use bell::Requests;
-pub use start::{Running, start};
+pub use start::{Running, needs_rejoin, start};
 
 /// What the loop can be asked for.
 #[derive(Debug)]
@@ -262,10 +262,10 @@ impl Handle {
         self.ask(|answer| Request::Keys(keys, answer)).await
     }
 
-    /// Has the node hand over and end, within `grace`. Whoever holds it can wait for that.
+    /// Has the node hand over and end, within `grace`. It is heard however busy the node is. Whoever holds the node can
+    /// wait for its end.
     pub fn stop(&self, grace: Duration) {
-        // If it has ended already, that is what was wanted.
-        let _ = self.requests.send(Request::Stop { grace });
+        self.requests.stop(grace);
     }
 
     async fn ask(

@@ -278,6 +278,12 @@ fn a_restored_state_is_noticed_and_its_member_rejoins() {
     trial.run(1);
     assert_eq!(trial.wait_for_end(1), Some(1));
     assert!(trial.log(1).contains("--rejoin"), "the way out is named: {}", trial.log(1));
+    // A supervisor starts it again and again; every start would be a later life, and pass for a new one.
+    for _ in 0..3 {
+        trial.run(1);
+        assert_eq!(trial.wait_for_end(1), Some(2), "{}", trial.log(1));
+    }
+    assert!(trial.log(1).contains("other members have refused this state"), "{}", trial.log(1));
     trial.run_with(1, &["--rejoin"]);
     trial.follow(3, &[1, 2, 3]);
 }
@@ -320,6 +326,22 @@ fn a_lost_state_does_not_look_like_a_first_start() {
     trial.follow(3, &[1, 2, 3]);
     trial.kill(3);
     trial.follow(2, &[1, 2]);
+}
+
+#[test]
+fn a_sound_state_is_kept_whoever_asks_to_rejoin() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(1);
+    // Rejoining would need everybody. It need not be waited for, for nothing is lost.
+    trial.stop(2);
+    trial.run_with(1, &["--rejoin"]);
+    trial.follow(3, &[1, 3]);
+    let log = trial.log(1);
+    assert!(log.contains("--rejoin is ignored") && log.contains("leave the flag out"), "{log}");
+    assert!(!log.contains("rejoins: asks every other member"), "{log}");
+    assert!(!trial.folder_of(1).join("state").join("state.old").exists());
+    assert_eq!(trial.status(1).unwrap().incarnation.0, 2, "its second life, as after any start");
 }
 
 #[test]

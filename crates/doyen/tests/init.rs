@@ -1,5 +1,6 @@
 //! `doyen init` where the disk does not play along.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -41,5 +42,36 @@ fn a_full_disk_leaves_nothing_half_written() {
     }
     let output = init_with_limit(&folder, 64);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Every folder that got an entry is synced: those of the members, the one around them, and the one around that.
+#[test]
+fn every_folder_that_got_an_entry_is_synced() {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("synced-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let traced = Command::new("strace")
+        .args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename", "-o", "calls"])
+        .arg(env!("CARGO_BIN_EXE_doyen"))
+        .args(INIT)
+        .current_dir(&folder)
+        .output();
+    let calls = std::fs::read_to_string(folder.join("calls")).unwrap_or_default();
+    if !traced.is_ok_and(|output| output.status.success()) || calls.is_empty() {
+        let _ = writeln!(std::io::stderr(), "\nSKIPPED: strace cannot be run here\n");
+        return;
+    }
+    let is_synced = |path: &str| {
+        calls.lines().any(|call| call.contains("fsync(") && call.contains(&format!("{path}>)")))
+    };
+    let top = folder.to_str().unwrap();
+    for path in ["draft/n1", "draft/n2", "draft/n1/state", ".draft", top] {
+        assert!(is_synced(path), "{path} is not synced:\n{calls}");
+    }
+    let at = |words: &str| calls.lines().position(|call| call.contains(words));
+    let renamed = at("rename(").expect("it is moved to its place");
+    assert!(at(".draft>)").unwrap() < renamed, "{calls}");
+    assert!(at(&format!("{top}>)")).unwrap() > renamed, "{calls}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -2,8 +2,9 @@
 //!
 //! For trying things out and for tests: every member is a `doyen node` of its own with its own key, state and ports, in
 //! a temporary folder. What is typed is done to them (`kill n5`, `start n5`, `pause n2`), and the table shows what
-//! becomes of it. On a terminal the table is live; elsewhere one line is printed for every change. Ctrl-C, `quit` or
-//! the end of what is typed stops everything and removes the folder.
+//! becomes of it. On a terminal the table is live; elsewhere one line is printed for every change, and `status` prints
+//! the table. Ctrl-C, SIGTERM or `quit` stops everything and removes the folder. So does the end of what is typed on a
+//! terminal; a script whose input is empty, or has ended, wants its cluster to run until it says otherwise.
 
 mod member;
 mod order;
@@ -32,7 +33,8 @@ const REFRESH: Duration = Duration::from_millis(200);
 
 /// Run a whole cluster of real processes on this machine, for trying things out.
 ///
-/// Type `kill n5`, `stop n5`, `start n5`, `pause n5`, `resume n5`, `drain n5`, `undrain n5`, `transfer n4` or `quit`.
+/// Type `kill n5`, `stop n5`, `start n5`, `pause n5`, `resume n5`, `drain n5`, `undrain n5`, `transfer n4`, `status` or
+/// `quit`; 5 will do for n5. Where the input is no terminal, its end ends nothing: SIGTERM or Ctrl-C do, or --for.
 #[derive(Args, Debug)]
 pub(super) struct Cluster {
     /// How many members; the highest number has the highest priority.
@@ -76,6 +78,7 @@ impl Cluster {
             member.start()?;
         }
         let mut screen = Screen::new(io::stdout().is_terminal(), &self.heading());
+        screen.introduce(&members, &folder.describe());
         let result = self.attend(&mut members, &happenings, &mut screen);
         screen.end();
         for member in &mut members {
@@ -88,7 +91,11 @@ impl Cluster {
     }
 
     fn heading(&self) -> String {
-        let Self { members, algorithm, .. } = self;
+        let Self { algorithm, .. } = self;
+        let members = match self.members {
+            1 => "1 member".to_owned(),
+            members => format!("{members} members"),
+        };
         let profile = self.profile.name();
         let warning = match algorithm.has_leases() {
             true => "",
@@ -97,7 +104,7 @@ impl Cluster {
             }
         };
         format!(
-            "{members} members, {algorithm}, profile {profile}; every one a process of its own{warning}"
+            "{members}, {algorithm}, profile {profile}; every one a process of its own{warning}"
         )
     }
 
@@ -109,10 +116,8 @@ impl Cluster {
         screen: &mut Screen,
     ) -> Result<()> {
         let begun = Instant::now();
-        let mut listening = true;
         loop {
-            let over = self.lasting.is_some_and(|lasting| begun.elapsed() >= *lasting);
-            if over || (!listening && self.lasting.is_none()) {
+            if self.lasting.is_some_and(|lasting| begun.elapsed() >= *lasting) {
                 return Ok(());
             }
             for member in members.iter_mut() {
@@ -121,15 +126,29 @@ impl Cluster {
             screen.show(members)?;
             match happenings.recv_timeout(REFRESH) {
                 Ok(Happening::Interrupted) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(Happening::TypedAll) => listening = false,
+                Ok(Happening::TypedAll) if io::stdin().is_terminal() => return Ok(()),
+                Ok(Happening::TypedAll) => screen.answer(&self.goes_on()),
                 Ok(Happening::Typed(line)) => match order::read(&line, members) {
                     Ok(Order::Quit) => return Ok(()),
+                    Ok(Order::Status) => screen.status(members),
                     Ok(order) => screen.answer(&order.carry_out(members)),
                     Err(error) => screen.answer(&error),
                 },
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// What is said when nothing more will be typed.
+    fn goes_on(&self) -> String {
+        let until = match self.lasting {
+            Some(lasting) => format!("for {lasting} in all, or until"),
+            None => "until".to_owned(),
+        };
+        let pid = std::process::id();
+        format!(
+            "nothing more is typed: the cluster runs {until} SIGTERM or SIGINT ends it (kill {pid})"
+        )
     }
 
     /// Writes configuration, key and state of every member.
@@ -172,6 +191,11 @@ impl Folder {
         let failed = || format!("cannot make the folder {}", path.display());
         std::fs::create_dir(&path).with_context(failed)?;
         Ok(Self { path, temporary: keep.is_none() })
+    }
+
+    fn describe(&self) -> String {
+        let fate = if self.temporary { "removed" } else { "kept" };
+        format!("{} (configuration, keys, states and logs; {fate} at the end)", self.path.display())
     }
 }
 

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::Result;
 use clap::Args;
+use doyen::config::ConfigError;
 use doyen::config::init::{Founding, NewMember};
 use doyen::key::Keyring;
 use doyen_core::algorithm::Algorithm;
@@ -68,9 +69,15 @@ pub(crate) struct Init {
 
 impl Init {
     pub(crate) fn run(&self) -> Result<Answer> {
-        let founding = self.founding()?;
+        let (founding, mut problems) = self.founding();
+        let warnings = founding.check().unwrap_or_else(|error| {
+            problems.extend(error.problems);
+            Vec::new()
+        });
+        if !problems.is_empty() {
+            return Err(ConfigError { problems }.into());
+        }
         let folder = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.cluster));
-        let warnings = founding.check()?;
         match (&self.only, &self.key_file) {
             (Some(name), Some(file)) => {
                 founding.write_one(&folder, name, &Keyring::read(file)?)?;
@@ -84,37 +91,65 @@ impl Init {
         Ok(Answer::Yes)
     }
 
-    fn founding(&self) -> Result<Founding> {
-        let numbered = (1..).zip(&self.members);
-        let parsed = numbered.map(|(id, text)| {
-            NewMember::parse(id, text).map_err(|problem| anyhow!("--member: {problem}"))
-        });
-        let mut members: Vec<NewMember> = parsed.collect::<Result<_>>()?;
+    /// What is to be founded, and what is wrong with the flags that say so.
+    fn founding(&self) -> (Founding, Vec<String>) {
+        let (mut members, mut problems) = (Vec::new(), Vec::new());
+        for (id, text) in (1..).zip(&self.members) {
+            match NewMember::parse(id, text) {
+                Ok(member) => members.push(member),
+                Err(problem) => problems.push(format!("--member: {problem}")),
+            }
+        }
         for text in &self.priorities {
             let parsed = text.split_once('=').and_then(|(name, it)| Some((name, it.parse().ok()?)));
-            let (name, priority) = parsed.with_context(|| {
-                format!("--priority: `{text}` is not NAME=NUMBER; write for example n1=3")
-            })?;
-            member(&mut members, "--priority", name)?.priority = priority;
-        }
-        for name in &self.witnesses {
-            if self
-                .priorities
-                .iter()
-                .any(|text| text.split_once('=').is_some_and(|it| it.0 == name))
-            {
-                bail!("--witness: {name} has a priority, and a witness never leads; leave one out");
+            match parsed {
+                Some((name, priority)) => match self.member(&mut members, "--priority", name) {
+                    Ok(member) => member.into_iter().for_each(|member| member.priority = priority),
+                    Err(problem) => problems.push(problem),
+                },
+                None => {
+                    let example = "write for example n1=3";
+                    problems.push(format!("--priority: `{text}` is not NAME=NUMBER; {example}"));
+                }
             }
-            member(&mut members, "--witness", name)?.witness = true;
+        }
+        let has_priority =
+            |name: &str| self.priorities.iter().any(|text| before_equals(text) == name);
+        for name in &self.witnesses {
+            match self.member(&mut members, "--witness", name) {
+                Ok(_) if has_priority(name) => problems.push(format!(
+                    "--witness: {name} has a priority, and a witness never leads; leave one out"
+                )),
+                Ok(member) => member.into_iter().for_each(|member| member.witness = true),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        if let Some(name) = &self.only {
+            problems.extend(self.member(&mut members, "--only", name).err());
         }
         let Self { cluster, algorithm, profile, term_floor, .. } = self;
-        Ok(Founding {
+        let founding = Founding {
             cluster: cluster.clone(),
             algorithm: *algorithm,
             profile: *profile,
             members,
             term_floor: *term_floor,
-        })
+        };
+        (founding, problems)
+    }
+
+    /// The member called `name`; none, if what was said of it could not be read, which has been told.
+    fn member<'a>(
+        &self,
+        members: &'a mut [NewMember],
+        flag: &str,
+        name: &str,
+    ) -> Result<Option<&'a mut NewMember>, String> {
+        let found = members.iter_mut().find(|member| member.name == name);
+        if found.is_none() && !self.members.iter().any(|text| before_equals(text) == name) {
+            return Err(format!("{flag}: `{name}` is none of the members"));
+        }
+        Ok(found)
     }
 
     /// What to copy where, and what to type then.
@@ -161,9 +196,8 @@ fn count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn member<'a>(members: &'a mut [NewMember], flag: &str, name: &str) -> Result<&'a mut NewMember> {
-    let found = members.iter_mut().find(|member| member.name == name);
-    found.with_context(|| format!("{flag}: `{name}` is none of the members"))
+fn before_equals(text: &str) -> &str {
+    text.split_once('=').map_or(text, |(name, _)| name)
 }
 
 fn host(address: &str) -> &str {

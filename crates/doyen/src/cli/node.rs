@@ -123,9 +123,12 @@ fn introduction(configuration: &Configuration) -> Vec<String> {
     }
     let settings = &configuration.settings;
     let Settings { cluster, algorithm, listen, members, .. } = settings;
-    let (name, count) = (&settings.own().name, members.len());
-    let node =
-        format!("{name} of cluster {cluster}: {algorithm}, {count} members, listens on {listen}");
+    let name = &settings.own().name;
+    let count = match members.len() {
+        1 => "1 member".to_owned(),
+        count => format!("{count} members"),
+    };
+    let node = format!("{name} of cluster {cluster}: {algorithm}, {count}, listens on {listen}");
     let http = settings.http.map(|http| format!("status, health and metrics: http://{http}/"));
     [node].into_iter().chain(http).collect()
 }

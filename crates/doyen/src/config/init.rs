@@ -6,12 +6,14 @@
 //!   orders/n1/state/        the state of a member that has never started: `node/store.rs`
 //! ```
 //!
-//! Everything is written beside its place and moved there when it is whole. Nothing is ever overwritten. What is
-//! written has been read by the same rules that a node will read it by.
+//! Everything is written beside its place and moved there when it is whole, and every folder that got an entry is
+//! synced: what has been said to be there survives a power cut. Nothing is ever overwritten. What is written has been
+//! read by the same rules that a node will read it by.
 
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -27,9 +29,13 @@ use doyen_core::members::{Epoch, NodeId};
 use super::ConfigError;
 use super::layer::Stack;
 use super::members::check_address;
-use super::resolve::{LONGEST_NAME, check_name, resolve};
+use super::resolve::{check_name, resolve};
+use super::shape::member_title;
 use crate::key::{KeyFileError, Keyring};
-use crate::node::store::{Owner, Store, StoreError};
+use crate::node::store::{LONGEST_CLUSTER, Owner, Store, StoreError};
+
+/// What errors call a configuration that is not written yet.
+const DRAFT: &str = "doyen.toml";
 
 /// A cluster that is to be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,9 +81,6 @@ pub enum FoundingError {
     /// There is no such member.
     #[error("`{0}` is none of the members")]
     Stranger(String),
-    /// There would be no term to elect in.
-    #[error("above the term {} there is none", u64::MAX)]
-    TooHigh,
     /// The state cannot be written.
     #[error(transparent)]
     State(#[from] StoreError),
@@ -98,14 +101,13 @@ pub enum FoundingError {
 }
 
 impl NewMember {
-    /// Reads `n1=10.0.0.1:7400`. It serves HTTP on this machine only, at the port that it listens on.
+    /// Reads `n1=10.0.0.1:7400`. It serves HTTP on this machine only, at the port that it listens on. Whether name and
+    /// address will do, [`Founding::check`] says, of all members at once.
     pub fn parse(id: u32, text: &str) -> Result<Self, String> {
         let example = "write for example n1=10.0.0.1:7400";
         let (name, address) = text
             .split_once('=')
             .ok_or_else(|| format!("`{text}` is not NAME=ADDRESS; {example}"))?;
-        check_name(name, LONGEST_NAME)?;
-        check_address(address)?;
         let port = address.rsplit_once(':').map_or("", |(_, port)| port);
         Ok(Self {
             id,
@@ -147,22 +149,37 @@ impl Founding {
         self.write_members(folder, &[member], keys)
     }
 
-    /// Whether every member would accept its configuration; what it would warn of.
+    /// Whether every member would accept its configuration, with all that is wrong; what it would warn of.
     pub fn check(&self) -> Result<Vec<String>, ConfigError> {
-        let mut warnings = Vec::new();
-        for member in &self.members {
-            let stack = Stack::of_text("doyen.toml", &self.configuration(member));
-            let resolved = stack.and_then(|stack| resolve(&stack)).map_err(|error| {
-                // There is no file yet that could be looked at.
-                let bare = |problem: &String| {
-                    let (place, rest) = problem.split_once(": ").unwrap_or(("", problem));
-                    if place.starts_with("doyen.toml") { rest.to_owned() } else { problem.clone() }
-                };
-                ConfigError { problems: error.problems.iter().map(bare).collect() }
-            })?;
-            warnings = resolved.warnings;
+        let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+        if let Err(problem) = check_name(&self.cluster, LONGEST_CLUSTER) {
+            problems.push(format!("cluster: {problem}"));
         }
-        Ok(warnings)
+        if self.term_floor == u64::MAX {
+            let problem = format!("term_floor: above the term {} there is none", u64::MAX);
+            problems.push(problem + "; use a lower one");
+        }
+        for member in &self.members {
+            match resolve(&Stack::of_text(DRAFT, &self.configuration(member))) {
+                Ok(resolved) => warnings = resolved.warnings,
+                Err(error) => problems.extend(error.problems.iter().map(|it| self.told(it))),
+            }
+        }
+        // What is the same at every member is said once.
+        let mut told = BTreeSet::new();
+        problems.retain(|problem| told.insert(problem.clone()));
+        if problems.is_empty() { Ok(warnings) } else { Err(ConfigError { problems }) }
+    }
+
+    /// What is wrong with a file that is not written yet: there is no line to look at, and members go by their ids.
+    fn told(&self, problem: &str) -> String {
+        let (place, rest) = problem.split_once(": ").unwrap_or(("", problem));
+        let problem = if place.starts_with(DRAFT) { rest } else { problem };
+        let title = |(place, member): (usize, &NewMember)| {
+            let rest = problem.strip_prefix(&member_title(place, Some(&member.name)))?;
+            Some(format!("member {} ({}){rest}", member.id, member.name))
+        };
+        self.members.iter().enumerate().find_map(title).unwrap_or_else(|| problem.to_owned())
     }
 
     fn write_members(
@@ -172,7 +189,7 @@ impl Founding {
         keys: &Keyring,
     ) -> Result<(), FoundingError> {
         self.check()?;
-        let durable = self.durable()?;
+        let durable = self.durable();
         let places: Vec<PathBuf> = members.iter().map(|member| folder.join(&member.name)).collect();
         if let Some(taken) = places.iter().find(|place| place.symlink_metadata().is_ok()) {
             return Err(FoundingError::Exists(taken.clone()));
@@ -183,10 +200,14 @@ impl Founding {
             self.write_member(&draft.path.join(&member.name), member, keys, durable.as_deref())?;
         }
         if is_new {
-            return draft.move_to(folder);
-        }
-        for (member, place) in members.iter().zip(places) {
-            draft.move_part(&member.name, place)?;
+            sync(&draft.path)?;
+            draft.move_all(folder)?;
+            sync(parent(folder))?;
+        } else {
+            for (member, place) in members.iter().zip(places) {
+                draft.move_part(&member.name, place)?;
+            }
+            sync(folder)?;
         }
         draft.keep();
         Ok(())
@@ -211,38 +232,42 @@ impl Founding {
             member: NodeId(member.id),
             algorithm: self.algorithm,
         };
-        Ok(Store::create(&folder.join("state"), &owner, durable)?)
+        Store::create(&folder.join("state"), &owner, durable)?;
+        sync(folder)
     }
 
     /// What every member begins from: nothing, unless its terms have a floor.
-    fn durable(&self) -> Result<Option<Vec<u8>>, FoundingError> {
+    fn durable(&self) -> Option<Vec<u8>> {
         let term = match self.term_floor {
-            0 => return Ok(None),
-            u64::MAX => return Err(FoundingError::TooHigh),
+            0 => return None,
             floor => Epoch(floor),
         };
         let encoded = match self.algorithm {
             Algorithm::Quorum => postcard::to_allocvec(&Stored { term, ..Stored::default() }),
             _ => postcard::to_allocvec(&term),
         };
-        Ok(Some(encoded.expect("numbers can be encoded")))
+        Some(encoded.expect("numbers can be encoded"))
     }
 
     /// The configuration file of a member.
     fn configuration(&self, me: &NewMember) -> String {
         let Self { cluster, algorithm, profile, members, .. } = self;
         let quoted = |text: &str| toml::Value::from(text).to_string();
+        // Where it listens is made of its address. If that is wrong, it is the only mistake.
+        let listens = match check_address(&me.address) {
+            Ok(()) => format!("listen = {}\nhttp = {}\n", quoted(&me.listen()), quoted(&me.http)),
+            Err(_) => String::new(),
+        };
         let mut text = format!(
-            "# {name} of the cluster `{cluster}`, written by `doyen init`.\n\
-             # `doyen node --config FILE --print-config` shows every setting; examples/doyen.toml explains them.\n\n\
-             cluster = {}\nid = {}\nlisten = {}\nhttp = {}\nkey_file = \"key\"\nstate_dir = \"state\"\n\
+            "# {name} of the cluster `{title}`, written by `doyen init`.\n\
+             # `doyen node --example` prints every setting with its default and what it is for.\n\n\
+             cluster = {}\nid = {}\n{listens}key_file = \"key\"\nstate_dir = \"state\"\n\
              algorithm = \"{algorithm}\"\n\n[timing]\nprofile = \"{}\"\n",
             quoted(cluster),
             me.id,
-            quoted(&me.listen()),
-            quoted(&me.http),
             profile.name(),
-            name = me.name,
+            name = me.name.escape_debug(),
+            title = cluster.escape_debug(),
         );
         for NewMember { id, name, address, priority, witness, .. } in members {
             let [name, address] = [name, address].map(|text| quoted(text));
@@ -282,8 +307,10 @@ impl Draft {
     }
 
     /// Gives all of it its name.
-    fn move_to(self, place: &Path) -> Result<(), FoundingError> {
-        fs::rename(&self.path, place).map_err(failed(place))
+    fn move_all(&mut self, place: &Path) -> Result<(), FoundingError> {
+        fs::rename(&self.path, place).map_err(failed(place))?;
+        self.moved.push(place.to_owned());
+        Ok(())
     }
 
     /// Gives a part of it its name.
@@ -294,7 +321,7 @@ impl Draft {
         Ok(())
     }
 
-    /// All parts are in their places.
+    /// Everything is in its place.
     fn keep(mut self) {
         self.moved.clear();
     }
@@ -311,6 +338,17 @@ impl Drop for Draft {
 
 fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Sees to it that what is in a folder is there after a power cut.
+fn sync(folder: &Path) -> Result<(), FoundingError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed(folder))
+}
+
+/// The folder that something lies in.
+fn parent(path: &Path) -> &Path {
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    if parent.as_os_str().is_empty() { Path::new(".") } else { parent }
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> FoundingError {

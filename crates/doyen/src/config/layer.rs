@@ -9,8 +9,9 @@ use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
 use super::file::Written;
+use super::near::nearest;
+use super::shape::{self, KEYS, Kind, Mistake, Shaped, Unread};
 
 /// The variable that names the configuration file.
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
@@ -18,44 +19,15 @@ const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 /// The variables that mean something to other parts of doyen.
 const OTHER_VARIABLES: [&str; 3] = ["DOYEN_LOG", "DOYEN_NODE", "DOYEN_TOKEN_FILE"];
 
-/// Every value that a variable can set, and how its text is to be read. `timing.profile` is `DOYEN_TIMING_PROFILE`.
-const VARIABLES: [(&str, Kind); 26] = [
-    ("cluster", Kind::Text),
-    ("id", Kind::NumberOrText),
-    ("listen", Kind::Text),
-    ("http", Kind::Text),
-    ("http_open", Kind::Truth),
-    ("key_file", Kind::Text),
-    ("state_dir", Kind::Text),
-    ("algorithm", Kind::Text),
-    ("grace", Kind::Text),
-    ("trace", Kind::Text),
-    ("timing.profile", Kind::Text),
-    ("timing.transmission", Kind::Text),
-    ("timing.processing", Kind::Text),
-    ("timing.heartbeat", Kind::Text),
-    ("timing.promise", Kind::Text),
-    ("timing.drift", Kind::Number),
-    ("timing.jitter", Kind::Text),
-    ("timing.stagger", Kind::Text),
-    ("timing.tenure", Kind::Text),
-    ("timing.forgiveness", Kind::Text),
-    ("timing.probe", Kind::Text),
-    ("preemption.policy", Kind::Text),
-    ("preemption.delay", Kind::Text),
-    ("attribute.source", Kind::Text),
-    ("attribute.every", Kind::Text),
-    ("attribute.step", Kind::Number),
-];
+/// The value that a variable sets, and what it is: `DOYEN_TIMING_PROFILE` is `timing.profile`. Lists and members cannot
+/// be set by a variable.
+fn settable() -> impl Iterator<Item = (&'static str, Kind)> {
+    let is_list = |key: &str, kind| kind == Kind::Texts || key.starts_with("member.");
+    KEYS.into_iter().filter(move |&(key, kind)| !is_list(key, kind))
+}
 
-/// How a text that is no TOML becomes a value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Text,
-    Number,
-    /// A number if it looks like one.
-    NumberOrText,
-    Truth,
+fn variable_of(key: &str) -> String {
+    format!("DOYEN_{}", key.replace('.', "_").to_uppercase())
 }
 
 /// A flag that sets a value.
@@ -107,6 +79,8 @@ impl Surroundings {
 #[derive(Clone, Debug)]
 pub(super) struct Layer {
     pub(super) written: Written,
+    /// What stands there and could not be read.
+    pub(super) unread: Unread,
     /// What relative paths in it are relative to.
     pub(super) base: PathBuf,
     text: String,
@@ -129,6 +103,10 @@ pub(super) struct Stack {
     /// Files that might have been there.
     pub(super) missing: Vec<String>,
     pub(super) warnings: Vec<String>,
+    /// What is wrong with them already.
+    pub(super) problems: Vec<String>,
+    /// Whether a layer could not be read at all, so that nobody knows what it would have said.
+    pub(super) is_cut: bool,
 }
 
 impl Stack {
@@ -137,15 +115,12 @@ impl Stack {
         file: Option<&Path>,
         flags: &[Override],
         surroundings: &Surroundings,
-    ) -> Result<Self, ConfigError> {
+    ) -> Self {
         let mut stack = Self::default();
-        let mut problems = Vec::new();
-        let mut add = |layer: Result<Layer, Vec<String>>, stack: &mut Self| match layer {
-            Ok(layer) => stack.layers.push(layer),
-            Err(wrong) => problems.extend(wrong),
-        };
-        add(of_flags(flags, &surroundings.folder), &mut stack);
-        add(of_variables(surroundings, &mut stack.warnings), &mut stack);
+        let lines = flags.iter().map(|it| (it.flag.to_owned(), it.key, it.value.clone()));
+        stack.add_lines(lines.collect(), &surroundings.folder);
+        let lines = stack.variables(surroundings);
+        stack.add_lines(lines, &surroundings.folder);
         let named = || surroundings.variable(FILE_VARIABLE).map(PathBuf::from);
         let named = file.map(Path::to_owned).or_else(named);
         let optional = [surroundings.user_file(), Some(surroundings.system.join("doyen.toml"))];
@@ -154,83 +129,97 @@ impl Stack {
         for (path, required) in iter::once(first).chain(optional) {
             let shown = path.display().to_string();
             match fs::read_to_string(surroundings.folder.join(&path)) {
-                Ok(text) => add(of_file(&path, text, &surroundings.folder), &mut stack),
+                Ok(text) => stack.add_file(&path, text, &surroundings.folder),
                 Err(error) if !required && is_absent(&error) => stack.missing.push(shown),
                 Err(error) => {
                     let hint = if is_absent(&error) { "; `doyen init` writes one" } else { "" };
-                    add(Err(vec![format!("{shown}: cannot be read: {error}{hint}")]), &mut stack);
+                    stack.problems.push(format!("{shown}: cannot be read: {error}{hint}"));
+                    stack.is_cut = true;
                 }
             }
         }
-        if problems.is_empty() { Ok(stack) } else { Err(ConfigError { problems }) }
+        stack
     }
 
     /// One file alone, that need not exist.
-    pub(super) fn of_text(name: &str, text: &str) -> Result<Self, ConfigError> {
-        let layer = of_file(Path::new(name), text.to_owned(), Path::new(""));
-        let layer = layer.map_err(|problems| ConfigError { problems })?;
-        Ok(Self { layers: vec![layer], ..Self::default() })
+    pub(super) fn of_text(name: &str, text: &str) -> Self {
+        let mut stack = Self::default();
+        stack.add_file(Path::new(name), text.to_owned(), Path::new(""));
+        stack
     }
+
+    fn add_file(&mut self, path: &Path, text: String, folder: &Path) {
+        let base = folder.join(path.parent().unwrap_or(Path::new("")));
+        self.add(text, base, Names::File(path.display().to_string()));
+    }
+
+    /// A layer of lines that have names: each a key and its value, as the user wrote it.
+    fn add_lines(&mut self, lines: Vec<(String, &'static str, String)>, folder: &Path) {
+        let (mut names, mut text) = (Vec::new(), String::new());
+        for (name, key, value) in lines {
+            let kind = KEYS.into_iter().find(|&(known, _)| known == key);
+            let literal = literal(&value, kind.map_or(Kind::Text, |(_, kind)| kind));
+            let line = literal.map(|literal| format!("{key} = {literal}\n"));
+            // Read alone first: what is no TOML must not hide the others.
+            let line = line.and_then(|line| match shape::read(&line) {
+                Ok(_) => Ok(line),
+                Err(_) => Err(format!("`{value}` cannot be read")),
+            });
+            match line {
+                Ok(line) => {
+                    names.push(name);
+                    text.push_str(&line);
+                }
+                Err(problem) => self.problems.push(format!("{name}: {problem}")),
+            }
+        }
+        self.add(text, folder.to_owned(), Names::Lines(names));
+    }
+
+    fn add(&mut self, text: String, base: PathBuf, names: Names) {
+        let (written, mistakes, unread) = match shape::read(&text) {
+            Ok(Shaped { written, mistakes, unread }) => (written, mistakes, unread),
+            Err(mistakes) => {
+                self.is_cut = true;
+                (Written::default(), mistakes, Unread::default())
+            }
+        };
+        let layer = Layer { written, unread, base, text, names };
+        let told = mistakes.into_iter().map(|Mistake { position, key, problem }| {
+            let place = match key {
+                Some(key) => layer.place(position, &key),
+                None => layer.name_at(position),
+            };
+            format!("{place}: {problem}")
+        });
+        self.problems.extend(told);
+        self.layers.push(layer);
+    }
+
+    /// What the environment sets: the variable, the key and the value.
+    fn variables(&mut self, surroundings: &Surroundings) -> Vec<(String, &'static str, String)> {
+        let mut lines = Vec::new();
+        for name in surroundings.variables.keys().filter(|name| name.starts_with("DOYEN_")) {
+            let Some(value) = surroundings.variable(name) else { continue };
+            match settable().find(|(key, _)| variable_of(key) == *name) {
+                Some((key, _)) => lines.push((name.clone(), key, value.to_owned())),
+                None if name == FILE_VARIABLE || OTHER_VARIABLES.contains(&name.as_str()) => {}
+                None => self.warnings.push(no_such_variable(name)),
+            }
+        }
+        lines
+    }
+}
+
+fn no_such_variable(name: &str) -> String {
+    let known: Vec<String> = settable().map(|(key, _)| variable_of(key)).collect();
+    let meant = nearest(name, known.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    format!("{name}: no setting of a node has this name; it is ignored{meant}")
 }
 
 fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-fn of_flags(flags: &[Override], folder: &Path) -> Result<Layer, Vec<String>> {
-    let lines = flags.iter().map(|given| (given.flag.to_owned(), given.key, given.value.clone()));
-    of_lines(lines.collect(), folder)
-}
-
-fn of_variables(
-    surroundings: &Surroundings,
-    warnings: &mut Vec<String>,
-) -> Result<Layer, Vec<String>> {
-    let mut lines = Vec::new();
-    for name in surroundings.variables.keys() {
-        let Some(rest) = name.strip_prefix("DOYEN_") else { continue };
-        let Some(value) = surroundings.variable(name) else { continue };
-        let is_it = |key: &str| key.replace('.', "_").to_uppercase() == rest;
-        match VARIABLES.iter().find(|(key, _)| is_it(key)) {
-            Some((key, _)) => lines.push((name.clone(), *key, value.to_owned())),
-            None if name == FILE_VARIABLE || OTHER_VARIABLES.contains(&name.as_str()) => {}
-            None => {
-                warnings.push(format!("{name}: no setting of a node has this name; it is ignored"));
-            }
-        }
-    }
-    of_lines(lines, &surroundings.folder)
-}
-
-/// A layer of lines that have names: each a key and its value, as the user wrote it.
-fn of_lines(
-    lines: Vec<(String, &'static str, String)>,
-    folder: &Path,
-) -> Result<Layer, Vec<String>> {
-    let mut problems = Vec::new();
-    let (mut names, mut text) = (Vec::new(), String::new());
-    for (name, key, value) in lines {
-        let kind = VARIABLES.iter().find(|(known, _)| *known == key).map_or(Kind::Text, |it| it.1);
-        // Read alone first: an error in one must not hide the others, and must not be about two of them.
-        let line = literal(&value, kind).map(|literal| format!("{key} = {literal}\n"));
-        let read = line.and_then(|line| match toml::from_str::<Written>(&line) {
-            Ok(_) => Ok(line),
-            Err(error) => Err(one_line(error.message())),
-        });
-        match read {
-            Ok(line) => {
-                names.push(name);
-                text.push_str(&line);
-            }
-            Err(problem) => problems.push(format!("{name}: {problem}")),
-        }
-    }
-    if !problems.is_empty() {
-        return Err(problems);
-    }
-    let written = toml::from_str(&text);
-    let written = written.map_err(|error| vec![one_line(error.message())])?;
-    Ok(Layer { written, base: folder.to_owned(), text, names: Names::Lines(names) })
 }
 
 /// The value as TOML.
@@ -240,36 +229,19 @@ fn literal(value: &str, kind: Kind) -> Result<String, String> {
         _ if value.contains(char::is_control) => {
             return Err("contains a line break or another control character".to_owned());
         }
-        Kind::Text => false,
-        Kind::NumberOrText => value.parse::<u32>().is_ok(),
-        Kind::Number if !value.parse::<f64>().is_ok_and(f64::is_finite) => {
+        Kind::Text | Kind::Texts => false,
+        Kind::Who => value.parse::<u32>().is_ok(),
+        Kind::Fraction | Kind::Count | Kind::Whole | Kind::Id
+            if !value.parse::<f64>().is_ok_and(f64::is_finite) =>
+        {
             return Err(format!("`{value}` is not a number"));
         }
         Kind::Truth if value.parse::<bool>().is_err() => {
             return Err(format!("`{value}` is neither true nor false"));
         }
-        Kind::Number | Kind::Truth => true,
+        Kind::Fraction | Kind::Count | Kind::Whole | Kind::Id | Kind::Truth => true,
     };
     Ok(if bare { value.to_owned() } else { toml::Value::from(value).to_string() })
-}
-
-fn of_file(path: &Path, text: String, folder: &Path) -> Result<Layer, Vec<String>> {
-    let name = path.display().to_string();
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let base = folder.join(parent);
-    match toml::from_str(&text) {
-        Ok(written) => Ok(Layer { written, base, text, names: Names::File(name) }),
-        Err(error) => {
-            let line = line_at(&text, error.span().map_or(0, |span| span.start));
-            let source = text.lines().nth(line - 1).unwrap_or_default().trim();
-            let message = one_line(error.message());
-            Err(vec![format!("{name}:{line}: {message}, in `{source}`")])
-        }
-    }
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn line_at(text: &str, position: usize) -> usize {
@@ -306,35 +278,10 @@ impl Layer {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-
-    /// What a table of the format may contain, by what the reader says when it meets something else.
-    fn keys_of(table: &str) -> BTreeSet<String> {
-        let error = toml::from_str::<Written>(&format!("{table}nothing = 1")).unwrap_err();
-        let expected = error.message().split_once("expected").unwrap().1;
-        expected.split('`').skip(1).step_by(2).map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn every_value_but_a_list_can_be_set_by_a_variable() {
-        let tables = ["timing", "preemption", "attribute"];
-        let mut expected = keys_of("");
-        for table in tables {
-            assert!(expected.remove(table));
-            expected.extend(
-                keys_of(&format!("{table}.")).into_iter().map(|key| format!("{table}.{key}")),
-            );
-        }
-        assert!(expected.remove("member") && expected.remove("attribute.command"));
-        let known: BTreeSet<String> = VARIABLES.iter().map(|(key, _)| (*key).to_owned()).collect();
-        assert_eq!(known, expected);
-    }
 
     #[test]
     fn the_example_has_every_key() {
-        let example = include_str!("../../../../examples/doyen.toml");
         // Values that have to be left out by default stand there behind a `#`.
         let mentions = |section: &str, key: &str| {
             section.lines().any(|line| {
@@ -342,26 +289,20 @@ mod tests {
                 line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='))
             })
         };
+        let example = super::super::EXAMPLE;
         let section = |head: &str| {
             let start = example.find(&format!("\n{head}\n")).unwrap_or_else(|| panic!("no {head}"));
             let rest = &example[start + head.len() + 2..];
             &rest[..rest.find("\n[").unwrap_or(rest.len())]
         };
         let top = &example[..example.find("\n[").unwrap()];
-        for key in keys_of("") {
-            match key.as_str() {
-                "timing" | "preemption" | "attribute" | "member" => {}
-                key => assert!(mentions(top, key), "{key} is not in the example"),
-            }
-        }
-        let tables = [("timing.", "[timing]"), ("preemption.", "[preemption]")];
-        let tables = tables
-            .into_iter()
-            .chain([("attribute.", "[attribute]"), ("[[member]]\n", "[[member]]")]);
-        for (table, head) in tables {
-            for key in keys_of(table) {
-                assert!(mentions(section(head), &key), "{head} {key} is not in the example");
-            }
+        for (key, _) in KEYS {
+            let (section, key) = match key.split_once('.') {
+                None => (top, key),
+                Some(("member", key)) => (section("[[member]]"), key),
+                Some((table, key)) => (section(&format!("[{table}]")), key),
+            };
+            assert!(mentions(section, key), "{key} is not in the example");
         }
     }
 }

@@ -11,6 +11,7 @@ use super::file::{Given, MemberTable};
 use super::layer::Layer;
 use super::report::{DEFAULT, Report};
 use super::resolve::{LONGEST_NAME, Resolver, check_name};
+use super::shape::member_title;
 
 /// More members than any cluster that elects one leader has; every one of them talks to every other.
 const MOST: usize = 100;
@@ -51,10 +52,31 @@ pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
     }
     entries.sort_by_key(|(member, _)| member.id);
     let (members, sources) = entries.into_iter().unzip();
-    Listed { members, sources, is_whole: resolver.problems.len() == before }
+    let is_whole = resolver.problems.len() == before && !layer.unread.has_members();
+    Listed { members, sources, is_whole }
 }
 
 impl Listed {
+    /// Where the address of a member is written.
+    pub(super) fn address_at(&self, id: NodeId) -> &str {
+        self.source(id, 3)
+    }
+
+    /// Where it is written that a member is a witness.
+    pub(super) fn witness_at(&self, id: NodeId) -> &str {
+        self.source(id, 5)
+    }
+
+    /// Where the first member is written.
+    pub(super) fn begins_at(&self) -> &str {
+        self.sources.first().map_or("", |[table, ..]| table)
+    }
+
+    fn source(&self, id: NodeId, value: usize) -> &str {
+        let place = self.members.iter().position(|member| member.id == id);
+        place.map_or("", |place| &self.sources[place][value])
+    }
+
     pub(super) fn report(&self, report: &mut Report) {
         for (member, sources) in self.members.iter().zip(&self.sources) {
             let Member { id, name, address, priority, witness } = member;
@@ -111,7 +133,9 @@ impl Reader<'_> {
             self.source(&table.witness),
         ];
         let member = Member { id: NodeId(id), name, address, priority, witness };
-        (self.problems.len() == before).then_some((member, sources))
+        let keys = ["id", "name", "address", "priority", "witness"];
+        let is_read = !keys.into_iter().any(|key| self.is_unread(key));
+        (is_read && self.problems.len() == before).then_some((member, sources))
     }
 
     fn id(&mut self, seen: &mut Seen) -> u32 {
@@ -133,6 +157,9 @@ impl Reader<'_> {
     fn name(&mut self, id: u32, seen: &mut Seen) -> String {
         let given = self.table.get_ref().name.as_ref();
         let name = given.map_or_else(|| format!("n{id}"), |given| given.get_ref().clone());
+        if given.is_none() && (self.is_unread("id") || self.is_unread("name")) {
+            return name; // nobody knows what it would be
+        }
         let problem = if let Err(problem) = check_name(&name, LONGEST_NAME) {
             problem
         } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -174,11 +201,20 @@ impl Reader<'_> {
     }
 
     fn missing(&mut self, key: &str, remedy: &str) {
-        self.note(key, self.table.span().start, &format!("is missing; {remedy}"));
+        if !self.is_unread(key) {
+            self.note(key, self.table.span().start, &format!("is missing; {remedy}"));
+        }
+    }
+
+    /// Whether it stands there and could not be read, which has been said.
+    fn is_unread(&self, key: &str) -> bool {
+        self.layer.unread.contains_of_member(self.index, key)
     }
 
     fn note(&mut self, key: &str, position: usize, problem: &str) {
-        let place = self.layer.place(position, &format!("member[{}].{key}", self.index));
+        let name = self.table.get_ref().name.as_ref().map(|name| name.get_ref().as_str());
+        let title = member_title(self.index, name);
+        let place = self.layer.place(position, &format!("{title}: {key}"));
         self.problems.push(format!("{place}: {problem}"));
     }
 }

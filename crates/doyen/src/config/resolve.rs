@@ -35,12 +35,17 @@ const GRACE: Span = Span::from_millis(10_000);
 pub(super) fn resolve(stack: &Stack) -> Result<Configuration, ConfigError> {
     let mut resolver = Resolver {
         stack,
-        problems: Vec::new(),
+        problems: stack.problems.clone(),
         warnings: stack.warnings.clone(),
         report: Report::default(),
     };
+    if stack.is_cut {
+        // What a file that cannot be read would have said is not missing.
+        return Err(ConfigError { problems: resolver.problems });
+    }
     if stack.layers.iter().all(|layer| layer.file().is_none()) {
-        return Err(resolver.no_file());
+        resolver.no_file();
+        return Err(ConfigError { problems: resolver.problems });
     }
     let settings = resolver.settings();
     let Resolver { problems, warnings, report, .. } = resolver;
@@ -70,15 +75,24 @@ impl<T> Found<'_, T> {
     pub(super) fn source(&self) -> String {
         self.layer.name_at(self.position)
     }
+
+    /// What an error about it begins with.
+    pub(super) fn place(&self, key: &str) -> String {
+        self.layer.place(self.position, key)
+    }
 }
 
 impl<'a> Resolver<'a> {
-    fn no_file(&self) -> ConfigError {
+    fn no_file(&mut self) {
         let tried = self.stack.missing.join(", ");
-        let problem = format!(
+        self.problems.push(format!(
             "there is no configuration: none of {tried} exists; `doyen init` writes one, --config names another"
-        );
-        ConfigError { problems: vec![problem] }
+        ));
+    }
+
+    /// Whether `key` stands somewhere and could not be read, which has been said.
+    pub(super) fn is_unread(&self, key: &str) -> bool {
+        self.stack.layers.iter().any(|layer| layer.unread.contains(key))
     }
 
     fn settings(&mut self) -> Option<Settings> {
@@ -87,15 +101,15 @@ impl<'a> Resolver<'a> {
         let me = self.me(&listed);
         let own = listed.members.iter().find(|member| Some(member.id) == me);
         let listen = self.listen(own);
-        self.check_reach(listen, &listed.members);
+        self.check_reach(listen, me, &listed);
         let http = self.http(listen);
         let key_file = self.key_file(listen);
         let state_dir = self.state_dir();
         let algorithm = self.parsed("algorithm", |it| &it.algorithm, Algorithm::Quorum);
         let grace = self.span("grace", |it| &it.grace, GRACE, DEFAULT);
         let trace = self.path("trace", |it| &it.trace, "nothing is recorded");
-        self.check_algorithm(algorithm, &listed.members);
-        let core = timing::core(self, cluster.as_deref(), algorithm, &listed.members);
+        self.check_algorithm(algorithm, &listed);
+        let core = timing::core(self, cluster.as_deref(), algorithm, &listed);
         let attribute = self.attribute(algorithm);
         listed.report(&mut self.report);
         Some(Settings {
@@ -168,6 +182,9 @@ impl<'a> Resolver<'a> {
             self.report.text("listen", listen, &found.source());
             return Some(listen);
         }
+        if self.is_unread("listen") {
+            return None;
+        }
         // Somebody who does not know which member it is has been told so.
         let own = own?;
         let Ok(listen) = own.address.parse::<SocketAddr>() else {
@@ -183,9 +200,11 @@ impl<'a> Resolver<'a> {
     }
 
     /// Whether the socket that listens can reach everybody: it sends as well.
-    fn check_reach(&mut self, listen: Option<SocketAddr>, members: &[Member]) {
-        let Some(listen) = listen else { return };
-        for member in members {
+    fn check_reach(&mut self, listen: Option<SocketAddr>, me: Option<NodeId>, listed: &Listed) {
+        let (Some(listen), Some(me)) = (listen, me) else { return };
+        let found = self.find(|it| &it.listen).map(|found| found.place("listen"));
+        let place = found.unwrap_or_else(|| format!("{}: listen", listed.address_at(me)));
+        for member in &listed.members {
             let Ok(address) = member.address.parse::<SocketAddr>() else { continue };
             let ip = address.ip();
             let problem = if listen.ip().is_loopback() && !ip.is_loopback() {
@@ -199,14 +218,15 @@ impl<'a> Resolver<'a> {
             };
             let name = &member.name;
             self.problems.push(format!(
-                "listen: {listen} cannot reach {name} at {address}: it {problem}; use addresses of one kind"
+                "{place}: {listen} cannot reach {name} at {address}: it {problem}; use addresses of one kind"
             ));
         }
     }
 
     fn http(&mut self, listen: Option<SocketAddr>) -> Option<SocketAddr> {
         let open = self.find(|it| &it.http_open);
-        let allowed = open.as_ref().is_some_and(|found| *found.value);
+        let allowed =
+            open.as_ref().is_some_and(|found| *found.value) || self.is_unread("http_open");
         let http = match self.find(|it| &it.http) {
             Some(found) if found.value == "off" => {
                 self.report.text("http", "off", &found.source());
@@ -271,7 +291,8 @@ impl<'a> Resolver<'a> {
         found
     }
 
-    fn check_algorithm(&mut self, algorithm: Algorithm, members: &[Member]) {
+    fn check_algorithm(&mut self, algorithm: Algorithm, listed: &Listed) {
+        let members = &listed.members;
         let candidates = members.iter().filter(|member| !member.witness).count();
         if algorithm == Algorithm::Quorum {
             let warning = match (members.len(), candidates) {
@@ -288,10 +309,10 @@ impl<'a> Resolver<'a> {
             "algorithm: {algorithm} elects a leader on each side of a partition and gives no leases; only quorum \
              survives one"
         ));
-        if let Some(witness) = members.iter().find(|member| member.witness) {
+        for Member { id, name, .. } in members.iter().filter(|member| member.witness) {
             self.problems.push(format!(
-                "member: {} is a witness, and {algorithm} has none; leave it out, or use quorum",
-                witness.name
+                "{}: member: {name} is a witness, and {algorithm} has none; leave it out, or use quorum",
+                listed.witness_at(*id)
             ));
         }
     }
@@ -303,7 +324,7 @@ impl<'a> Resolver<'a> {
         let from = found.as_ref().map_or_else(|| DEFAULT.to_owned(), Found::source);
         self.report.text("source", name, &from);
         let command = self.command(name == "command");
-        let every = self.span("every", |it| &it.attribute.every, EVERY, DEFAULT);
+        let every = self.span("attribute.every", |it| &it.attribute.every, EVERY, DEFAULT);
         if every < SHORTEST_EVERY
             && let Some(found) = self.find(|it| &it.attribute.every)
         {
@@ -328,10 +349,11 @@ impl<'a> Resolver<'a> {
                 return Attribute::Priority;
             }
         };
-        if !algorithm.has_leases() {
-            self.problems.push(format!(
-                "attribute.source: with {algorithm} attributes cannot change while it runs; use `priority`, or quorum"
-            ));
+        if let (false, Some(found)) = (algorithm.has_leases(), found) {
+            let problem = format!(
+                "with {algorithm} attributes cannot change while it runs; use `priority`, or quorum"
+            );
+            self.wrong::<_, ()>(&found, "attribute.source", &problem);
         }
         Attribute::Measured { source, every: Duration::from_nanos(every.as_nanos()), step }
     }
@@ -348,7 +370,9 @@ impl<'a> Resolver<'a> {
         };
         let shown = toml::Value::from(found.value.clone());
         self.report.value("command", shown, &found.source());
-        if !wanted {
+        if self.is_unread("attribute.source") {
+            // It may be the one that is wanted.
+        } else if !wanted {
             let problem = "stands beside another source; set source = \"command\" to have it run";
             self.wrong::<_, ()>(&found, "attribute.command", problem);
         } else if found.value.is_empty() {
@@ -381,12 +405,15 @@ impl<'a> Resolver<'a> {
         key: &str,
         problem: &str,
     ) -> Option<R> {
-        self.problems.push(format!("{}: {problem}", found.layer.place(found.position, key)));
+        self.problems.push(format!("{}: {problem}", found.place(key)));
         None
     }
 
-    /// Notes that nobody set a value that must be set.
+    /// Notes that nobody set a value that must be set. One that stands there and cannot be read is not missing.
     pub(super) fn missing(&mut self, key: &str, remedy: &str) {
+        if self.is_unread(key) {
+            return;
+        }
         let file = self.stack.layers.iter().find_map(Layer::file);
         let file = file.map_or(String::new(), |file| format!("{file}: "));
         self.problems.push(format!("{file}{key}: is missing; {remedy}"));

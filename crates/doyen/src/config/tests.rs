@@ -199,16 +199,16 @@ fn a_wrong_value_is_called_by_the_name_of_its_source() {
 #[test]
 fn every_mistake_is_named_with_its_line_and_a_way_out() {
     for (line, expected) in [
-        ("clustre = \"x\"", "doyen.toml:1: unknown field `clustre`, expected one of `cluster`"),
-        (
-            "cluster = 5",
-            "doyen.toml:2: invalid type: integer `5`, expected a string, in `cluster = 5`",
-        ),
+        ("clustre = \"x\"", "doyen.toml:1: clustre: there is no such key; did you mean `cluster`?"),
+        ("cluster = 5", "doyen.toml:2: cluster: is `5`, and must be a text in quotes"),
         ("cluster = \"\"", "doyen.toml:2: cluster: is empty; write a name such as orders"),
         ("cluster = \"a b\"", "doyen.toml:2: cluster: `a b` contains ` `; use letters"),
         ("id = 9", "doyen.toml:3: id: `9` is no member; there are a (1), b (2), n3 (3)"),
         ("id = \"z\"", "doyen.toml:3: id: `z` is no member;"),
-        ("id = -1", "doyen.toml:3: a member's number is from 0 to 4294967295"),
+        (
+            "id = -1",
+            "doyen.toml:3: id: is `-1`, and must be a member's number from 0 to 4294967295",
+        ),
         (
             "listen = \"10.0.0.1:0\"",
             "doyen.toml:1: listen: `10.0.0.1:0` is not an IP address with a port",
@@ -231,9 +231,9 @@ fn every_mistake_is_named_with_its_line_and_a_way_out() {
         ("timing.drift = 1.5", "doyen.toml:1: timing.drift: 1.5 is not at least 0 and below 1"),
         (
             "timing.heartbeat = \"90ms\"",
-            "timing: 0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 90ms",
+            "doyen.toml:1: timing.heartbeat: 3 × heartbeat + 2 × transmission + processing ≤ lease",
         ),
-        ("timing.probe = \"0\"", "timing.probe: nobody can probe all the time"),
+        ("timing.probe = \"0\"", "doyen.toml:1: timing.probe: nobody can probe all the time"),
         ("preemption.policy = \"soon\"", "doyen.toml:1: preemption.policy: unknown policy `soon`"),
         (
             "attribute.source = \"disk\"",
@@ -250,34 +250,37 @@ fn every_mistake_is_named_with_its_line_and_a_way_out() {
         ("attribute.every = \"1ms\"", "doyen.toml:1: attribute.every: 1ms is too often"),
         (
             "address = \"10.0.0.1\"",
-            "doyen.toml:10: member[0].address: `10.0.0.1` is not an address",
+            "doyen.toml:10: member 1 (a): address: `10.0.0.1` is not an address",
         ),
         (
             "address = \"10.0.0.300:1\"",
-            "doyen.toml:10: member[0].address: `10.0.0.300:1` is not an address",
+            "doyen.toml:10: member 1 (a): address: `10.0.0.300:1` is not an address",
         ),
         (
             "address = \"fd00::1:7400\"",
-            "doyen.toml:10: member[0].address: `fd00::1:7400` is not an address",
+            "doyen.toml:10: member 1 (a): address: `fd00::1:7400` is not an address",
         ),
         (
             "address = \"0.0.0.0:7400\"",
-            "doyen.toml:10: member[0].address: nobody can send to 0.0.0.0:7400",
+            "doyen.toml:10: member 1 (a): address: nobody can send to 0.0.0.0:7400",
         ),
         (
             "address = \"10.0.0.2:7400\"",
-            "doyen.toml:16: member[1].address: 10.0.0.2:7400 is another member's",
+            "doyen.toml:16: member 2 (b): address: 10.0.0.2:7400 is another member's",
         ),
-        ("name = \"b\"", "doyen.toml:15: member[1].name: `b` is another member's already"),
-        ("name = \"7\"", "doyen.toml:9: member[0].name: `7` would be taken for an id"),
-        ("priority = \"high\"", "doyen.toml:11: invalid type: string \"high\", expected i64"),
+        ("name = \"b\"", "doyen.toml:15: member 2 (b): name: `b` is another member's already"),
+        ("name = \"7\"", "doyen.toml:9: member 1 (7): name: `7` would be taken for an id"),
+        (
+            "priority = \"high\"",
+            "doyen.toml:11: member 1 (a): priority: is `\"high\"`, and must be a whole number without",
+        ),
         (
             "listen = \"127.0.0.1:7400\"",
-            "listen: 127.0.0.1:7400 cannot reach a at 10.0.0.1:7400: it listens on this",
+            "doyen.toml:1: listen: 127.0.0.1:7400 cannot reach a at 10.0.0.1:7400: it listens on this",
         ),
         (
             "listen = \"[fd00::1]:7400\"",
-            "listen: [fd00::1]:7400 cannot reach a at 10.0.0.1:7400: it listens on an IPv6",
+            "doyen.toml:1: listen: [fd00::1]:7400 cannot reach a at 10.0.0.1:7400: it listens on an IPv6",
         ),
     ] {
         let problems = Scene::new(&with(line)).problems();
@@ -303,7 +306,7 @@ fn what_is_missing_is_named() {
     }
     let problems = Scene::new(&THREE.replace("address = \"10.0.0.2:7400\"", "")).problems();
     assert!(
-        problems[0].starts_with("doyen.toml:13: member[1].address: is missing;"),
+        problems[0].starts_with("doyen.toml:13: member 2 (b): address: is missing;"),
         "{problems:?}"
     );
     let (top, _) = THREE.split_once("[[").unwrap();
@@ -319,6 +322,134 @@ fn all_problems_are_reported_at_once() {
     let text = with("cluster = \"\"").replace("state_dir = \"state\"", "grace = \"x\"");
     let problems = Scene::new(&text).problems();
     assert_eq!(problems.len(), 3, "{problems:?}");
+}
+
+/// Misspelt keys, wrong kinds of values and values that mean nothing: all of them, and none that follows from another.
+#[test]
+fn keys_and_kinds_are_reported_with_everything_else() {
+    let text = r#"
+clustre = "orders"
+id = 1
+key_file = 7
+http_open = "yes"
+http = "10.0.0.1:80"
+grace = "soon"
+
+[timing]
+heart_beat = "90ms"
+drift = "0.1"
+state_dir = "state"
+profile = "slow"
+
+[attribute]
+command = ["score"]
+source = 3
+
+[[member]]
+id = "one"
+adress = "10.0.0.1:7400"
+
+[[member]]
+id = 2
+name = "b"
+address = 10
+colour = "blue"
+"#;
+    let expected = [
+        "doyen.toml:2: clustre: there is no such key; did you mean `cluster`?",
+        "doyen.toml:4: key_file: is `7`, and must be a text in quotes",
+        "doyen.toml:5: http_open: is `\"yes\"`, and must be true or false, without quotes",
+        "doyen.toml:10: timing.heart_beat: there is no such key; did you mean `heartbeat`?",
+        "doyen.toml:11: timing.drift: is `\"0.1\"`, and must be a number without quotes",
+        "doyen.toml:12: timing.state_dir: there is no such key here; it belongs above all tables",
+        "doyen.toml:17: attribute.source: is `3`, and must be a text in quotes",
+        "doyen.toml:20: member 1: id: is `\"one\"`, and must be a whole number from 0 to 4294967295, without quotes",
+        "doyen.toml:21: member 1: adress: there is no such key; did you mean `address`?",
+        "doyen.toml:26: member 2 (b): address: is `10`, and must be a text in quotes",
+        "doyen.toml:27: member 2 (b): colour: there is no such key; there are id, name, address, priority, witness",
+        "doyen.toml:7: grace: `soon` is not a length of time; write for example 1ms, 1.5ms, 20us or 3s",
+        "doyen.toml:13: timing.profile: unknown profile `slow`; use fast, lan or wan",
+    ];
+    let problems = Scene::new(text).problems();
+    assert_eq!(problems, expected, "{problems:#?}");
+}
+
+#[test]
+fn the_mistakes_of_all_layers_are_reported_at_once() {
+    let scene = Scene::new(&with("clustre = 1"))
+        .variable("DOYEN_ATTRIBUTE_STEP", "-1")
+        .variable("DOYEN_HTTP_OPEN", "yes")
+        .flag("--id", "id", "z")
+        .file("etc/doyen.toml", "grace = 10\n[timings]\n");
+    let problems = scene.problems();
+    let system = scene.folder.join("etc/doyen.toml").display().to_string();
+    let expected = [
+        "DOYEN_HTTP_OPEN: `yes` is neither true nor false".to_owned(),
+        "DOYEN_ATTRIBUTE_STEP: is `-1`, and must be a whole number from 0 on, without quotes"
+            .to_owned(),
+        "doyen.toml:1: clustre: there is no such key; did you mean `cluster`?".to_owned(),
+        format!("{system}:1: grace: is `10`, and must be a text in quotes"),
+        format!("{system}:2: timings: there is no such key; did you mean `timing`?"),
+        "--id: `z` is no member; there are a (1), b (2), n3 (3)".to_owned(),
+    ];
+    assert_eq!(problems, expected, "{problems:#?}");
+}
+
+#[test]
+fn what_is_no_toml_hides_nothing_but_its_own_file() {
+    let scene = Scene::new("cluster = \nid = 1\nlisten \"x\"\n").flag("--http", "http", "on");
+    let problems = scene.problems();
+    assert!(problems.iter().any(|it| it.starts_with("doyen.toml:1: ")), "{problems:?}");
+    assert!(problems.iter().any(|it| it.starts_with("doyen.toml:3: ")), "{problems:?}");
+    assert!(!problems.iter().any(|it| it.contains("is missing")), "{problems:?}");
+}
+
+/// What a refused timing says can be read without the specification, and what it proposes holds.
+#[test]
+fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
+    let problems = Scene::new(&with("timing.heartbeat = \"90ms\"")).problems();
+    let expected = "doyen.toml:1: timing.heartbeat: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: \
+         295ms is longer than 228.090909ms, where lease = promise × (1 − drift) / (1 + drift) − 1ms, heartbeat = 90ms \
+         (doyen.toml:1), promise = 280ms (profile lan), drift = 0.1 (profile lan), transmission = 10ms (profile lan), \
+         processing = 5ms (profile lan); set heartbeat to at most 67ms, or promise to at least 362ms \
+         [0 < h ≤ (Λ_L − (2D + p)) / 3]";
+    assert_eq!(problems, [expected], "{problems:#?}");
+    for line in
+        ["timing.heartbeat = \"67ms\"", "timing.heartbeat = \"90ms\"\ntiming.promise = \"362ms\""]
+    {
+        Scene::new(&with(line)).settings();
+    }
+}
+
+#[test]
+fn the_line_is_that_of_the_value_which_breaks_it() {
+    for (values, place, remedy) in [
+        (
+            &["heartbeat = \"40ms\"", "promise = \"100ms\""][..],
+            "2: timing.promise: 3",
+            "at least 179ms",
+        ),
+        (&["heartbeat = \"50ms\"", "drift = 0.5"], "2: timing.drift: 3", "at most 22ms"),
+        (&["transmission = \"100ms\""], "1: timing.transmission: 3", "at most 7.69ms"),
+        (&["processing = \"1s\""], "1: timing.processing: 3", "; set promise to at least 1"),
+        (
+            &["profile = \"fast\"", "heartbeat = \"10ms\""],
+            "2: timing.heartbeat: 3",
+            "at most 5.41ms",
+        ),
+        (&["heartbeat = \"0\""], "1: timing.heartbeat: heartbeat > 0", "write for example 50ms"),
+        (&["promise = \"61s\""], "1: timing.promise: promise ≤ 60s", "shorten it"),
+        (&["drift = 0.9999"], "1: timing.drift: drift < 1", "for example 0.1"),
+        (&["drift = 0.999"], "1: timing.drift: 3", "; lower drift, transmission or processing ["),
+    ] {
+        let lines: Vec<String> = values.iter().map(|value| format!("timing.{value}\n")).collect();
+        let problems = Scene::new(&format!("{}{THREE}", lines.concat())).problems();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        assert!(problems[0].starts_with(&format!("doyen.toml:{place}")), "{problems:#?}");
+        assert!(problems[0].contains(remedy), "{problems:#?}");
+    }
+    let by_variable = Scene::new(THREE).variable("DOYEN_TIMING_HEARTBEAT", "90ms").problems();
+    assert!(by_variable[0].starts_with("DOYEN_TIMING_HEARTBEAT: 3 × heartbeat"), "{by_variable:?}");
 }
 
 #[test]
@@ -354,19 +485,20 @@ fn a_witness_has_no_priority_and_only_a_quorum_has_witnesses() {
     let text = THREE.replace("witness = true", "witness = true\npriority = 1");
     let problems = Scene::new(&text).problems();
     assert!(
-        problems[0].starts_with("doyen.toml:22: member[2].priority: has no meaning"),
+        problems[0].starts_with("doyen.toml:22: member 3: priority: has no meaning"),
         "{problems:?}"
     );
     let problems = Scene::new(&with("algorithm = \"bully\"")).problems();
     assert_eq!(
         problems,
-        ["member: n3 is a witness, and bully has none; leave it out, or use quorum"]
+        ["doyen.toml:22: member: n3 is a witness, and bully has none; leave it out, or use quorum"]
     );
     let nobody = THREE
         .replace("priority = 5", "witness = true")
         .replace("10.0.0.2:7400\"", "10.0.0.2:7400\"\nwitness = true");
     let problems = Scene::new(&nobody).problems();
-    assert!(problems[0].starts_with("timing: some member may lead does not hold"), "{problems:?}");
+    let expected = "doyen.toml:7: member: every member is a witness, and a witness never leads";
+    assert!(problems[0].starts_with(expected), "{problems:?}");
 }
 
 #[test]
@@ -406,7 +538,9 @@ fn a_variable_that_nothing_reads_is_warned_of() {
     let scene = Scene::new(THREE).variable("DOYEN_STATEDIR", "x").variable("DOYEN_LOG", "debug");
     assert_eq!(
         scene.warnings(),
-        ["DOYEN_STATEDIR: no setting of a node has this name; it is ignored"]
+        [
+            "DOYEN_STATEDIR: no setting of a node has this name; it is ignored; did you mean DOYEN_STATE_DIR?"
+        ]
     );
 }
 
@@ -449,7 +583,7 @@ fn what_is_printed_means_the_same() {
 
 #[test]
 fn the_example_is_sound_and_what_is_commented_out_is_the_default() {
-    let example = include_str!("../../../../examples/doyen.toml");
+    let example = EXAMPLE;
     let scene = Scene::new(example);
     let settings = scene.settings();
     let warnings = scene.warnings();

@@ -1,7 +1,7 @@
 //! `[timing]` and `[preemption]`: a profile, what is set otherwise, and whether it holds together.
 //!
 //! What is safe is not decided here but by [`Settings::check`](doyen_core::algorithm::quorum::settings::Settings::check),
-//! which names the inequality that is broken.
+//! which names the inequality that is broken; `config/lease.rs` says it in the words of the file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,18 +12,21 @@ use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
 use doyen_core::time::Span;
 
+use super::cluster_number;
 use super::file::{Given, Written};
+use super::lease;
+use super::members::Listed;
 use super::report::DEFAULT;
 use super::resolve::Resolver;
-use super::{Member, cluster_number};
 
 /// What the algorithms read. `None` if there are no members, which has been said.
 pub(super) fn core(
     resolver: &mut Resolver<'_>,
     cluster: Option<&str>,
     algorithm: Algorithm,
-    members: &[Member],
+    listed: &Listed,
 ) -> Option<Config> {
+    let members = &listed.members;
     let profile = profile(resolver);
     let (mut timing, mut quorum) = timing_table(resolver, profile);
     preemption_table(resolver, algorithm, profile, (&mut timing, &mut quorum));
@@ -36,7 +39,9 @@ pub(super) fn core(
     match algorithm.has_leases() {
         true => {
             if let Err(refusal) = quorum.check(&timing, &members) {
-                resolver.problems.push(format!("timing: {refusal}"));
+                let settings = (&timing, &quorum, profile);
+                let problem = lease::explain(resolver, settings, listed, &refusal);
+                resolver.problems.extend(problem);
             }
         }
         false => check_seed(resolver, &timing),
@@ -86,9 +91,9 @@ fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Setti
         },
         (Maybe(quorum.probe), &from),
     );
-    if probe == Some(Span::ZERO) {
-        let problem = "timing.probe: nobody can probe all the time; write for example 1s, or off";
-        resolver.problems.push(problem.to_owned());
+    if let (Some(Span::ZERO), Some(found)) = (probe, resolver.find(|it| &it.timing.probe)) {
+        let problem = "nobody can probe all the time; write for example 1s, or off";
+        resolver.wrong::<_, ()>(&found, "timing.probe", problem);
     }
     quorum.probe = probe;
     (timing, quorum)
@@ -142,12 +147,13 @@ fn preemption_table(
 
 /// The seeds' algorithms make all their time-outs of two lengths.
 fn check_seed(resolver: &mut Resolver<'_>, timing: &Timing) {
-    for (key, span) in [("transmission", timing.transmission), ("heartbeat", timing.heartbeat)] {
-        if span == Span::ZERO {
-            let problem = format!("timing.{key}: nothing takes no time; write for example 10ms");
-            resolver.problems.push(problem);
+    let mut check = |key, span, get: fn(&Written) -> &Given<String>| {
+        if let (Span::ZERO, Some(found)) = (span, resolver.find(get)) {
+            resolver.wrong::<_, ()>(&found, key, "nothing takes no time; write for example 10ms");
         }
-    }
+    };
+    check("timing.transmission", timing.transmission, |it| &it.timing.transmission);
+    check("timing.heartbeat", timing.heartbeat, |it| &it.timing.heartbeat);
 }
 
 /// A profile, shown by its name.

@@ -2,22 +2,33 @@
 //!
 //! The loop sleeps in `poll`, which wakes for descriptors alone, so a request rings by writing a byte to a socket pair.
 //! The byte says nothing but "look"; if the pair is full the loop has been told already.
+//!
+//! That the node is to stop has a place of its own beside the queue: it must be heard however much else is asked for.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{NotDone, Request};
 
 /// How many requests may wait: more at once is no operator, but a mistake, and is refused.
 const ROOM: usize = 256;
 
+/// Nobody wants the node to stop.
+const GOES_ON: u64 = u64::MAX;
+
 /// The end of those who want something.
 #[derive(Clone, Debug)]
 pub struct Requests {
     queue: SyncSender<Request>,
+    /// Within how many nanoseconds the node is to stop.
+    stop: Arc<AtomicU64>,
     bell: Arc<UnixStream>,
 }
 
@@ -25,6 +36,7 @@ pub struct Requests {
 #[derive(Debug)]
 pub(super) struct Inbox {
     queue: Receiver<Request>,
+    stop: Arc<AtomicU64>,
     bell: UnixStream,
 }
 
@@ -34,7 +46,9 @@ pub(super) fn pair() -> io::Result<(Requests, Inbox)> {
     ours.set_nonblocking(true)?;
     theirs.set_nonblocking(true)?;
     let (queue, queued) = sync_channel(ROOM);
-    Ok((Requests { queue, bell: Arc::new(theirs) }, Inbox { queue: queued, bell: ours }))
+    let stop = Arc::new(AtomicU64::new(GOES_ON));
+    let inbox = Inbox { queue: queued, stop: Arc::clone(&stop), bell: ours };
+    Ok((Requests { queue, stop, bell: Arc::new(theirs) }, inbox))
 }
 
 impl Requests {
@@ -44,9 +58,21 @@ impl Requests {
             TrySendError::Full(_) => NotDone::Busy,
             TrySendError::Disconnected(_) => NotDone::Stopped,
         })?;
+        self.ring();
+        Ok(())
+    }
+
+    /// Has the loop end within `grace`. Never waits, and is never refused: there is always room for it. If the loop has
+    /// ended already, that is what was wanted.
+    pub(super) fn stop(&self, grace: Duration) {
+        let nanos = u64::try_from(grace.as_nanos()).unwrap_or(GOES_ON).min(GOES_ON - 1);
+        self.stop.store(nanos, Ordering::Release);
+        self.ring();
+    }
+
+    fn ring(&self) {
         // A bell that is full has rung; one whose loop has just ended needs none.
         let _ = (&*self.bell).write(&[1]);
-        Ok(())
     }
 }
 
@@ -63,26 +89,41 @@ impl Inbox {
     }
 
     /// The next request, once there is one; nothing when nobody is left who could ask.
-    pub(super) fn wait(&self) -> Option<Request> {
-        self.queue.recv().ok()
+    pub(super) fn wait(&mut self) -> Option<Request> {
+        loop {
+            match self.take() {
+                Ok(request) => return Some(request),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            // If it is interrupted, it looks once more.
+            let _ = poll(&mut [PollFd::new(&self.bell, PollFlags::IN)], None);
+            self.silence();
+        }
     }
 
     /// The next request, if one waits.
     pub(super) fn next(&self) -> Option<Request> {
-        self.queue.try_recv().ok()
+        self.take().ok()
+    }
+
+    fn take(&self) -> Result<Request, TryRecvError> {
+        match self.stop.swap(GOES_ON, Ordering::Acquire) {
+            GOES_ON => self.queue.try_recv(),
+            nanos => Ok(Request::Stop { grace: Duration::from_nanos(nanos) }),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use doyen_core::members::NodeId;
+    use rustix::event::Timespec;
 
     use super::*;
 
-    fn stop() -> Request {
-        Request::Stop { grace: Duration::ZERO }
+    fn request() -> Request {
+        Request::Resolved { member: NodeId(1), address: None }
     }
 
     fn rings(inbox: &Inbox) -> bool {
@@ -96,14 +137,39 @@ mod tests {
         let (requests, mut inbox) = pair().expect("a socket pair");
         assert!(!rings(&inbox));
         for _ in 0..ROOM {
-            requests.send(stop()).expect("there is room");
+            requests.send(request()).expect("there is room");
         }
-        assert_eq!(requests.send(stop()), Err(NotDone::Busy));
+        assert_eq!(requests.send(request()), Err(NotDone::Busy));
         assert!(rings(&inbox));
         inbox.silence();
         assert!(!rings(&inbox));
         assert_eq!(std::iter::from_fn(|| inbox.next()).count(), ROOM);
         drop(inbox);
-        assert_eq!(requests.send(stop()), Err(NotDone::Stopped));
+        assert_eq!(requests.send(request()), Err(NotDone::Stopped));
+    }
+
+    /// Whoever wants a node to stop must not be told that it is busy, nor wait behind those who keep it so.
+    #[test]
+    fn that_it_is_to_stop_is_heard_however_much_else_is_asked_for() {
+        let (requests, mut inbox) = pair().expect("a socket pair");
+        for _ in 0..ROOM {
+            requests.send(request()).expect("there is room");
+        }
+        assert_eq!(requests.send(request()), Err(NotDone::Busy));
+        inbox.silence();
+        let grace = Duration::from_secs(3);
+        requests.stop(grace);
+        assert!(rings(&inbox));
+        assert!(matches!(inbox.next(), Some(Request::Stop { grace: told }) if told == grace));
+        assert_eq!(std::iter::from_fn(|| inbox.next()).count(), ROOM, "and it is told once");
+        // Whoever waits is woken, and goes when nobody is left.
+        let waiting = std::thread::spawn(move || (inbox.wait(), inbox.wait()));
+        requests.stop(Duration::MAX);
+        drop(requests);
+        let (told, end) = waiting.join().expect("it ends");
+        assert!(
+            matches!(told, Some(Request::Stop { grace }) if grace > Duration::from_secs(1 << 30))
+        );
+        assert!(end.is_none());
     }
 }

@@ -1,7 +1,8 @@
 //! What happened to a member, again: its trace fed to the same state machine.
 //!
 //! The member is started as it was and told the same events in the same order. It must want the same things done; where
-//! it does not, this is another program, or the trace is not what it says. Meanwhile the promises are checked that one
+//! it does not, this is another program, or the trace is not what it says, and the replay ends: whatever the member does
+//! after that says nothing. Meanwhile the promises are checked that one
 //! member alone can break:
 //!
 //! - a stored term never falls, and a vote in a term never changes;
@@ -39,10 +40,12 @@ pub struct Trace {
 /// What came of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replayed {
-    /// Every event, in order.
+    /// Every event, in order, to the first with which something is wrong.
     pub steps: Vec<Step>,
-    /// What is wrong, if anything is.
+    /// What is wrong with the last of them, if anything is.
     pub findings: Vec<Finding>,
+    /// How often the member came to follow another leader than before.
+    pub leaders: usize,
 }
 
 /// One event, and what the member made of it.
@@ -86,14 +89,29 @@ pub fn read(text: &str) -> Result<Trace, String> {
     let mut records: Vec<Record> = Vec::new();
     let mut cut_at = None;
     while let Some((number, line)) = lines.next() {
-        match serde_json::from_str(line) {
-            Ok(record) => records.push(record),
+        match serde_json::from_str::<Record>(line) {
+            Ok(record) => {
+                check_number(number + 1, record.line)?;
+                records.push(record);
+            }
             Err(_) if lines.peek().is_none() && !text.ends_with('\n') => cut_at = Some(number + 1),
             Err(error) => return Err(format!("line {}: {error}", number + 1)),
         }
     }
     let missing = missing_of(&records, cut_at);
     Ok(Trace { header, records, missing })
+}
+
+/// Whether a line is where it was written: a trace with a gap cannot be replayed.
+fn check_number(here: usize, written: Option<u64>) -> Result<(), String> {
+    let here = here as u64;
+    let Some(written) = written.filter(|&written| written != here) else { return Ok(()) };
+    let why = match written.checked_sub(here) {
+        Some(1) => "a line is missing before it".to_owned(),
+        Some(missing) => format!("{missing} lines are missing before it"),
+        None => "lines stand there twice, or in another order".to_owned(),
+    };
+    Err(format!("line {here}: was written as line {written}, so {why}; copy the whole file again"))
 }
 
 /// What is missing at the end of a trace, of which the line `cut_at` was cut short.
@@ -122,10 +140,13 @@ fn replay_as<P: Protocol<Config = Config>>(
 ) -> Result<Replayed, String> {
     let mut desk = Desk::<P>::start(trace, settings)?;
     for (place, record) in trace.records.iter().enumerate() {
+        if !desk.findings.is_empty() {
+            break;
+        }
         desk.line = place + 2;
         desk.take(record)?;
     }
-    Ok(Replayed { steps: desk.steps, findings: desk.findings })
+    Ok(Replayed { steps: desk.steps, findings: desk.findings, leaders: desk.leaders })
 }
 
 /// A member at a desk.
@@ -140,6 +161,11 @@ struct Desk<P: Protocol<Config = Config>> {
     has_ended: bool,
     steps: Vec<Step>,
     findings: Vec<Finding>,
+    /// Whom it followed last.
+    leader: Option<NodeId>,
+    leaders: usize,
+    /// The version that wrote the trace.
+    program: String,
 }
 
 impl<P: Protocol<Config = Config>> Desk<P> {
@@ -168,6 +194,9 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             has_ended: false,
             steps: Vec::new(),
             findings: Vec::new(),
+            leader: None,
+            leaders: 0,
+            program: trace.header.program.clone(),
         };
         desk.conclude(0, format!("started, life {}", incarnation.0), did);
         Ok(desk)
@@ -186,7 +215,8 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             }
             What::Fired { timer, did, .. } => {
                 let Some(tag) = self.armed.remove(timer) else {
-                    self.find(format!("the timer {timer} fires and is not armed"));
+                    let wrong = format!("the timer {timer} fires, which was not armed");
+                    self.find(format!("{wrong}; {}", self.why_it_differs()));
                     return Ok(());
                 };
                 (Event::Timer(tag), format!("{timer} fires"), did)
@@ -215,8 +245,8 @@ impl<P: Protocol<Config = Config>> Desk<P> {
     /// Compares what the member wants done with what it wanted then, and checks its promises.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
         let did = told::<Node<P>>(self.effects.list());
-        if did != then {
-            self.find(format!("it did {then:?} then, and does {did:?} now"));
+        if let Some(difference) = difference(then, &did) {
+            self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
         let effects: Vec<EffectOf<Node<P>>> = self.effects.drain().collect();
         for effect in &effects {
@@ -251,7 +281,13 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             Effect::CancelTimer(timer) => {
                 self.armed.remove(&name(timer));
             }
-            Effect::Announce(_) | Effect::Inform(_) => {}
+            Effect::Announce(view) => {
+                if view.leader.is_some() && view.leader != self.leader {
+                    self.leader = view.leader;
+                    self.leaders += 1;
+                }
+            }
+            Effect::Inform(_) => {}
         }
     }
 
@@ -274,9 +310,26 @@ impl<P: Protocol<Config = Config>> Desk<P> {
         self.findings.push(Finding { line: self.line, what });
     }
 
+    fn why_it_differs(&self) -> String {
+        format!(
+            "a line above is missing or was altered, or doyen {}, which wrote this, is not this doyen",
+            self.program
+        )
+    }
+
     fn misread(&self, what: &str) -> String {
         format!("line {}: {what} cannot be read", self.line)
     }
+}
+
+/// The first thing that a member did then and does not now, or the other way round.
+fn difference(then: &[String], now: &[String]) -> Option<String> {
+    let place = (0..then.len().max(now.len())).find(|&place| then.get(place) != now.get(place))?;
+    let said = |effects: &[String]| {
+        effects.get(place).map_or("nothing".to_owned(), |it| format!("`{it}`"))
+    };
+    let nth = place + 1;
+    Some(format!("of what it did, number {nth} was {} then, and is {} now", said(then), said(now)))
 }
 
 fn name(timer: &impl Debug) -> String {

@@ -22,7 +22,7 @@ use super::journal::{Journal, Line};
 use super::machine::Machine;
 use super::network::Network;
 use super::status::{MemberStatus, Status};
-use super::store::{Opened, Store};
+use super::store::{Opened, Store, StoreError, refused};
 use super::{Failure, Handle, attribute, bell, rejoin};
 use crate::config::{Configuration, Settings};
 
@@ -75,7 +75,18 @@ impl Running {
     }
 }
 
-/// Starts a node. `rejoin`: its state is lost, and its operator says that it may come back nevertheless.
+/// Whether a member has lost its state, so that it must rejoin to come back.
+pub fn needs_rejoin(settings: &Settings) -> Result<bool, StoreError> {
+    let can_read = |bytes: &[u8]| with_protocol!(settings.algorithm, can_read(bytes));
+    Store::is_lost(&settings.state_dir, &settings.owner(), can_read)
+}
+
+fn can_read<P: Protocol<Config = Config>>(bytes: &[u8]) -> bool {
+    postcard::from_bytes::<P::Durable>(bytes).is_ok()
+}
+
+/// Starts a node. `rejoin`: if its state is lost, its operator says that it may come back nevertheless. A state that is
+/// sound is never given up for that; the log says so.
 pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
     let system = |what| move |error| Failure::System { what, error };
     let text = configuration.report.to_string();
@@ -89,7 +100,11 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let (end, ended) = oneshot::channel();
     attribute::start(&settings.attribute, requests, journal.clone())
         .map_err(system("start a thread to measure"))?;
-    let opened = match rejoin {
+    let rejoins = rejoin && needs_rejoin(&settings)?;
+    if rejoin && !rejoins {
+        journal.write(Line::Warning(not_needed(&settings)));
+    }
+    let opened = match rejoins {
         true => None,
         false => Some(Store::open(&settings.state_dir, &settings.owner())?),
     };
@@ -129,13 +144,31 @@ fn run(
             None => return Ok(()), // told to stop
         },
     };
+    let (algorithm, folder, journal) =
+        (settings.algorithm, settings.state_dir.clone(), board.journal.clone());
     network.begin(opened.incarnation)?;
-    let algorithm = settings.algorithm;
     let origin = origin(&opened, algorithm);
     let Opened { store, incarnation, durable, .. } = opened;
     let machine = Machine::new((settings, text), network, (store, incarnation), board, inbox);
     let boot = (incarnation, durable, origin);
-    with_protocol!(algorithm, host(machine, boot))
+    let ended = with_protocol!(algorithm, host(machine, boot));
+    if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &ended
+        && let Err(error) = refused::note(&folder, incarnation)
+    {
+        let told =
+            format!("cannot note that the state in {} was refused: {error}", folder.display());
+        journal.write(Line::Warning(told));
+    }
+    ended
+}
+
+/// What whoever asks for a rejoin is told whose state is sound.
+fn not_needed(settings: &Settings) -> String {
+    format!(
+        "--rejoin is ignored: the state in {} is sound, and is kept; leave the flag out. If you have restored it from a \
+         copy, stop this node, move the file `state` away, and start once with --rejoin",
+        settings.state_dir.display()
+    )
 }
 
 /// What a process starts from.

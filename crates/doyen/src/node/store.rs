@@ -5,6 +5,7 @@
 //!     state        slot 0 at byte 0, slot 1 at byte 4096, each 512 bytes: `store/slot.rs`
 //!     lock         held while a node runs; holds its process id, for the error that a second one gets
 //!     state.old    what was there before somebody rejoined
+//!     refused      the life in which other members refused it as a copy, if they did: `store/refused.rs`
 //! ```
 //!
 //! **Writing.** Whatever is stored goes with the next sequence number into the slot of the older record, and is synced
@@ -28,6 +29,7 @@
 //! older record of a file whose newer one has rotted: that looks like a torn write. Other members notice such a state
 //! by its incarnation, or by its term.
 
+pub(crate) mod refused;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -188,6 +190,13 @@ pub enum StoreError {
         /// Its permissions.
         mode: u32,
     },
+    /// Other members know that it is not the latest.
+    #[error(
+        "{}: other members have refused this state: it is an old copy, or another process ran with a clone of it; make \
+         sure that no other process runs as this member, then start it once with `doyen node --rejoin`, while all others \
+         are up", .0.display()
+    )]
+    Refused(PathBuf),
     /// There is one already.
     #[error(
         "{}: there is a state already, and it is never overwritten; move it away if this member is to start anew",
@@ -250,6 +259,7 @@ impl Store {
         let lock = lock(folder)?;
         let (file, image) = read(&path, OpenOptions::new().read(true).write(true))?;
         let last = newest(&path, &image, owner)?;
+        check_refusal(&path, folder, &last)?;
 
         let damaged = failed(&path, "cannot be written");
         let here = slot::offset(last.sequence);
@@ -311,7 +321,33 @@ impl Store {
     pub fn check(folder: &Path, owner: &Owner) -> Result<(), StoreError> {
         let path = check_present(folder)?;
         let (_, image) = read(&path, OpenOptions::new().read(true).write(true))?;
-        newest(&path, &image, owner).map(drop)
+        check_refusal(&path, folder, &newest(&path, &image, owner)?)
+    }
+
+    /// Whether `owner` has lost what it must not forget, so that it must rejoin: the state is missing, damaged or refused
+    /// by others, or has never been used. `can_read` says whether what the algorithm stored can be read. Changes nothing.
+    pub fn is_lost(
+        folder: &Path,
+        owner: &Owner,
+        can_read: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool, StoreError> {
+        let image = check_present(folder).and_then(|path| {
+            let (_, image) = read(&path, OpenOptions::new().read(true))?;
+            Ok((path, image))
+        });
+        let last = match &image {
+            Ok((path, image)) => newest(path, image, owner),
+            Err(StoreError::Missing(_)) => return Ok(true),
+            Err(_) => return image.map(|_| true),
+        };
+        match last {
+            Ok(last) => Ok(last.rejoining
+                || last.incarnation == 0
+                || refused::is_noted(folder, last.incarnation)
+                || last.durable.is_some_and(|durable| !can_read(durable))),
+            Err(StoreError::Damaged(_)) => Ok(true),
+            Err(error) => Err(error),
+        }
     }
 
     /// Stores what the algorithm must not forget, instead of what it stored before. When this returns, it would survive
@@ -461,6 +497,13 @@ fn newest<'a>(path: &Path, image: &'a Image, owner: &Owner) -> Result<Record<'a>
         return Err(StoreError::OtherAlgorithm { path: path(), found, expected });
     }
     Ok(last)
+}
+
+fn check_refusal(path: &Path, folder: &Path, last: &Record<'_>) -> Result<(), StoreError> {
+    match refused::is_noted(folder, last.incarnation) {
+        true => Err(StoreError::Refused(path.to_owned())),
+        false => Ok(()),
+    }
 }
 
 /// A file with one record, whole and synced, or none.

@@ -6,13 +6,13 @@
 //!
 //! ```json
 //! {"doyen":"node-trace","version":1,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
-//! {"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
-//! {"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
-//! {"at":91300,"event":"leased","member":1,"until":319400}
-//! {"at":98400,"event":"ended","member":1}
+//! {"line":2,"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
+//! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
+//! {"line":4,"at":91300,"event":"leased","member":1,"until":319400}
+//! {"line":5,"at":98400,"event":"ended","member":1}
 //! ```
 //!
-//! The last line says that the member stopped. A trace without it is of a process that was killed or still runs, or has
+//! Every line says which it is, so that one that is missing is noticed. The last says that the member stopped. A trace without it is of a process that was killed or still runs, or has
 //! lost its end.
 //!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, for a disk may be slow
@@ -106,6 +106,9 @@ impl From<Arrived> for Origin {
 /// A line after the first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
+    /// On which line of the file it was written. Traces of old had no numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
     /// When.
     pub at: u64,
     /// What.
@@ -203,6 +206,8 @@ pub(super) struct Tracer {
     /// Ends when everything has been written.
     written: Receiver<()>,
     journal: Journal,
+    /// How many lines there are.
+    length: u64,
     /// The lease that was last recorded.
     lease: Option<Moment>,
 }
@@ -221,7 +226,7 @@ impl Tracer {
             }
         })?;
         let (member, lines) = (header.member, Some(lines));
-        let mut tracer = Self { member, lines, written, journal, lease: None };
+        let mut tracer = Self { member, lines, written, journal, length: 0, lease: None };
         tracer.push(header);
         Ok(tracer)
     }
@@ -259,7 +264,7 @@ impl Tracer {
             | What::Retired { did, .. } => *did = wanted,
             What::Leased { .. } | What::Ended { .. } => {}
         }
-        self.push(&Record { at: at.as_nanos(), what });
+        self.record(at, what);
     }
 
     /// Records the lease, if it is another.
@@ -267,20 +272,25 @@ impl Tracer {
         if self.lease != until {
             self.lease = until;
             let what = What::Leased { member: self.member, until: until.map(Moment::as_nanos) };
-            self.push(&Record { at: Moment::now().as_nanos(), what });
+            self.record(Moment::now(), what);
         }
     }
 
     /// Records that nothing happens any more.
     pub(super) fn end(&mut self) {
         let what = What::Ended { member: self.member };
-        self.push(&Record { at: Moment::now().as_nanos(), what });
+        self.record(Moment::now(), what);
+    }
+
+    fn record(&mut self, at: Moment, what: What) {
+        self.push(&Record { line: Some(self.length + 1), at: at.as_nanos(), what });
     }
 
     fn push(&mut self, line: &impl Serialize) {
         let Some(lines) = &self.lines else { return };
         // What is recorded are numbers and texts, which can always be written as JSON.
         let text = serde_json::to_string(line).unwrap_or_default();
+        self.length += 1;
         if lines.try_send(text).is_err() {
             self.lines = None; // the thread writes what it has
             self.journal.write(Line::Warning("the trace ends: the disk is too slow".to_owned()));

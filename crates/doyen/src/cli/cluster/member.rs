@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A member.
 #[derive(Debug)]
 pub(super) struct Member {
+    id: u32,
     name: String,
     folder: PathBuf,
     pub(super) url: String,
@@ -55,11 +56,15 @@ impl Member {
         ask_for_ever(url.clone(), http.clone(), Arc::clone(&heard))?;
         let folder = folder.to_owned();
         let name = format!("n{id}");
-        Ok(Self { name, folder, url, process: None, fate: "not started", heard, http })
+        Ok(Self { id, name, folder, url, process: None, fate: "not started", heard, http })
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.id
     }
 
     pub(super) fn pid(&self) -> Option<u32> {

@@ -11,6 +11,8 @@ pub(super) enum Order {
     To(usize, Deed),
     /// Who should lead now.
     Transfer(usize),
+    /// Who does what.
+    Status,
     /// End it all.
     Quit,
 }
@@ -27,19 +29,22 @@ pub(super) enum Deed {
     Undrain,
 }
 
-const USAGE: &str =
-    "type kill, stop, start, pause, resume, drain, undrain or transfer and a member, or quit";
+/// What can be typed.
+pub(super) const USAGE: &str = "type kill, stop, start, pause, resume, drain, undrain or transfer and a member, or status, or quit";
 
 /// Reads a line.
 pub(super) fn read(line: &str, members: &[Member]) -> Result<Order, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let find = |name: &str| {
-        let found = members.iter().position(|member| member.name() == name);
-        found.ok_or_else(|| format!("there is no member `{name}`"))
+        let is_it = |member: &Member| member.name() == name || member.id().to_string() == name;
+        let names = || members.iter().map(Member::name).collect::<Vec<_>>().join(", ");
+        let found = members.iter().position(is_it);
+        found.ok_or_else(|| format!("there is no member `{name}`; there are {}", names()))
     };
     let deed = |deed, name| Ok(Order::To(find(name)?, deed));
     match words[..] {
         ["quit" | "exit" | "q"] => Ok(Order::Quit),
+        ["status"] => Ok(Order::Status),
         ["kill", name] => deed(Deed::Kill, name),
         ["stop", name] => deed(Deed::Stop, name),
         ["start", name] => deed(Deed::Start, name),
@@ -56,7 +61,8 @@ impl Order {
     /// Does it, and says what was done.
     pub(super) fn carry_out(self, members: &mut [Member]) -> String {
         let done = match self {
-            Self::Quit => return String::new(),
+            // Neither is done to a member.
+            Self::Quit | Self::Status => return String::new(),
             Self::To(place, deed) => members[place].suffer(deed),
             Self::Transfer(place) => {
                 let to = members[place].name().to_owned();

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use doyen::node::status::Entry;
+use doyen::node::status::{Entry, Status};
 
 use super::member::Member;
+use super::order::USAGE;
 
 /// How many changes the table shows.
 const CHANGES: usize = 10;
@@ -21,6 +22,8 @@ pub(super) struct Screen {
     shown: Vec<(String, u32, u64)>,
     /// The changes that the table shows.
     changes: Vec<String>,
+    /// Whether it has been said who leads first.
+    told_who_leads: bool,
     /// How many lines the table took when it was last drawn; where one types is below.
     drawn: usize,
 }
@@ -35,11 +38,35 @@ impl Screen {
         Self {
             live,
             heading: heading.to_owned(),
-            answer: "type kill n1, stop, start, pause, resume, drain, undrain or transfer, or quit"
-                .to_owned(),
+            answer: USAGE.to_owned(),
             shown: Vec::new(),
             changes: Vec::new(),
+            told_who_leads: false,
             drawn: 0,
+        }
+    }
+
+    /// Says where everything is and how to ask, to whoever sees no table.
+    pub(super) fn introduce(&self, members: &[Member], folder: &str) {
+        if self.live {
+            return;
+        }
+        for member in members {
+            let pid = member.pid().map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            println!("{:<6}  pid {pid:<8}  {}/", member.name(), member.url);
+        }
+        println!("folder  {folder}");
+        if let Some(first) = members.first() {
+            println!("ask     doyen status --node {}", first.url);
+        }
+        println!("{USAGE}");
+    }
+
+    /// Shows the table once, to whoever does not see it anyway.
+    pub(super) fn status(&mut self, members: &[Member]) {
+        match self.live {
+            true => self.answer("the table above is the status"),
+            false => print!("{}", table(members)),
         }
     }
 
@@ -60,6 +87,10 @@ impl Screen {
             }
             self.changes.push(line);
         }
+        if let (false, Some(line)) = (self.told_who_leads, who_leads(members)) {
+            self.told_who_leads = true;
+            self.answer(&line);
+        }
         let old = self.changes.len().saturating_sub(CHANGES);
         self.changes.drain(..old);
         match self.live {
@@ -77,12 +108,7 @@ impl Screen {
 
     fn draw(&mut self, members: &[Member]) -> io::Result<()> {
         let mut text = format!("doyen cluster: {}\n\n", self.heading);
-        text +=
-            "member  process   role        term  lease     priority  status, health and metrics\n";
-        for member in members {
-            text += &row(member);
-            text.push('\n');
-        }
+        text += &table(members);
         text.push('\n');
         for change in &self.changes {
             text += change;
@@ -135,6 +161,36 @@ impl Screen {
     }
 }
 
+/// Who leads, once everybody who runs says the same: the best one, or not yet.
+fn who_leads(members: &[Member]) -> Option<String> {
+    let heard: Vec<Status> =
+        members.iter().map(|member| member.heard().status).collect::<Option<_>>()?;
+    let Status { leader, term, .. } = heard.first()?;
+    let leader = (*leader)?;
+    if heard.iter().any(|status| status.leader != Some(leader)) {
+        return None;
+    }
+    let known = &heard.iter().find(|status| status.id == leader)?.members;
+    let best = known.iter().max_by_key(|member| (member.priority, member.id))?;
+    let name = &known.iter().find(|member| member.id == leader)?.name;
+    Some(match best.id == leader {
+        true => format!("{name} leads in term {term}: it has the highest priority"),
+        false => format!(
+            "{name} leads in term {term}, for it was there first; {best} has a higher priority and takes over later, or now \
+             by `transfer {best}`",
+            best = best.name
+        ),
+    })
+}
+
+/// Everybody.
+fn table(members: &[Member]) -> String {
+    let head =
+        "member  process   role        term  lease     priority  status, health and metrics\n";
+    let rows = members.iter().map(|member| row(member) + "\n");
+    head.to_owned() + &rows.collect::<String>()
+}
+
 /// One change.
 fn line(name: &str, entry: &Entry) -> String {
     let (seconds, millis) = (entry.at_unix_ms / 1000 % 86_400, entry.at_unix_ms % 1000);
@@ -146,7 +202,9 @@ fn line(name: &str, entry: &Entry) -> String {
 fn row(member: &Member) -> String {
     let (name, url) = (member.name(), &member.url);
     let Some(pid) = member.pid() else { return format!("{name:<6}  {}", member.fate) };
-    let Some(status) = member.heard().status else {
+    // What it said before something was done to it is not how it is.
+    let heard = member.heard().status.filter(|_| member.fate.is_empty());
+    let Some(status) = heard else {
         let silent = if member.fate.is_empty() { "silent" } else { member.fate };
         return format!("{name:<6}  {pid:<8}  {silent}");
     };

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use doyen::config::{Configuration, Override, Settings, Surroundings};
+use doyen::config::{Configuration, EXAMPLE, Override, Settings, Surroundings};
+use doyen::node;
 
 /// Run one member of a cluster
 #[derive(Args, Debug)]
@@ -14,6 +15,7 @@ Examples:
   doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400
   doyen node --config orders/n1/doyen.toml --check
   doyen node --config orders/n1/doyen.toml
+  doyen node --example > doyen.toml
 
 Flags come before DOYEN_* variables, those before ./doyen.toml, then the user's and the system's file.
 
@@ -56,13 +58,18 @@ pub(crate) struct Node {
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
 
-    /// Come back without the old state: it is lost, damaged or an old copy. All other members must be up
+    /// Come back without the old state: it is lost, damaged or refused as an old copy. All other members must be up. A
+    /// sound state is kept, and the flag ignored
     #[arg(long)]
     pub(super) rejoin: bool,
 
     /// Show every value and where it came from, and end
     #[arg(long)]
     print_config: bool,
+
+    /// Print a configuration with every setting, its default and what it is for, and end
+    #[arg(long, exclusive = true)]
+    example: bool,
 
     /// Say whether configuration, keys and state are sound, and end
     #[arg(long)]
@@ -99,6 +106,10 @@ pub(super) enum Wanted {
 impl Node {
     /// Reads the configuration, and shows or checks it if that is what is asked for.
     pub(super) fn settings(&self) -> Result<Wanted> {
+        if self.example {
+            io::stdout().write_all(EXAMPLE.as_bytes())?;
+            return Ok(Wanted::Told);
+        }
         let surroundings = Surroundings::of_process();
         let file = self.config.as_deref();
         let configuration = Configuration::load(file, &self.overrides(), &surroundings)?;
@@ -139,14 +150,18 @@ impl Node {
     fn summary(&self, settings: &Settings) -> String {
         let Settings { cluster, algorithm, listen, members, .. } = settings;
         let (name, count) = (&settings.own().name, members.len());
-        let sound = match (settings.key_file.is_some(), self.rejoin) {
+        // It has been looked at just now, so it can be looked at.
+        let is_lost = self.rejoin && node::needs_rejoin(settings).unwrap_or(true);
+        let sound = match (settings.key_file.is_some(), is_lost) {
             (true, false) => "keys and state are sound",
             (false, false) => "its state is sound",
             (true, true) => "its keys are sound, its state is made anew",
             (false, true) => "its state is made anew",
         };
+        let ignored = if self.rejoin && !is_lost { ", so --rejoin is ignored" } else { "" };
+        let count = format!("{count} member{}", if count == 1 { "" } else { "s" });
         format!(
-            "{name} of cluster {cluster}: {count} members, {algorithm}, listens on {listen}; {sound}"
+            "{name} of cluster {cluster}: {count}, {algorithm}, listens on {listen}; {sound}{ignored}"
         )
     }
 }

@@ -1,10 +1,12 @@
 //! `doyen replay` of what real nodes recorded (`doyen node --trace`): the same events through the same code.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use doyen::node::replay::{self, Held, Replayed, Trace};
+use doyen::node::trace::Header;
 use serde_json::json;
 
 use super::Answer;
@@ -17,10 +19,16 @@ pub(super) fn is_trace(text: &str) -> bool {
 
 /// Plays the traces again, and says whether all is as it was and as it should be.
 pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
-    let mut read = Vec::new();
+    refuse_repeated_files(files)?;
+    let mut read: Vec<(String, Trace, Replayed)> = Vec::new();
     for file in files {
         let (name, text) = sim::read(file)?;
         let trace = replay::read(&text).map_err(|error| anyhow!("{name}: {error}"))?;
+        if let Some((other, ..)) = read.iter().find(|(_, other, _)| other.header == trace.header) {
+            let Header { member, incarnation, .. } = trace.header;
+            let life = incarnation.0;
+            bail!("{other} and {name} are both of member {member}, life {life}; give one of them");
+        }
         let replayed = replay::replay(&trace).map_err(|error| anyhow!("{name}: {error}"))?;
         read.push((name, trace, replayed));
     }
@@ -51,8 +59,51 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
         writeln!(out, "TWO LEASES AT ONCE: {} and {}, for {common} ns", one.member, other.member)?;
     }
     let leases = traces.iter().map(|trace| replay::leases(trace).len()).sum();
+    writeln!(out, "{}", totals(&read, leases))?;
     writeln!(out, "{}", verdict.in_words(leases))?;
     Ok(verdict.answer())
+}
+
+/// The same file twice would be compared with itself.
+fn refuse_repeated_files(files: &[PathBuf]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for file in files {
+        // One that is not there is told of when it is read.
+        if !seen.insert(file.canonicalize().unwrap_or_else(|_| file.clone())) {
+            bail!("{} is given twice; give each trace once", file.display());
+        }
+    }
+    Ok(())
+}
+
+/// How much was played again.
+fn totals(read: &[(String, Trace, Replayed)], leases: usize) -> String {
+    let members: BTreeSet<_> = read.iter().map(|(_, trace, _)| trace.header.member).collect();
+    let events: usize = read.iter().map(|(.., played)| played.steps.len()).sum();
+    let effects: usize = read.iter().map(|(.., played)| effects(played)).sum();
+    let leaders = read.iter().map(|(.., played)| played.leaders).max().unwrap_or_default();
+    let changed = match leaders {
+        0 => "the leader never changed".to_owned(),
+        1 => "the leader changed once".to_owned(),
+        2 => "the leader changed twice".to_owned(),
+        leaders => format!("the leader changed {leaders} times"),
+    };
+    format!(
+        "{} of {}: {} with {} compared, {}, {changed}",
+        count(read.len(), "trace"),
+        count(members.len(), "member"),
+        count(events, "event"),
+        count(effects, "effect"),
+        count(leases, "lease"),
+    )
+}
+
+fn effects(played: &Replayed) -> usize {
+    played.steps.iter().map(|step| step.did.len()).sum()
+}
+
+fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// What came of all traces together.
@@ -85,8 +136,8 @@ impl Verdict {
     /// The last line, for traces with so many leases.
     fn in_words(self, leases: usize) -> String {
         let held = match self {
-            Self::Broken(1) => return "BROKEN: see the line above".to_owned(),
-            Self::Broken(wrong) => return format!("BROKEN: see the {wrong} lines above"),
+            Self::Broken(1) => return "BROKEN: one thing is wrong, see above".to_owned(),
+            Self::Broken(wrong) => return format!("BROKEN: {wrong} things are wrong, see above"),
             Self::Held => "Held",
             Self::HeldSoFar => "Held as far as it goes",
         };
@@ -102,7 +153,10 @@ impl Verdict {
     }
 }
 
-/// One trace; every event of it, if it is the only one.
+/// How many events before one that differs are shown.
+const BEFORE: usize = 5;
+
+/// One trace; every event of it, if it is the only one. Of one that differs somewhere, only those just before.
 fn tell(
     out: &mut impl Write,
     name: &str,
@@ -111,11 +165,19 @@ fn tell(
     whole: bool,
 ) -> io::Result<()> {
     let header = &trace.header;
-    let (member, life, events) = (header.member, header.incarnation.0, replayed.steps.len());
-    writeln!(out, "{name}: member {member}, life {life}, {events} events")?;
+    let (member, life) = (header.member, header.incarnation.0);
+    let events = count(replayed.steps.len(), "event");
+    writeln!(out, "{name}: member {member}, life {life}, {events}")?;
     let begun = replayed.steps.get(1).map_or(0, |step| step.at);
     if whole {
-        for step in &replayed.steps {
+        let left_out = match replayed.findings.is_empty() {
+            true => 0,
+            false => replayed.steps.len().saturating_sub(BEFORE),
+        };
+        if left_out > 0 {
+            writeln!(out, "              {} left out", count(left_out, "event"))?;
+        }
+        for step in &replayed.steps[left_out..] {
             let seconds = step.at.saturating_sub(begun) as f64 / 1e9;
             writeln!(out, "{seconds:>12.6}  {}  [{}]", step.event, step.rules.join(" "))?;
             for effect in &step.did {
@@ -125,6 +187,12 @@ fn tell(
     }
     for finding in &replayed.findings {
         writeln!(out, "{name}: line {}: {}", finding.line, finding.what)?;
+    }
+    // The start is an event, and the first line.
+    let lines = trace.records.len() + 1;
+    if let Some(finding) = replayed.findings.first().filter(|finding| finding.line < lines) {
+        let rest = count(lines - finding.line, "line");
+        writeln!(out, "{name}: stopped there; {rest} after it not played")?;
     }
     if let Some(missing) = &trace.missing {
         writeln!(out, "{name} ENDS EARLY: line {} {}", missing.line, missing.what)?;
@@ -143,6 +211,8 @@ fn summary(name: &str, trace: &Trace, replayed: &Replayed) -> serde_json::Value 
         "member": trace.header.member,
         "incarnation": trace.header.incarnation,
         "events": replayed.steps.len(),
+        "effects": effects(replayed),
+        "leader_changes": replayed.leaders,
         "leases": replay::leases(trace).len(),
         "findings": replayed.findings.iter().map(finding).collect::<Vec<_>>(),
         "missing": trace.missing.as_ref().map(finding),

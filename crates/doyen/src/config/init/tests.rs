@@ -111,7 +111,8 @@ fn terms_begin_above_the_floor() {
     }
     let scratch = Scratch::new();
     let highest = Founding { term_floor: u64::MAX, ..founding() };
-    assert!(matches!(highest.write(&scratch), Err(FoundingError::TooHigh)));
+    let refused = highest.write(&scratch).unwrap_err().to_string();
+    assert!(refused.starts_with("term_floor: above the term 18446744073709551615"), "{refused}");
 }
 
 #[test]
@@ -122,15 +123,46 @@ fn what_no_node_would_accept_is_not_written() {
     let refused = twice.write(&scratch.join("orders")).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "member[1].address: 10.0.0.1:7400 is another member's already; each needs its own"
+        "member 2 (n2): address: 10.0.0.1:7400 is another member's already; each needs its own"
     );
     assert!(names(&scratch).is_empty());
-    for (text, problem) in [
-        ("n1", "`n1` is not NAME=ADDRESS; write for example n1=10.0.0.1:7400"),
-        ("../n1=10.0.0.1:1", "`../n1` contains `/`; use letters, digits, `-`, `_` and `.`"),
-        ("n1=10.0.0.1", "`10.0.0.1` is not an address; write for example 10.0.0.1:7400"),
-    ] {
-        let refused = NewMember::parse(1, text).unwrap_err();
-        assert!(refused.starts_with(problem), "{refused}");
-    }
+    let refused = NewMember::parse(1, "n1").unwrap_err();
+    assert_eq!(refused, "`n1` is not NAME=ADDRESS; write for example n1=10.0.0.1:7400");
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let mut founding = founding();
+    founding.cluster = "two\nlines".to_owned();
+    founding.term_floor = u64::MAX;
+    founding.members[0].address = "10.0.0.1".to_owned();
+    founding.members[1].name = "../n2".to_owned();
+    let problems = founding.check().unwrap_err().problems;
+    let expected = [
+        "cluster: `two\nlines` contains `\n`; use letters, digits, `-`, `_` and `.`",
+        "term_floor: above the term 18446744073709551615 there is none; use a lower one",
+        "member 1 (n1): address: `10.0.0.1` is not an address; write for example 10.0.0.1:7400, [fd00::1]:7400 or \
+         n1.example:7400",
+        "member 2 (../n2): name: `../n2` contains `/`; use letters, digits, `-`, `_` and `.`",
+    ];
+    assert_eq!(problems, expected, "{problems:#?}");
+}
+
+/// A folder whose entries cannot be synced would not be there after a power cut.
+#[test]
+fn the_folder_that_gets_the_entries_is_synced_or_nothing_is_left() {
+    as_nobody(|| {
+        let folder = Scratch::new();
+        // Entries can be made here, and the folder cannot be opened.
+        set_mode(&folder, 0o300);
+        for place in [folder.join("orders"), folder.to_path_buf()] {
+            let refused = founding().write(&place).unwrap_err();
+            assert!(
+                matches!(&refused, FoundingError::Io { path, .. } if *path == *folder),
+                "{refused}"
+            );
+        }
+        set_mode(&folder, 0o700);
+        assert!(names(&folder).is_empty(), "{:?}", names(&folder));
+    });
 }

@@ -310,3 +310,32 @@ fn starts_that_cannot_be_counted_are_refused() {
     let rejoined = Store::rejoin(&folder, &owner(), Incarnation(1)).unwrap_err();
     assert!(matches!(rejoined, StoreError::WornOut(_)), "{rejoined}");
 }
+
+#[test]
+fn only_what_is_lost_needs_a_rejoin() {
+    let is_lost = |folder: &Path| Store::is_lost(folder, &owner(), |stored| stored != b"strange");
+    let folder = created();
+    assert!(is_lost(&folder).unwrap(), "nobody can say whether it has run elsewhere");
+    open(&folder).store.save(b"vote").unwrap();
+    assert!(!is_lost(&folder).unwrap());
+    // A file that was refused, for as long as it is that file.
+    let life = open(&folder).incarnation;
+    refused::note(&folder, life).unwrap();
+    assert!(is_lost(&folder).unwrap());
+    let error = refusal(&folder, &owner());
+    assert!(matches!(error, StoreError::Refused(_)) && error.to_string().contains("--rejoin"));
+    let mut rejoined = Store::rejoin(&folder, &owner(), Incarnation(9)).unwrap();
+    rejoined.store.save(b"vote").unwrap();
+    drop(rejoined);
+    assert!(!is_lost(&folder).unwrap());
+    open(&folder).store.save(b"strange").unwrap();
+    assert!(is_lost(&folder).unwrap(), "another version's");
+    fs::write(folder.join("state"), [7; 4608]).unwrap();
+    assert!(is_lost(&folder).unwrap(), "damaged");
+    fs::remove_file(folder.join("state")).unwrap();
+    assert!(is_lost(&folder).unwrap(), "missing");
+    // Somebody else's is not lost, and not for this member to give up.
+    let other = Owner { cluster: "others".to_owned(), ..owner() };
+    let folder = created();
+    assert!(matches!(Store::is_lost(&folder, &other, |_| true), Err(StoreError::Foreign { .. })));
+}

@@ -1,0 +1,160 @@
+//! Why a timing is refused, in the words of `doyen.toml`: which line to change, what it breaks, and what would do.
+//!
+//! The core decides, in the letters of its specification ([`Unsafe`]). Here the same is said with the names of the keys,
+//! with where their values come from, and with a number that holds.
+
+use doyen_core::algorithm::quorum::settings::{LONGEST_PROMISE, Pace, Profile, Settings, Unsafe};
+use doyen_core::config::Timing;
+use doyen_core::time::Span;
+
+use super::file::Written;
+use super::members::Listed;
+use super::resolve::{Found, Resolver};
+
+/// The keys that the length of a lease has to do with.
+const KEYS: [&str; 5] = ["heartbeat", "promise", "drift", "transmission", "processing"];
+
+/// Says what is wrong. Nothing, if a value that it depends on could not be read: then nobody knows.
+pub(super) fn explain(
+    resolver: &Resolver<'_>,
+    (timing, quorum, profile): (&Timing, &Settings, Profile),
+    listed: &Listed,
+    refusal: &Unsafe,
+) -> Option<String> {
+    let Pace { heartbeat, promise, drift, .. } = quorum.pace;
+    let origins = KEYS.map(|key| Origin::of(resolver, key, profile));
+    let at = |key: &str| origins.iter().find(|origin| origin.key == key);
+    let place = |key: &str| at(key).map_or("timing", |origin| origin.place.as_str());
+    let said = if resolver.is_unread("timing.profile") || origins.iter().any(|it| it.is_unread) {
+        return None;
+    } else if drift >= 1000 {
+        format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
+    } else if promise > LONGEST_PROMISE {
+        format!(
+            "{}: promise ≤ {LONGEST_PROMISE} does not hold: promise is {promise}; shorten it, for nobody can be elected \
+             while a promise stands",
+            place("promise")
+        )
+    } else if heartbeat == Span::ZERO {
+        let usual = profile.timing().heartbeat;
+        format!("{}: heartbeat > 0 does not hold; write for example {usual}", place("heartbeat"))
+    } else if !holds(timing, &quorum.pace) {
+        too_short(timing, &quorum.pace, &origins, profile)
+    } else if listed.is_whole {
+        let place = listed.begins_at();
+        format!(
+            "{place}: member: every member is a witness, and a witness never leads; let one be none"
+        )
+    } else {
+        return None; // one that is wrong may be the one that leads
+    };
+    Some(format!("{said} [{}]", refusal.inequality))
+}
+
+/// Where a value comes from.
+struct Origin {
+    key: &'static str,
+    /// What an error about it begins with.
+    place: String,
+    /// Where its value comes from.
+    source: String,
+    is_set: bool,
+    is_unread: bool,
+}
+
+impl Origin {
+    fn of(resolver: &Resolver<'_>, key: &'static str, profile: Profile) -> Self {
+        fn said<T>(found: &Found<'_, T>, full: &str) -> (String, String) {
+            (found.place(full), found.source())
+        }
+        let full = format!("timing.{key}");
+        let text = |get: fn(&Written) -> &_| resolver.find(get).map(|found| said(&found, &full));
+        let found = match key {
+            "heartbeat" => text(|it| &it.timing.heartbeat),
+            "promise" => text(|it| &it.timing.promise),
+            "transmission" => text(|it| &it.timing.transmission),
+            "processing" => text(|it| &it.timing.processing),
+            _ => resolver.find(|it| &it.timing.drift).map(|found| said(&found, &full)),
+        };
+        let (is_set, is_unread) = (found.is_some(), resolver.is_unread(&full));
+        let usual = || (full.clone(), format!("profile {}", profile.name()));
+        let (place, source) = found.unwrap_or_else(usual);
+        Self { key, place, source, is_set, is_unread }
+    }
+}
+
+/// Whether a lease outlasts three heartbeats and the answer to the last.
+fn holds(timing: &Timing, pace: &Pace) -> bool {
+    pace.heartbeat * 3 + timing.reply() <= pace.lease()
+}
+
+fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -> String {
+    let Pace { heartbeat, promise, grain, .. } = *pace;
+    let drift = f64::from(pace.drift) / 1000.0;
+    let Timing { transmission, processing, .. } = *timing;
+    let (needed, lease) = (heartbeat * 3 + timing.reply(), pace.lease());
+    let values = [
+        heartbeat.to_string(),
+        promise.to_string(),
+        drift.to_string(),
+        transmission.to_string(),
+        processing.to_string(),
+    ];
+    let values = origins.iter().zip(values);
+    let values =
+        values.map(|(origin, value)| format!("{} = {value} ({})", origin.key, origin.source));
+    let values = values.collect::<Vec<_>>().join(", ");
+    format!(
+        "{}: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: {needed} is longer than {lease}, where \
+         lease = promise × (1 − drift) / (1 + drift) − {grain}, {values}; {}",
+        culprit(timing, pace, origins, profile),
+        remedy(timing, pace),
+    )
+}
+
+/// The place of the value that breaks it: one with which it would hold, had it been left to the profile.
+fn culprit(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -> String {
+    let (usual, usual_pace) = (profile.timing(), profile.settings().pace);
+    let would_do = |key: &str| {
+        let (mut timing, mut pace) = (*timing, *pace);
+        match key {
+            "heartbeat" => pace.heartbeat = usual.heartbeat,
+            "promise" => pace.promise = usual_pace.promise,
+            "drift" => pace.drift = usual_pace.drift,
+            "transmission" => timing.transmission = usual.transmission,
+            _ => timing.processing = usual.processing,
+        }
+        holds(&timing, &pace)
+    };
+    let mut set = origins.iter().filter(|origin| origin.is_set);
+    let first = set.clone().next();
+    let found = set.find(|origin| would_do(origin.key)).or(first);
+    found.map_or_else(|| "timing".to_owned(), |origin| origin.place.clone())
+}
+
+/// What would do, in numbers that can be written.
+fn remedy(timing: &Timing, pace: &Pace) -> String {
+    let reply = timing.reply().as_nanos();
+    let heartbeat = pace.lease().as_nanos().saturating_sub(reply) / 3;
+    let heartbeat = Span::from_nanos(heartbeat - heartbeat % step(heartbeat));
+    let drift = u64::from(pace.drift);
+    let lease = (pace.heartbeat * 3).as_nanos().saturating_add(reply);
+    let lease = lease.saturating_add(pace.grain.as_nanos());
+    let promise = u128::from(lease) * u128::from(1000 + drift);
+    let promise = u64::try_from(promise.div_ceil(u128::from(1000 - drift))).unwrap_or(u64::MAX);
+    let promise = promise.checked_next_multiple_of(step(promise)).map(Span::from_nanos);
+    let promise = promise.filter(|&promise| promise <= LONGEST_PROMISE);
+    match (heartbeat, promise) {
+        (Span::ZERO, None) => "lower drift, transmission or processing".to_owned(),
+        (Span::ZERO, Some(promise)) => format!("set promise to at least {promise}"),
+        (heartbeat, None) => format!("set heartbeat to at most {heartbeat}"),
+        (heartbeat, Some(promise)) => {
+            format!("set heartbeat to at most {heartbeat}, or promise to at least {promise}")
+        }
+    }
+}
+
+/// To what a length of time is rounded for somebody who has to write it.
+fn step(nanos: u64) -> u64 {
+    if nanos >= 10_000_000 { 1_000_000 } else { 10_000 }
+}

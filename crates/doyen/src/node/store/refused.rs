@@ -1,0 +1,28 @@
+//! That other members have refused a state: it was an old copy, or a clone.
+//!
+//! Every start raises the incarnation. A node whose state was refused and that is simply started again, as a supervisor
+//! does, would after a few starts look like a new life of its member, with a state that has forgotten votes. So the
+//! refusal is written down beside the state, with the life that was refused: `refused`. It counts for as long as that is
+//! the last life of the state that lies there.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use doyen_core::members::Incarnation;
+
+const NAME: &str = "refused";
+
+/// Notes that the state in `folder` was refused in this life.
+pub(crate) fn note(folder: &Path, life: Incarnation) -> io::Result<()> {
+    let mut file = File::create(folder.join(NAME))?;
+    writeln!(file, "{}", life.0)?;
+    file.sync_all()?;
+    File::open(folder)?.sync_all()
+}
+
+/// Whether the state in `folder`, whose last life this is, was refused. What cannot be read was not written.
+pub(super) fn is_noted(folder: &Path, life: u32) -> bool {
+    let text = fs::read_to_string(folder.join(NAME)).unwrap_or_default();
+    text.trim().parse() == Ok(life)
+}

@@ -1,0 +1,110 @@
+//! What real nodes record, and what `doyen replay` makes of it when something is missing.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use support::{Plan, Trial, complaint, doyen};
+
+/// Three members that have recorded an election and a hand-over.
+fn recorded() -> (Trial, Vec<PathBuf>) {
+    let mut trial = Trial::found(&Plan { members: 3, ..Plan::default() });
+    let files: Vec<PathBuf> =
+        (1..=3).map(|member| trial.folder.join(format!("n{member}.trace"))).collect();
+    for (member, file) in (1..).zip(&files) {
+        trial.run_with(member, &["--trace", file.to_str().unwrap()]);
+    }
+    trial.follow(3, &[1, 2, 3]);
+    trial.stop(3);
+    trial.follow(2, &[1, 2]);
+    trial.stop(2);
+    trial.stop(1);
+    (trial, files)
+}
+
+fn replay(files: &[&Path]) -> (Option<i32>, String, String) {
+    let mut words = vec!["replay"];
+    words.extend(files.iter().map(|file| file.to_str().unwrap()));
+    let output = doyen(&words);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    (output.status.code(), said, complaint(&output))
+}
+
+/// The file without the line of this number, written beside it.
+fn without_line(file: &Path, line: usize, change: impl Fn(&str) -> String) -> PathBuf {
+    let text = fs::read_to_string(file).unwrap();
+    let lines = text.lines().enumerate().filter(|(place, _)| place + 1 != line);
+    let text: String = lines.map(|(_, line)| change(line) + "\n").collect();
+    let cut = file.with_extension("cut");
+    fs::write(&cut, text).unwrap();
+    cut
+}
+
+/// A line as it was written before lines had numbers.
+fn without_number(line: &str) -> String {
+    match line.strip_prefix("{\"line\":") {
+        Some(rest) => format!("{{{}", rest.split_once(',').unwrap().1),
+        None => line.to_owned(),
+    }
+}
+
+#[test]
+fn a_replay_says_what_it_covered_and_stops_where_something_is_missing() {
+    let (_trial, files) = recorded();
+    let all: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let (code, said, error) = replay(&all);
+    assert_eq!(code, Some(0), "{said}{error}");
+    let totals = said.lines().rev().nth(1).unwrap();
+    assert!(totals.starts_with("3 traces of 3 members: "), "{said}");
+    assert!(
+        totals.contains(" effects compared, ") && totals.contains("the leader changed"),
+        "{said}"
+    );
+
+    let file = files[0].as_path();
+    let text = fs::read_to_string(file).unwrap();
+    let (middle, lines) = (text.lines().count() / 2, text.lines().count());
+    assert!(lines > 6, "there is a middle:\n{text}");
+    let cut = without_line(file, middle, str::to_owned);
+    let (code, said, error) = replay(&[&cut]);
+    assert_eq!(code, Some(2), "{said}{error}");
+    let next = middle + 1;
+    let expected = format!(
+        "doyen: {}: line {middle}: was written as line {next}, so a line is missing before it; copy the whole file again\n",
+        cut.display()
+    );
+    assert_eq!(error, expected);
+
+    // In a trace without numbers the difference shows where the member does something else than it did: whoever has not
+    // heard of a leader announces it later.
+    let is_telling = |line: &str| line.contains("received") && line.contains("Announce(");
+    let telling = text.lines().position(is_telling);
+    let cut = without_line(file, telling.unwrap() + 1, without_number);
+    let (code, said, error) = replay(&[&cut]);
+    assert_eq!(code, Some(1), "{said}{error}");
+    assert!(said.lines().count() < 80, "{said}");
+    let place = format!("{}: line ", cut.display());
+    let finding =
+        said.lines().find(|line| line.starts_with(&place)).unwrap_or_else(|| panic!("{said}"));
+    assert!(finding.contains("a line above is missing or was altered"), "{finding}");
+    assert!(
+        said.contains("stopped there; ")
+            && said.ends_with("BROKEN: one thing is wrong, see above\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_trace_that_is_given_twice_is_refused() {
+    let (_trial, files) = recorded();
+    let file = files[0].as_path();
+    let (code, _, error) = replay(&[file, &files[1], file]);
+    assert_eq!(code, Some(2));
+    assert_eq!(error, format!("doyen: {} is given twice; give each trace once\n", file.display()));
+    let copy = file.with_extension("copy");
+    fs::copy(file, &copy).unwrap();
+    let (code, _, error) = replay(&[file, &copy]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("are both of member 1, life 1; give one of them"), "{error}");
+}
