@@ -39,6 +39,8 @@ pub struct Trace {
 /// What came of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replayed {
+    /// What people call the member.
+    pub name: String,
     /// Every event, in order.
     pub steps: Vec<Step>,
     /// What is wrong, if anything is.
@@ -125,7 +127,8 @@ fn replay_as<P: Protocol<Config = Config>>(
         desk.line = place + 2;
         desk.take(record)?;
     }
-    Ok(Replayed { steps: desk.steps, findings: desk.findings })
+    let name = settings.name_of(trace.header.member).to_owned();
+    Ok(Replayed { name, steps: desk.steps, findings: desk.findings })
 }
 
 /// A member at a desk.
@@ -169,7 +172,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             steps: Vec::new(),
             findings: Vec::new(),
         };
-        desk.conclude(0, format!("started, life {}", incarnation.0), did);
+        desk.conclude(0, format!("start {}", incarnation.0), did);
         Ok(desk)
     }
 

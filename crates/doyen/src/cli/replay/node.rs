@@ -43,12 +43,17 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
         writeln!(out, "{object}")?;
         return Ok(verdict.answer());
     }
+    let named = |lease: &Held| {
+        let holder = read.iter().find(|(_, trace, _)| trace.header.member == lease.member);
+        holder.map_or_else(|| lease.member.to_string(), |(.., played)| played.name.clone())
+    };
     for (name, trace, replayed) in &read {
         tell(&mut out, name, trace, replayed, files.len() == 1)?;
     }
     for (one, other) in &overlaps {
         let common = one.until.min(other.until) - other.from;
-        writeln!(out, "TWO LEASES AT ONCE: {} and {}, for {common} ns", one.member, other.member)?;
+        let [one, other] = [one, other].map(named);
+        writeln!(out, "TWO LEASES AT ONCE: {one} and {other}, for {common} ns")?;
     }
     let leases = traces.iter().map(|trace| replay::leases(trace).len()).sum();
     writeln!(out, "{}", verdict.in_words(leases))?;
@@ -111,8 +116,8 @@ fn tell(
     whole: bool,
 ) -> io::Result<()> {
     let header = &trace.header;
-    let (member, life, events) = (header.member, header.incarnation.0, replayed.steps.len());
-    writeln!(out, "{name}: member {member}, life {life}, {events} events")?;
+    let (member, start, events) = (&replayed.name, header.incarnation.0, replayed.steps.len());
+    writeln!(out, "{name}: {member}, start {start}, {events} events")?;
     let begun = replayed.steps.get(1).map_or(0, |step| step.at);
     if whole {
         for step in &replayed.steps {
@@ -141,6 +146,7 @@ fn summary(name: &str, trace: &Trace, replayed: &Replayed) -> serde_json::Value 
     json!({
         "file": name,
         "member": trace.header.member,
+        "name": replayed.name,
         "incarnation": trace.header.incarnation,
         "events": replayed.steps.len(),
         "leases": replay::leases(trace).len(),
