@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
 use doyen::config::{Configuration, Settings, Surroundings};
