@@ -124,6 +124,7 @@ fn a_drained_member_stays_drained_when_it_restarts() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     assert!(trial.order(3, &["drain"]).status.success());
+    assert!(trial.status(3).unwrap().drained, "whoever is told so sees it at once");
     trial.follow(2, &[1, 2, 3]);
     trial.kill(3);
     trial.run(3);

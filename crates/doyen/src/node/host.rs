@@ -265,8 +265,10 @@ impl<P: Tells> Host<P> {
         match notice {
             Notice::Changed(change) => self.machine.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
-            Notice::Down(peer) => self.machine.note(Line::Info, peer, "is not heard any more"),
-            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is heard again"),
+            Notice::Down(peer) => {
+                self.machine.note(Line::Info, peer, "has gone, or has started anew")
+            }
+            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
             Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
             Notice::StateIsOld { seen, by } => {
                 let by = self.machine.settings.name_of(by).to_owned();
@@ -283,6 +285,9 @@ impl<P: Tells> Host<P> {
         match request {
             Request::Order(order, answer) => {
                 let obeyed = self.obey(Event::Order(order))?;
+                // Whoever is told that it obeys, and looks, sees that it does.
+                self.changed = true;
+                self.publish();
                 let _ = answer.send(obeyed);
             }
             Request::Campaign(answer) => {
