@@ -388,7 +388,7 @@ mod tests {
         let check = |promise, drift| {
             let [promise, heartbeat] = [promise, 1].map(millis);
             let pace = settings::Pace { heartbeat, promise, drift: 200, grain: Span::ZERO };
-            check_margin(pace, Pace { tick: millis(1), drift })
+            check_margin(pace, Pace { tick: millis(1), drift, detection: None })
         };
         let refused = check(3, 200).unwrap_err();
         assert!(refused.contains("a lease of 2ms takes up to 3 whole ticks"), "{refused}");

@@ -194,6 +194,12 @@ impl Settings {
         own.expect("a configuration in which this member does not occur is refused")
     }
 
+    /// What people call a member.
+    pub fn name_of(&self, id: NodeId) -> &str {
+        let found = self.members.iter().find(|member| member.id == id);
+        found.map_or("a stranger", |member| &member.name)
+    }
+
     /// Whose state it runs with.
     pub fn owner(&self) -> Owner {
         let Self { cluster, me, algorithm, .. } = self;

@@ -87,7 +87,7 @@ pub enum NotDone {
     #[error("this algorithm has no leases and takes no orders; only quorum does")]
     NoLeases,
     /// The keys cannot be read; the old ones stay.
-    #[error("{0}")]
+    #[error("the keys stay as they are, for the new ones were refused: {0}")]
     Keys(String),
     /// It has lost its state, and asks the others what they know of it.
     #[error("the node has lost its state and asks the others; try again when it has rejoined")]
@@ -154,20 +154,20 @@ pub enum Failure {
     StateIsOld {
         /// In which term it was heard.
         seen: Epoch,
-        /// By whom.
-        by: NodeId,
+        /// The name of who heard it.
+        by: String,
     },
-    /// A member has heard this one in a life that is not before this one.
+    /// A member has heard this one in a start that is not before this one.
     #[error(
-        "the state is a copy: {by} has heard this member in its life {}, and this is not a later one; another \
-         process may run with a clone of it. Stop one of them, then start with --rejoin",
+        "the state is a copy: {by} has heard this member in start {}, and this start is no later one; another \
+         process may run with a clone of the state. Stop one of them, then start with --rejoin",
         seen.0
     )]
     Cloned {
-        /// In which life it was heard.
+        /// In which start it was heard.
         seen: Incarnation,
-        /// By whom.
-        by: NodeId,
+        /// The name of who heard it.
+        by: String,
     },
     /// The only member of its cluster has lost its state: nobody knows which terms there have been.
     #[error(

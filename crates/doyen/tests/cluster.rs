@@ -100,7 +100,10 @@ fn an_operator_drains_prefers_and_transfers() {
     let done = trial.order(3, &["drain", "--for", "1h"]);
     assert!(done.status.success(), "{}", complaint(&done));
     trial.follow(2, &[1, 2, 3]);
-    assert!(trial.status(3).unwrap().drained);
+    let status = trial.status(3).unwrap();
+    assert!(status.drained);
+    let left = status.drained_remaining_ms.expect("a drain for an hour ends");
+    assert!((3_500_000..=3_600_000).contains(&left), "{left}");
     let done = trial.order(2, &["transfer", "n1"]);
     assert!(done.status.success(), "{}", complaint(&done));
     trial.follow(1, &[1, 2, 3]);
@@ -121,11 +124,13 @@ fn a_drained_member_stays_drained_when_it_restarts() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     assert!(trial.order(3, &["drain"]).status.success());
+    assert!(trial.status(3).unwrap().drained, "whoever is told so sees it at once");
     trial.follow(2, &[1, 2, 3]);
     trial.kill(3);
     trial.run(3);
     trial.follow(2, &[1, 2, 3]);
-    assert!(trial.status(3).unwrap().drained);
+    let status = trial.status(3).unwrap();
+    assert_eq!((status.drained, status.drained_remaining_ms), (true, None), "until it is undone");
 }
 
 #[test]
@@ -191,7 +196,73 @@ fn a_wrong_key_is_counted_and_ignored() {
     assert_eq!(trial.status(3).unwrap().leader, None);
     let metrics = trial.get(1, "/metrics").unwrap();
     assert!(rejected(&metrics, "key") > 0, "{metrics}");
-    trial.wait("the log says so", || trial.log(1).contains(" key").then_some(()));
+    let dropped =
+        format!("drops datagrams from {}, where n3 is: they are sealed", trial.address(3));
+    trial.wait("the log says so", || trial.log(1).contains(&dropped).then_some(()));
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(trial.log(1).matches("drops datagrams").count(), 1, "once: {}", trial.log(1));
+}
+
+#[test]
+fn keys_that_are_refused_are_warned_of_and_the_old_ones_stay() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let key = trial.folder_of(3).join("key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = trial.order(3, &["reload-keys"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(complaint(&refused).contains("the keys stay as they are"), "{}", complaint(&refused));
+    trial.signal(3, Signal::HUP);
+    trial.wait("both are warned of", || {
+        let log = trial.log(3);
+        let stay =
+            |line: &&str| line.contains("WARN") && line.contains("the keys stay as they are");
+        (log.lines().filter(stay).count() == 2).then_some(())
+    });
+    assert!(!trial.log(3).contains("has read its keys"), "{}", trial.log(3));
+    assert_eq!(trial.agree(&[1, 2, 3]), 3);
+}
+
+#[test]
+fn who_never_came_is_not_heard_and_not_next() {
+    let mut trial = Trial::found(&Plan::default());
+    trial.run(1);
+    trial.run(2);
+    // Also while the algorithm still gives n3 the benefit of the doubt.
+    let status = trial.wait("n1 follows", || trial.status(1).filter(|it| it.leader.is_some()));
+    let [own, _, last] = &status.members[..] else { panic!("three members") };
+    assert!(!last.heard, "{status:?}");
+    assert_eq!((&own.misses, &last.misses), (&Some(vec![NodeId(3)]), &None));
+    assert_eq!(status.next, None, "without n2 nobody is left but n1");
+}
+
+#[test]
+fn who_lost_its_office_ranks_behind_others_and_everybody_is_told_so() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(3);
+    trial.follow(2, &[1, 2]);
+    trial.wait("it is not heard any more, by one definition", || {
+        let status = trial.status(1)?;
+        let missed = status.members[0].misses.as_deref() == Some(&[NodeId(3)]);
+        assert_eq!(status.members[2].heard, !missed, "{status:?}");
+        (missed && status.next.is_none()).then_some(())
+    });
+    trial.run(3);
+    trial.follow(2, &[3]);
+    trial.wait("it is heard again", || trial.status(2)?.members[2].heard.then_some(()));
+    assert_eq!(trial.status(2).unwrap().members[2].losses, 1);
+    let explained = doyen(&["explain", "--node", trial.url(2)]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let why = "n3 priority 3, lost its office once lately: ranks behind others for a while";
+    assert!(explained.contains(why), "{explained}");
+    let preferred = trial.order(2, &["prefer", "n3", "--for", "1h"]);
+    let told = String::from_utf8_lossy(&preferred.stdout).into_owned();
+    assert!(preferred.status.success() && told.contains("weighs more"), "{told}");
+    let done = trial.order(2, &["transfer", "n3"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    trial.follow(3, &[1, 2, 3]);
 }
 
 #[test]
@@ -262,6 +333,12 @@ fn who_is_configured_otherwise_is_ignored() {
     trial.wait("the status says so", || trial.status(1).filter(|it| otherwise(it.clone())));
     let log = trial.log(1);
     assert!(log.contains("n3 is configured otherwise and is ignored"), "{log}");
+    let status = trial.status(1).unwrap();
+    assert!(!status.members[2].heard, "{status:?}");
+    assert_eq!(status.members[0].misses, Some(vec![NodeId(3)]));
+    let explained = doyen(&["explain", "--node", trial.url(1)]);
+    let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
+    assert!(explained.contains("cannot: it is configured otherwise and ignored"), "{explained}");
 }
 
 #[test]
@@ -309,7 +386,10 @@ fn a_cloned_state_stops_the_one_that_comes_second() {
         .output()
         .unwrap();
     assert_eq!(second.status.code(), Some(1));
-    assert!(complaint(&second).contains("clone"), "{}", complaint(&second));
+    let told = complaint(&second);
+    assert!(told.contains("clone"), "{told}");
+    let by = ["n2", "n3"].map(|name| format!("{name} has heard this member in start 2"));
+    assert!(by.iter().any(|by| told.contains(by)), "{told}");
     trial.follow(3, &[1, 2, 3]);
 }
 

@@ -138,7 +138,7 @@ impl Source {
 fn write_peers(sheet: &mut Sheet<'_>, status: &Status) -> fmt::Result {
     let peers = || status.members.iter().filter(|member| member.id != status.id);
     let heard = peers().map(|peer| (peer.name.as_str(), u32::from(peer.heard)));
-    sheet.gauges("peer_heard", "Whether a member has been heard of late", None, "peer", heard)?;
+    sheet.gauges("peer_heard", "Whether a member is heard", None, "peer", heard)?;
     let rtts = peers().filter_map(|peer| Some((peer.name.as_str(), peer.rtt_us? as f64 / 1e6)));
     let help = "The round-trip time to a member, smoothed";
     sheet.gauges("peer_rtt", help, Some(&Unit::Seconds), "peer", rtts)

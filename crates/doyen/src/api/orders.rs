@@ -7,6 +7,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Order, Refusal};
 use doyen_core::time::Span;
@@ -40,6 +41,9 @@ pub struct Accepted {
     pub accepted: String,
     /// The term in which it was ordered.
     pub term: u64,
+    /// What keeps the order from having the effect that was wanted, if something does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl IntoResponse for Accepted {
@@ -132,28 +136,47 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Lead no longer: the best that is heard takes over.
 #[utoipa::path(post, path = "/v1/resign", tag = "orders")]
 async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    call.give(Order::Resign, "resigns".to_owned()).await
+    call.give(Order::Resign, "resigns").await
 }
 
 /// Hand over to a certain member.
 #[utoipa::path(post, path = "/v1/transfer", tag = "orders", request_body = Transfer)]
 async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
     let to = call.member(&call.body.to)?;
-    let accepted = format!("hands over to {}", to.name);
-    call.give(Order::Transfer { to: to.id }, accepted).await
+    call.give(Order::Transfer { to: to.id }, format!("hands over to {}", to.name)).await
 }
 
 /// Call an election.
 #[utoipa::path(post, path = "/v1/campaign", tag = "orders")]
 async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let handle = call.app.handle.clone();
-    call.answer(handle.campaign(), "calls an election".to_owned()).await
+    let leader = handle.leadership().reign().leader;
+    let obeyed = campaigns(&handle.status(), leader);
+    call.answer(handle.campaign(), "campaign".to_owned(), obeyed.into()).await
+}
+
+/// What becomes of an election that a member is to call. In a quorum it does not disturb a leader, and asks for nothing
+/// if it would not lead itself; the seeds' algorithms elect in any case.
+fn campaigns(status: &Status, leader: Option<NodeId>) -> String {
+    let would_lead = status.member(status.id).is_none_or(|own| own.eligible);
+    let why_not = match leader {
+        _ if status.algorithm != Algorithm::Quorum.name() => return "calls an election".to_owned(),
+        Some(leader) if leader == status.id => "it leads".to_owned(),
+        Some(leader) => format!("{} leads", status.name_of(leader)),
+        None if !would_lead => "it does not stand".to_owned(),
+        None => return "calls an election, unless a promise still binds it".to_owned(),
+    };
+    format!("calls no election: {why_not}, and nothing happens")
 }
 
 /// Do not lead: hand over if it does, and do not stand.
 #[utoipa::path(post, path = "/v1/drain", tag = "orders", request_body = Drain)]
 async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
     let lasting = call.body.lasting.as_deref().map(parse_span).transpose()?;
+    if lasting == Some(Span::ZERO) {
+        let detail = "for: a drain must last; `undrain` lets a drained member lead again";
+        return Err(Kind::BadRequest.because(detail));
+    }
     let accepted = match &call.body.lasting {
         Some(lasting) => format!("does not lead for {lasting}"),
         None => "does not lead until told otherwise".to_owned(),
@@ -164,7 +187,7 @@ async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
 /// It may lead again.
 #[utoipa::path(post, path = "/v1/undrain", tag = "orders")]
 async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    call.give(Order::Undrain, "may lead again".to_owned()).await
+    call.give(Order::Undrain, "may lead again").await
 }
 
 /// Have a member lead while it can, for a while. For the leader.
@@ -172,18 +195,48 @@ async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
 async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
     let member = call.member(&call.body.member)?;
     let lasting = parse_span(&call.body.lasting)?;
-    let accepted = match lasting {
-        Span::ZERO => "prefers nobody".to_owned(),
-        _ => format!("prefers {} for {}", member.name, call.body.lasting),
+    let obeyed = match lasting {
+        Span::ZERO => Obeyed::from("prefers nobody"),
+        _ => {
+            let does = format!("prefers {} for {}", member.name, call.body.lasting);
+            Obeyed { does, note: outweighed(&call.app.handle.status(), member.id) }
+        }
     };
-    call.give(Order::Prefer { member: member.id, lasting }, accepted).await
+    call.give(Order::Prefer { member: member.id, lasting }, obeyed).await
+}
+
+/// Why a preference for `id` has no effect yet, if somebody who would lead has lost its office less often.
+fn outweighed(status: &Status, id: NodeId) -> Option<String> {
+    let member = status.member(id)?;
+    let fewest = status.members.iter().filter(|other| other.eligible).map(|other| other.losses);
+    let penalty = member.penalty().filter(|_| fewest.min() < Some(member.losses))?;
+    let name = &member.name;
+    Some(format!(
+        "but {name} {penalty}, which weighs more than a preference: it ranks behind others until that is forgiven; \
+         `doyen transfer {name}` has it lead all the same"
+    ))
 }
 
 /// Read the keys again, after a file has changed.
 #[utoipa::path(post, path = "/v1/reload-keys", tag = "orders")]
 async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let handle = call.app.handle.clone();
-    call.answer(handle.reload_keys(), "has read its keys".to_owned()).await
+    let order = "reload-keys".to_owned();
+    call.answer(handle.reload_keys(), order, Obeyed::from("has read its keys")).await
+}
+
+/// What a member that obeys does.
+struct Obeyed {
+    /// In words.
+    does: String,
+    /// What keeps that from having the effect that was wanted.
+    note: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Obeyed {
+    fn from(does: T) -> Self {
+        Self { does: does.into(), note: None }
+    }
 }
 
 impl<T> Call<T> {
@@ -198,28 +251,47 @@ impl<T> Call<T> {
     }
 
     /// Gives an order to the member.
-    async fn give(self, order: Order, accepted: String) -> Result<Accepted, Problem> {
+    async fn give(self, order: Order, obeyed: impl Into<Obeyed>) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
-        self.answer(handle.order(order), accepted).await
+        let named = self.named(order);
+        self.answer(handle.order(order), named, obeyed.into()).await
     }
 
-    /// Waits for the member's answer.
+    /// An order in words, with names.
+    fn named(&self, order: Order) -> String {
+        let name = |id| self.app.handle.status().name_of(id);
+        match order {
+            Order::Transfer { to } => format!("transfer to {}", name(to)),
+            Order::Prefer { member, lasting } => format!("prefer {} for {lasting}", name(member)),
+            Order::Resign | Order::Drain { .. } | Order::Undrain | Order::Attribute(_) => {
+                order.to_string()
+            }
+        }
+    }
+
+    /// Waits for the member's answer, and logs what became of the order.
     async fn answer(
         self,
         asked: impl Future<Output = Result<(), NotDone>>,
-        accepted: String,
+        order: String,
+        Obeyed { does, note }: Obeyed,
     ) -> Result<Accepted, Problem> {
         let (name, term) = {
             let status = self.app.handle.status();
             (status.name.clone(), status.term.0)
         };
         let answer = match timeout(self.app.limits.answer_within, asked).await {
-            Ok(Ok(())) => Ok(Accepted { name, accepted: accepted.clone(), term }),
+            Ok(Ok(())) => Ok(Accepted { name, accepted: does, term, note }),
             Ok(Err(why)) => Err(explain(&self.app.handle.status(), &why)),
             Err(_) => Err(Kind::NoAnswer.because("the node did not answer; it may be stuck")),
         };
-        let refused = answer.as_ref().err().map(|problem| &problem.detail);
-        tracing::info!(from = %self.line.peer, order = accepted, term, refused, "an order");
+        let from = self.line.peer;
+        match &answer {
+            Ok(obeyed) => tracing::info!(%from, order, term, "obeys an order: {}", obeyed.accepted),
+            Err(why) => {
+                tracing::warn!(%from, order, term, "does not obey an order: {}", why.detail);
+            }
+        }
         answer
     }
 }
@@ -236,7 +308,7 @@ fn explain(status: &Status, why: &NotDone) -> Problem {
         NotDone::Rejoining => return Kind::Rejoining.because(why.to_string()).naming(leader),
         NotDone::Busy => return Kind::Busy.because(why.to_string()),
         NotDone::Stopped => return Kind::Stopped.because(why.to_string()),
-        NotDone::Keys(problem) => return Kind::KeysUnreadable.because(problem),
+        NotDone::Keys(_) => return Kind::KeysUnreadable.because(why.to_string()),
     };
     match refusal {
         Refusal::NotLeading => {

@@ -96,8 +96,14 @@ fn write_head(page: &mut String, status: &Status) -> fmt::Result {
     if let Some(next) = status.next.map(|next| status.name_of(next)) {
         writeln!(page, "<p>If the leader died now, {} would lead next.</p>", Text(&next))?;
     }
-    if status.drained {
-        writeln!(page, "<p>This node is drained: it does not stand.</p>")?;
+    if let Some(drain) = status.drain() {
+        writeln!(page, "<p>This node {drain}.</p>")?;
+    }
+    for member in &status.members {
+        if let Some(penalty) = member.penalty() {
+            let name = Text(&member.name);
+            writeln!(page, "<p>{name} {penalty}: it ranks behind others for a while.</p>")?;
+        }
     }
     writeln!(
         page,
@@ -118,8 +124,8 @@ fn write_members(page: &mut String, status: &Status) -> fmt::Result {
     )?;
     for member in &status.members {
         let class = if status.leader == Some(member.id) { " class=\"leader\"" } else { "" };
-        let misses: Vec<String> =
-            member.misses.iter().map(|&missed| status.name_of(missed)).collect();
+        let misses = member.misses.iter().flatten().map(|&missed| status.name_of(missed));
+        let misses: Vec<String> = misses.collect();
         let rtt = member.rtt_us.map_or_else(String::new, |us| format!("{} ms", us as f64 / 1e3));
         writeln!(
             page,
@@ -172,7 +178,10 @@ impl fmt::Display for Heard<'_> {
         let Self(status, member) = self;
         match member.silent_ms {
             _ if member.id == status.id => f.write_str("<td>this node</td>"),
-            Some(silent) if status.is_heard(member) => write!(f, "<td>{silent} ms ago</td>"),
+            _ if member.configured_otherwise => {
+                f.write_str("<td class=\"silent\">configured otherwise</td>")
+            }
+            Some(silent) if member.heard => write!(f, "<td>{silent} ms ago</td>"),
             Some(silent) => write!(f, "<td class=\"silent\">silent for {} s</td>", silent / 1000),
             None => f.write_str("<td class=\"silent\">never</td>"),
         }

@@ -163,6 +163,7 @@ fn timeless(status: &Status) -> Status {
     if let Some(preferred) = &mut status.preference {
         preferred.remaining_ms = 0;
     }
+    status.drained_remaining_ms = status.drained_remaining_ms.map(|_| 0);
     for member in &mut status.members {
         (member.silent_ms, member.rtt_us) = (None, None);
     }

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
 use doyen::config::{Configuration, Settings, Surroundings};
@@ -289,12 +289,23 @@ impl Client {
     }
 }
 
-/// Who it is that the user calls `name`: by name or by id.
-pub(crate) fn member(status: &Status, flag: &str, name: &str) -> Result<NodeId> {
-    MemberRef::Name(name.to_owned()).find(status).ok_or_else(|| {
-        let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
-        anyhow!("{flag}: {name} is not a member; there are {}", names.join(", "))
-    })
+/// Who they are that the user calls so, by name or by id; each once. All that are unknown are told at once.
+pub(crate) fn members(status: &Status, flag: &str, called: &[String]) -> Result<Vec<NodeId>> {
+    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    for name in called.iter().map(|name| name.trim()) {
+        match MemberRef::Name(name.to_owned()).find(status) {
+            Some(id) if found.contains(&id) => {}
+            Some(id) => found.push(id),
+            None => unknown.push(format!("`{name}`")),
+        }
+    }
+    let is_no_member = match unknown.as_slice() {
+        [] => return Ok(found),
+        [_] => "is not a member",
+        _ => "are not members",
+    };
+    let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
+    bail!("{flag}: {} {is_no_member}; there are {}", unknown.join(", "), names.join(", "))
 }
 
 #[cfg(test)]

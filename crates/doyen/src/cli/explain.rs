@@ -5,7 +5,6 @@
 mod rehearsal;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
@@ -51,10 +50,7 @@ impl Explain {
         let client = self.node.connect()?;
         let status = client.status()?;
         let history: Vec<Entry> = client.get("/v1/history")?;
-        let dying = self.if_dies.iter().map(|name| client::member(&status, "--if-dies", name));
-        let mut dying: Vec<NodeId> = dying.collect::<Result<_>>()?;
-        let mut named = BTreeSet::new();
-        dying.retain(|&id| named.insert(id));
+        let dying = client::members(&status, "--if-dies", &self.if_dies)?;
         let rehearsal = match dying.as_slice() {
             [] => None,
             dying => Some(Rehearsal::play(&status, dying)?),
@@ -119,17 +115,29 @@ fn write_explanation(
     for member in ranking(status) {
         writeln!(out, "  {} {}", member.name, standing(status, member))?;
     }
-    let Some(next) = status.next.map(|next| status.name_of(next)) else { return Ok(()) };
-    match status.leader {
-        Some(_) => writeln!(out, "\n{next} is next if the leader dies now"),
-        None => writeln!(out, "\n{next} is the first in line, if a majority hears it"),
+    match (status.leader, status.next.map(|next| status.name_of(next))) {
+        (Some(_), Some(next)) => writeln!(out, "\n{next} is next if the leader dies now"),
+        (None, Some(next)) => {
+            writeln!(out, "\n{next} is the first in line, if a majority hears it")
+        }
+        // Only a quorum says who is next.
+        (Some(leader), None) if rehearsal::needed(status).is_some() => {
+            let leader = status.members.iter().find(|member| member.id == leader);
+            let left = heard(status) - usize::from(leader.is_some_and(|leader| leader.heard));
+            writeln!(out, "\nnobody could lead if the leader died now: {}", shortage(status, left))
+        }
+        (_, None) => Ok(()),
     }
+}
+
+/// How many members are heard, this node included.
+fn heard(status: &Status) -> usize {
+    status.members.iter().filter(|member| member.heard).count()
 }
 
 /// Whether those that are heard are enough.
 fn strength(status: &Status) -> String {
-    let heard = status.members.iter().filter(|member| status.is_heard(member)).count();
-    let heard = format!("{heard} of {} members are heard", status.members.len());
+    let heard = format!("{} of {} members are heard", heard(status), status.members.len());
     match rehearsal::needed(status) {
         Some(needed) => format!("{heard}, and {needed} must agree"),
         None => heard,
@@ -145,11 +153,12 @@ fn latest_move(history: &[Entry]) -> &[Entry] {
     &history[before.map_or(0, |before| before + 1)..]
 }
 
-/// Everybody, in the order in which they would lead, as the node's own state machine sees it; then who could not.
+/// Everybody, in the order in which they would lead, as the node's own state machine sees it; then who could not, for
+/// it would not or is not heard.
 fn ranking(status: &Status) -> Vec<&MemberStatus> {
     let place = |member: &&MemberStatus| {
         let place = status.line.iter().position(|&id| id == member.id);
-        (place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+        (!member.heard, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
     };
     let mut members: Vec<&MemberStatus> = status.members.iter().collect();
     members.sort_by_key(place);
@@ -165,15 +174,38 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
     if status.preference.is_some_and(|preferred| preferred.member == member.id) {
         words.push("preferred".to_owned());
     }
+    if let Some(penalty) = member.penalty() {
+        words.push(format!("{penalty}: ranks behind others for a while"));
+    }
     match member {
         MemberStatus { witness: true, .. } => words.push("cannot: a witness".to_owned()),
+        MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
+            words.extend(status.drain());
+        }
         MemberStatus { eligible: false, .. } => words.push("would not: it stands back".to_owned()),
         _ => {}
     }
-    if !status.is_heard(member) {
-        words.push("cannot: it is not heard".to_owned());
+    match member {
+        MemberStatus { configured_otherwise: true, .. } => {
+            words.push("cannot: it is configured otherwise and ignored".to_owned());
+        }
+        MemberStatus { heard: false, .. } => words.push("cannot: it is not heard".to_owned()),
+        _ => {}
     }
     words.join(", ")
+}
+
+/// Why so many that would be left could elect nobody.
+fn shortage(status: &Status, left: usize) -> String {
+    let of = status.members.len();
+    match rehearsal::needed(status) {
+        Some(needed) if left < needed => {
+            format!("{left} of {of} members would be left, and {needed} must agree")
+        }
+        _ => format!(
+            "none of the {left} that would be left could be elected: see who hears whom, and who would lead"
+        ),
+    }
 }
 
 fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
@@ -183,18 +215,7 @@ fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
     };
     let if_dies = format!("if {} died now", names(&rehearsal.dying));
     match rehearsal.leaders.as_slice() {
-        [] => {
-            let (left, of) = (rehearsal.left, status.members.len());
-            let enough = match rehearsal::needed(status) {
-                Some(needed) if left < needed => {
-                    format!("{left} of {of} members would be left, and {needed} must agree")
-                }
-                _ => format!(
-                    "none of the {left} that would be left could be elected: see who hears whom, and who would lead"
-                ),
-            };
-            format!("{if_dies}, nobody could lead: {enough}\n")
-        }
+        [] => format!("{if_dies}, nobody could lead: {}\n", shortage(status, rehearsal.left)),
         [leader] if status.leader == Some(*leader) => {
             format!("{if_dies}, {} would lead on\n", names(&[*leader]))
         }
@@ -216,7 +237,9 @@ fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) ->
             "name": member.name,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
-            "heard": status.is_heard(member),
+            "heard": member.heard,
+            "configured_otherwise": member.configured_otherwise,
+            "losses": member.losses,
         })
     };
     let mut answer = json!({

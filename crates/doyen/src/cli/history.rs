@@ -14,7 +14,8 @@ use super::terminal::{Paint, moment, span};
 /// Show the latest changes of leadership, and why each happened
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A node remembers what it took part in or learnt of. Times are by its wall clock.
+A node remembers what it took part in or learnt of since it started, up to 256 changes: a restart
+forgets them. Its log keeps them for longer. Times are by its wall clock.
 Exit: 0 something happened, 1 nothing did, 3 the node cannot be reached.")]
 pub(crate) struct History {
     #[command(flatten)]

@@ -112,7 +112,7 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
 
 async fn reload(handle: Handle) {
     if let Err(error) = handle.reload_keys().await {
-        warn!("the keys stay as they are: {error}");
+        warn!("does not read its keys again: {error}");
     }
 }
 

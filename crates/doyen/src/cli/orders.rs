@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use doyen::api::{Drain as DrainBody, MemberRef, Prefer as PreferBody, Problem, Transfer as To};
+use doyen::api::{
+    Accepted, Drain as DrainBody, MemberRef, Prefer as PreferBody, Problem, Transfer as To,
+};
 use serde::Serialize;
 use serde_json::json;
 
@@ -17,6 +19,19 @@ use super::client::{NodeFlags, Obeyed, TokenFlags};
 
 const EXITS: &str =
     "Exit: 0 it obeys, 1 it does not, 2 wrong usage or token, 3 it cannot be reached.";
+
+const PREFER: &str = "\
+Examples:
+  doyen prefer n2 --for 2h
+  doyen prefer n2 --for 0s       take it back
+
+A member that lost its office lately ranks behind others for a while, preferred or not; `doyen
+transfer` has it lead all the same.
+Exit: 0 it obeys, 1 it does not, 2 wrong usage or token, 3 it cannot be reached.";
+
+const CAMPAIGN: &str = "\
+In a quorum nothing happens while somebody leads: no member disturbs a leader.
+Exit: 0 it obeys, 1 it does not, 2 wrong usage or token, 3 it cannot be reached.";
 
 /// Have the leader hand over to the best of the others
 #[derive(Args, Debug)]
@@ -42,7 +57,7 @@ pub(crate) struct Transfer {
 #[derive(Args, Debug)]
 #[command(after_help = EXITS)]
 pub(crate) struct Drain {
-    /// For how long, for example 2h; until `undrain` without it
+    /// For how long, for example 2h; until `undrain` without it; 0s is refused
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     lasting: Option<Duration>,
 
@@ -60,7 +75,7 @@ pub(crate) struct Undrain {
 
 /// Have a member lead while it can, for a while; asked of the leader
 #[derive(Args, Debug)]
-#[command(after_help = EXITS)]
+#[command(after_help = PREFER)]
 pub(crate) struct Prefer {
     /// The member that is to lead, by name or id
     #[arg(value_name = "MEMBER")]
@@ -76,7 +91,7 @@ pub(crate) struct Prefer {
 
 /// Have a member call an election
 #[derive(Args, Debug)]
-#[command(after_help = EXITS)]
+#[command(after_help = CAMPAIGN)]
 pub(crate) struct Campaign {
     #[command(flatten)]
     order: OrderFlags,
@@ -165,11 +180,7 @@ impl OrderFlags {
             Obeyed::Yes(accepted) => {
                 match self.json {
                     true => writeln!(out, "{}", serde_json::to_string(&accepted)?)?,
-                    false => writeln!(
-                        out,
-                        "{} {} (term {})",
-                        accepted.name, accepted.accepted, accepted.term
-                    )?,
+                    false => write_accepted(&mut out, &accepted)?,
                 }
                 Ok(Answer::Yes)
             }
@@ -181,6 +192,12 @@ impl OrderFlags {
             }
         }
     }
+}
+
+fn write_accepted(out: &mut impl Write, accepted: &Accepted) -> io::Result<()> {
+    let Accepted { name, accepted, term, note } = accepted;
+    writeln!(out, "{name} {accepted} (term {term})")?;
+    note.iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
 /// What a refusal comes to: an answer, if the order was right and the member says no.

@@ -184,6 +184,17 @@ fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
             let may = if is.eligible { "would lead again" } else { "would not lead" };
             news.push(format!("{name} {may}"));
         }
+        if was.losses < is.losses
+            && let Some(penalty) = is.penalty()
+        {
+            news.push(format!("{name} {penalty}: it ranks behind others for a while"));
+        }
+        if was.losses > 0 && is.losses == 0 {
+            news.push(format!("{name} is forgiven that it lost its office"));
+        }
+        if is.configured_otherwise && !was.configured_otherwise {
+            news.push(format!("{name} is configured otherwise and ignored"));
+        }
         for (other_was, other_is) in before.members.iter().zip(&after.members) {
             let other = &other_is.name;
             match (before.hears(was, other_was), after.hears(is, other_is)) {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
-use doyen_core::node::{Node, NodeConfig};
+use doyen_core::node::{Node, NodeConfig, Timer};
 use doyen_core::protocol::{
     Boot, Effect, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role,
 };
@@ -17,7 +17,7 @@ use rand_pcg::rand_core::Rng as _;
 
 use super::chronicle::Chronicle;
 use super::clock::Moment;
-use super::insight::Tells;
+use super::insight::{Outside, Tells};
 use super::journal::Line;
 use super::machine::Machine;
 use super::network::Arrival;
@@ -154,7 +154,7 @@ impl<P: Tells> Host<P> {
         for _ in 0..BATCH {
             match self.machine.receive()? {
                 Arrival::Nothing => break,
-                Arrival::Upkeep => {}
+                Arrival::Upkeep | Arrival::Rejected(_) => {}
                 Arrival::Election { from, bytes } => match postcard::from_bytes(bytes) {
                     Ok(message) => {
                         let message: MessageOf<P> = message;
@@ -265,10 +265,15 @@ impl<P: Tells> Host<P> {
         match notice {
             Notice::Changed(change) => self.machine.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
-            Notice::Down(peer) => self.machine.note(Line::Info, peer, "is not heard any more"),
-            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is heard again"),
+            Notice::Down(peer) => {
+                self.machine.note(Line::Info, peer, "has gone, or has started anew");
+            }
+            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
             Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
-            Notice::StateIsOld { seen, by } => return Err(Failure::StateIsOld { seen, by }),
+            Notice::StateIsOld { seen, by } => {
+                let by = self.machine.settings.name_of(by).to_owned();
+                return Err(Failure::StateIsOld { seen, by });
+            }
             Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
         }
@@ -280,6 +285,9 @@ impl<P: Tells> Host<P> {
         match request {
             Request::Order(order, answer) => {
                 let obeyed = self.obey(Event::Order(order))?;
+                // Whoever is told that it obeys, and looks, sees that it does.
+                self.changed = true;
+                self.publish();
                 let _ = answer.send(obeyed);
             }
             Request::Campaign(answer) => {
@@ -318,9 +326,14 @@ impl<P: Tells> Host<P> {
     fn publish(&mut self) {
         if self.changed || self.machine.snapshot_is_old() {
             self.changed = false;
-            let insight = self.member.inner().insight(&self.config.inner);
+            let (member, config, now) = (self.member.inner(), &self.config.inner, Moment::now());
+            let heard = self.machine.network.heard(now, |peer| member.hears(config, self.id, peer));
+            let due = |timer| self.timers.due_of(Timer::Inner(timer));
+            let left = |timer| due(timer).map(|due| due.since(now));
+            let outside = Outside { me: self.id, heard: &heard, left: &left };
+            let insight = member.insight(config, &outside);
             let (view, until) = (self.member.view(), self.lease_end());
-            self.machine.publish(self.id, view, until, insight);
+            self.machine.publish(view, until, &heard, insight);
         }
     }
 }

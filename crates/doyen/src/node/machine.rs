@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, PeerSet};
 use doyen_core::protocol::{Boot, Durable, Message, View};
 use doyen_core::story::Change;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,14 +17,13 @@ use super::Failure;
 use super::bell::Inbox;
 use super::board::Board;
 use super::clock::Moment;
-use super::insight::Insight;
+use super::insight::{Insight, Known};
 use super::journal::Line;
 use super::network::{self, Arrival, Network};
-use super::peers::Contact;
 use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
 use super::store::Store;
 use super::trace::{self, Header, Tracer};
-use super::worries::{Worries, Worry};
+use super::worries::{self, Worries, Worry};
 use crate::config::{Member, Settings};
 use crate::key::Keyring;
 
@@ -130,9 +129,15 @@ impl Machine {
         }
     }
 
-    /// The next datagram, if one waits.
+    /// The next datagram, if one waits. The log says of those that were dropped what an operator should know.
     pub(super) fn receive(&mut self) -> Result<Arrival<'_>, Failure> {
-        self.network.receive(&self.board.counters)
+        let arrival = self.network.receive(&self.board.counters)?;
+        if let Arrival::Rejected(dropped) = arrival
+            && let Some(warning) = self.worries.of_dropped(&self.settings, dropped)
+        {
+            self.board.journal.write(warning);
+        }
+        Ok(arrival)
     }
 
     /// Counts a datagram that opened, and held something that is no message of this algorithm.
@@ -200,7 +205,7 @@ impl Machine {
 
     /// Logs something about a member.
     pub(super) fn note(&self, line: fn(String) -> Line, member: NodeId, what: &str) {
-        self.board.journal.write(line(format!("{} {what}", self.name_of(member))));
+        self.board.journal.write(line(format!("{} {what}", self.settings.name_of(member))));
     }
 
     /// Logs that a member is configured otherwise, but not with every datagram of its.
@@ -220,15 +225,10 @@ impl Machine {
         }
     }
 
-    /// Looks for what an operator should know: that nobody is heard, members that are configured otherwise, and datagrams
-    /// that were dropped for reasons that hint at a mistake.
-    fn look_around(&mut self) {
-        let now = Moment::now();
-        let fresh = |contact: Contact| {
-            contact.last_heard.is_some_and(|at| network::is_fresh(now.since(at)))
-        };
-        let somebody = self.settings.members.len() == 1 || self.network.contacts().any(fresh);
-        if self.worries.is_lonely(somebody) {
+    /// Looks for what an operator should know: that nobody is heard, and members that are configured otherwise.
+    fn look_around(&mut self, heard: &PeerSet) {
+        let is_alone = self.settings.members.len() == 1;
+        if self.worries.is_lonely(is_alone || heard.iter().any(|id| id != self.settings.me)) {
             let told =
                 "hears nobody: see whether the others run, and the network, addresses and keys";
             self.board.journal.write(Line::Warning(told.to_owned()));
@@ -236,11 +236,6 @@ impl Machine {
         let otherwise = self.network.contacts().filter(|contact| contact.configured_otherwise);
         for member in otherwise.map(|contact| contact.id).collect::<Vec<_>>() {
             self.warn_of_configuration(member);
-        }
-        if let Some(reasons) = self.worries.rejections(&self.board.counters) {
-            let told =
-                format!("has dropped datagrams that it could not accept, by reason: {reasons}");
-            self.board.journal.write(Line::Warning(told));
         }
     }
 
@@ -252,12 +247,12 @@ impl Machine {
     /// Publishes a snapshot.
     pub(super) fn publish(
         &mut self,
-        me: NodeId,
         view: View,
         until: Option<Moment>,
+        heard: &PeerSet,
         insight: Insight,
     ) {
-        self.look_around();
+        self.look_around(heard);
         let now = Moment::now();
         self.snapshot = now;
         let settings = &self.settings;
@@ -272,14 +267,14 @@ impl Machine {
         let members: Vec<MemberStatus> = settings
             .members
             .iter()
-            .map(|member| self.member_status(member, now, &insight))
+            .map(|member| self.member_status(member, now, heard, &insight))
             .collect();
         self.board.publish(Status {
             cluster: settings.cluster.clone(),
             algorithm: settings.algorithm.to_string(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            id: me,
-            name: self.name_of(me).to_owned(),
+            id: settings.me,
+            name: settings.own().name.clone(),
             incarnation: self.life,
             role: view.role,
             leader: view.leader,
@@ -287,6 +282,7 @@ impl Machine {
             lease,
             why: self.board.why(),
             drained: insight.drained,
+            drained_remaining_ms: insight.drained_for.map(|left| left.as_millis() as u64),
             preference,
             next: insight.next,
             line: insight.line,
@@ -294,8 +290,13 @@ impl Machine {
         });
     }
 
-    fn member_status(&self, member: &Member, now: Moment, insight: &Insight) -> MemberStatus {
-        let is_me = member.id == self.settings.me;
+    fn member_status(
+        &self,
+        member: &Member,
+        now: Moment,
+        heard: &PeerSet,
+        insight: &Insight,
+    ) -> MemberStatus {
         let known = insight.members.get(&member.id);
         let contact = self.network.contact(member.id);
         let silence = contact.and_then(|contact| contact.last_heard).map(|at| now.since(at));
@@ -303,27 +304,27 @@ impl Machine {
             id: member.id,
             name: member.name.clone(),
             address: member.address.clone(),
-            seen_at: contact.and_then(|contact| contact.address).map(plain),
+            seen_at: contact.and_then(|contact| contact.address).map(worries::plain),
             priority: known.map_or(member.priority, |known| known.attribute),
             witness: member.witness,
-            heard: is_me || silence.is_some_and(network::is_fresh),
+            heard: heard.contains(member.id),
             configured_otherwise: contact.is_some_and(|contact| contact.configured_otherwise),
             silent_ms: silence.map(|silence| silence.as_millis() as u64),
             rtt_us: contact
                 .and_then(|contact| contact.round_trip)
                 .map(|trip| trip.as_micros() as u64),
-            misses: known.map_or_else(Vec::new, |known| known.misses.clone()),
+            misses: self.misses(member.id, heard, known),
             eligible: known.map_or(!member.witness, |known| known.eligible),
+            losses: known.map_or(0, |known| known.losses),
         }
     }
 
-    fn name_of(&self, id: NodeId) -> &str {
-        let found = self.settings.members.iter().find(|member| member.id == id);
-        found.map_or("a stranger", |member| &member.name)
+    /// Whom a member does not hear: of itself the node knows it, of the others what they say while they are heard.
+    fn misses(&self, id: NodeId, heard: &PeerSet, known: Option<&Known>) -> Option<Vec<NodeId>> {
+        if id == self.settings.me {
+            let members = self.settings.members.iter().map(|member| member.id);
+            return Some(members.filter(|&other| !heard.contains(other)).collect());
+        }
+        known.filter(|_| heard.contains(id))?.misses.clone()
     }
-}
-
-/// An address as people write it: one of IPv4 may have come in by its other name.
-fn plain(address: SocketAddr) -> String {
-    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, PeerSet};
 
 use super::Failure;
 use super::bell::Requests;
@@ -21,7 +21,8 @@ use super::wire::{LIMIT, Rejection, Sealer, Session};
 use crate::config::Settings;
 use crate::key::Keyring;
 
-/// After so many pings without an answer a member counts as not heard.
+/// After so long without a word, two pings and their repetitions, a member counts as silent where the algorithm does
+/// not watch over that itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The network.
@@ -42,6 +43,8 @@ pub(super) enum Arrival<'a> {
     Nothing,
     /// Something that does not concern the election.
     Upkeep,
+    /// Something that was dropped.
+    Rejected(Dropped),
     /// A message of the election.
     Election {
         /// From whom.
@@ -49,6 +52,17 @@ pub(super) enum Arrival<'a> {
         /// As the core encodes it.
         bytes: &'a [u8],
     },
+}
+
+/// A datagram that was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Dropped {
+    /// From where it came.
+    pub(super) source: SocketAddr,
+    /// Which member is there, as far as is known; the datagram itself proves nothing.
+    pub(super) member: Option<NodeId>,
+    /// Why.
+    pub(super) reason: Rejection,
 }
 
 impl Network {
@@ -97,10 +111,13 @@ impl Network {
         match received {
             Ok(Received::Election { from, bytes }) => Ok(Arrival::Election { from, bytes }),
             Ok(Received::Nothing | Received::Met(_)) => Ok(Arrival::Upkeep),
-            Ok(Received::StateIsOld { seen, by }) => Err(Failure::Cloned { seen, by }),
-            Err(rejection) => {
-                Counters::add(&counters.rejected[rejection as usize], 1);
-                Ok(Arrival::Upkeep)
+            Ok(Received::StateIsOld { seen, by }) => {
+                Err(Failure::Cloned { seen, by: self.settings.name_of(by).to_owned() })
+            }
+            Err(reason) => {
+                Counters::add(&counters.rejected[reason as usize], 1);
+                let member = self.peers.member_at(source);
+                Ok(Arrival::Rejected(Dropped { source, member, reason }))
             }
         }
     }
@@ -140,6 +157,18 @@ impl Network {
         self.peers.rekey(keys);
     }
 
+    /// Whom this node hears, itself included: the one answer for everything that is shown. `by_algorithm`: what the
+    /// algorithm says of a member, if it watches over who falls silent.
+    pub(super) fn heard(
+        &self,
+        now: Moment,
+        by_algorithm: impl Fn(NodeId) -> Option<bool>,
+    ) -> PeerSet {
+        let heard = |contact: &Contact| is_heard(contact, now, by_algorithm(contact.id));
+        let others = self.peers.contacts().filter(heard).map(|contact| contact.id);
+        others.chain([self.settings.me]).collect()
+    }
+
     /// What is known of the way to everybody else.
     pub(super) fn contacts(&self) -> impl Iterator<Item = Contact> + '_ {
         self.peers.contacts()
@@ -161,9 +190,12 @@ impl Network {
     }
 }
 
-/// Whether a member that was last heard so long ago still counts as heard.
-pub(super) fn is_fresh(silence: Duration) -> bool {
-    silence <= PATIENCE
+/// Whether a member is heard: something has come from it in this life of the node, it is not configured otherwise, and
+/// it has not fallen silent.
+fn is_heard(contact: &Contact, now: Moment, by_algorithm: Option<bool>) -> bool {
+    let Some(last) = contact.last_heard else { return false };
+    let speaks = by_algorithm.unwrap_or_else(|| now.since(last) <= PATIENCE);
+    speaks && !contact.configured_otherwise
 }
 
 /// Sessions with everybody, for this life; none of them is met yet.
@@ -205,4 +237,32 @@ fn is_passing(error: &io::Error) -> bool {
 /// Counts a datagram that opened, and held nothing that this algorithm can read.
 pub(super) fn reject_malformed(counters: &Counters) {
     Counters::add(&counters.rejected[Rejection::Malformed as usize], 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_heard_is_the_algorithms_to_say_of_those_that_have_spoken() {
+        let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
+        let (heard, now) = (second(10), second(20));
+        let contact = Contact {
+            id: NodeId(2),
+            address: None,
+            incarnation: None,
+            last_heard: Some(heard),
+            round_trip: None,
+            seen_of_me: None,
+            configured_otherwise: false,
+        };
+        assert!(is_heard(&contact, now, Some(true)), "it may have more patience than the host");
+        assert!(!is_heard(&contact, heard, Some(false)), "or less");
+        assert!(is_heard(&contact, second(15), None));
+        assert!(!is_heard(&contact, second(16), None));
+        let never = Contact { last_heard: None, ..contact };
+        assert!(!is_heard(&never, now, Some(true)), "no benefit of the doubt");
+        let otherwise = Contact { configured_otherwise: true, ..contact };
+        assert!(!is_heard(&otherwise, heard, Some(true)));
+    }
 }

@@ -258,6 +258,11 @@ impl Peers {
         self.peers.iter().map(Peer::contact)
     }
 
+    /// Which other member is at this address: where it was met, or where its name leads to.
+    pub fn member_at(&self, address: SocketAddr) -> Option<NodeId> {
+        self.peers.iter().find(|peer| peer.is_at(address)).map(|peer| peer.id)
+    }
+
     /// The highest incarnation of this node's that anybody has met in another session, once everybody has answered.
     pub fn highest_seen_of_me(&self) -> Option<Incarnation> {
         let highest = |highest: Incarnation, peer: &Peer| Some(highest.max(peer.seen_of_me?));

@@ -15,6 +15,7 @@ use super::board::Board;
 use super::clock::Moment;
 use super::journal::Line;
 use super::network::{Arrival, Network};
+use super::worries::Worries;
 use super::{Failure, NotDone, Request};
 use crate::config::Settings;
 
@@ -35,12 +36,17 @@ pub(super) fn ask_around(
     inbox: &mut Inbox,
 ) -> Result<Option<Incarnation>, Failure> {
     board.journal.write(Line::Info("rejoins: asks every other member what it knows".to_owned()));
-    let mut reported = Moment::now();
+    let (mut reported, mut worries) = (Moment::now(), Worries::none());
     loop {
         network.keep_up(&board.counters);
         for _ in 0..BATCH {
-            if matches!(network.receive(&board.counters)?, Arrival::Nothing) {
-                break;
+            match network.receive(&board.counters)? {
+                Arrival::Nothing => break,
+                Arrival::Rejected(dropped) => {
+                    let warning = worries.of_dropped(settings, dropped);
+                    warning.into_iter().for_each(|warning| board.journal.write(warning));
+                }
+                Arrival::Upkeep | Arrival::Election { .. } => {}
             }
         }
         board.give_a_sign();
@@ -71,8 +77,7 @@ pub(super) fn ask_around(
 }
 
 fn waiting_for(settings: &Settings, network: &Network) -> String {
-    let name = |id| settings.members.iter().find(|member| member.id == id);
-    let names: Vec<&str> = network.unheard().filter_map(name).map(|one| &*one.name).collect();
+    let names: Vec<&str> = network.unheard().map(|id| settings.name_of(id)).collect();
     format!("waits for an answer from {}: rejoining needs every other member", names.join(", "))
 }
 

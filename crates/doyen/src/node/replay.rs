@@ -40,6 +40,8 @@ pub struct Trace {
 /// What came of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replayed {
+    /// What people call the member.
+    pub name: String,
     /// Every event, in order, to the first with which something is wrong.
     pub steps: Vec<Step>,
     /// What is wrong with the last of them, if anything is.
@@ -146,7 +148,9 @@ fn replay_as<P: Protocol<Config = Config>>(
         desk.line = place + 2;
         desk.take(record)?;
     }
-    Ok(Replayed { steps: desk.steps, findings: desk.findings, leaders: desk.leaders })
+    let name = settings.name_of(trace.header.member).to_owned();
+    let Desk { steps, findings, leaders, .. } = desk;
+    Ok(Replayed { name, steps, findings, leaders })
 }
 
 /// A member at a desk.
@@ -198,7 +202,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             leaders: 0,
             program: trace.header.program.clone(),
         };
-        desk.conclude(0, format!("started, life {}", incarnation.0), did);
+        desk.conclude(0, format!("start {}", incarnation.0), did);
         Ok(desk)
     }
 

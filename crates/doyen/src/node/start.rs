@@ -239,8 +239,9 @@ fn status_before(settings: &Settings) -> Status {
         configured_otherwise: false,
         silent_ms: None,
         rtt_us: None,
-        misses: Vec::new(),
+        misses: None,
         eligible: !member.witness,
+        losses: 0,
     });
     Status {
         cluster: settings.cluster.clone(),
@@ -255,6 +256,7 @@ fn status_before(settings: &Settings) -> Status {
         lease: None,
         why: None,
         drained: false,
+        drained_remaining_ms: None,
         preference: None,
         next: None,
         line: Vec::new(),

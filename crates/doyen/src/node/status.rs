@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::Role;
@@ -26,7 +27,7 @@ pub struct Status {
     pub id: NodeId,
     /// Its name.
     pub name: String,
-    /// Which life of this member: one more with every start.
+    /// How often this member has started.
     #[schema(value_type = u32)]
     pub incarnation: Incarnation,
     /// What it does.
@@ -44,12 +45,15 @@ pub struct Status {
     pub why: Option<String>,
     /// Whether its operator does not want it to lead.
     pub drained: bool,
+    /// For how much longer it is drained, in milliseconds; null if it is not, or until that is undone.
+    pub drained_remaining_ms: Option<u64>,
     /// Who the leader would rather have in its place, and for how long still.
     pub preference: Option<Preferred>,
-    /// Who would lead next if the leader died now, as far as this member can tell.
+    /// Who would lead next if the leader died now, as far as this member can tell: the first in line that it hears, and
+    /// that reaches a majority without the leader.
     #[schema(value_type = Option<u32>)]
     pub next: Option<NodeId>,
-    /// Who could lead, the best first, as this member sees it; the leader is in its place.
+    /// Who would lead, the best first, as this member sees it, whether heard or not; the leader is in its place.
     #[schema(value_type = Vec<u32>)]
     pub line: Vec<NodeId>,
     /// Everybody, in the order of their ids.
@@ -67,21 +71,26 @@ impl Status {
         self.member(id).map_or_else(|| id.to_string(), |member| member.name.clone())
     }
 
-    /// Whether this node hears `member`: datagrams come from it, and the algorithm, which notices sooner, does not miss
-    /// it. Itself it does.
-    pub fn is_heard(&self, member: &MemberStatus) -> bool {
-        let missed = self.member(self.id).is_some_and(|own| own.misses.contains(&member.id));
-        member.heard && !missed
+    /// That this node is drained and for how much longer, in words, if it is.
+    pub fn drain(&self) -> Option<String> {
+        let lasting = match self.drained_remaining_ms {
+            // Rounded up: what is not over yet is not "0s".
+            Some(left) => {
+                let left = Duration::from_secs(left.div_ceil(1000));
+                format!("for another {}", humantime::format_duration(left))
+            }
+            None => "until that is undone".to_owned(),
+        };
+        self.drained.then(|| format!("is drained {lasting}: it does not stand"))
     }
 
     /// Whether `one` hears `other`, as far as this node knows: of the others it knows what they say, if they are heard
     /// themselves.
     pub fn hears(&self, one: &MemberStatus, other: &MemberStatus) -> Option<bool> {
         if one.id == self.id {
-            Some(self.is_heard(other))
-        } else {
-            self.is_heard(one).then(|| !one.misses.contains(&other.id))
+            return Some(other.heard);
         }
+        one.misses.as_ref().filter(|_| one.heard).map(|misses| !misses.contains(&other.id))
     }
 }
 
@@ -121,7 +130,8 @@ pub struct MemberStatus {
     pub priority: i64,
     /// Whether it votes and never leads.
     pub witness: bool,
-    /// Whether it has been heard of late; true of the node itself.
+    /// Whether this node hears it: something has come from it since this node started, it is not configured otherwise,
+    /// and it has not fallen silent. True of the node itself.
     pub heard: bool,
     /// Whether it is ignored, for it is configured otherwise: with other members, or another algorithm.
     pub configured_otherwise: bool,
@@ -129,11 +139,26 @@ pub struct MemberStatus {
     pub silent_ms: Option<u64>,
     /// The round-trip time, smoothed, in microseconds.
     pub rtt_us: Option<u64>,
-    /// Whom this member says it does not hear.
-    #[schema(value_type = Vec<u32>)]
-    pub misses: Vec<NodeId>,
+    /// Whom this member says it does not hear; null if it is not heard itself, or says nothing of that.
+    #[schema(value_type = Option<Vec<u32>>)]
+    pub misses: Option<Vec<NodeId>>,
     /// Whether it may lead, as far as is known: no witness, not drained.
     pub eligible: bool,
+    /// How often it has lost its office of late without wanting to, as this node saw it: it ranks behind those with
+    /// fewer losses, whatever its priority, until they are forgiven.
+    pub losses: u8,
+}
+
+impl MemberStatus {
+    /// What is held against it, in words, if anything is.
+    pub fn penalty(&self) -> Option<String> {
+        match self.losses {
+            0 => None,
+            1 => Some("lost its office once lately".to_owned()),
+            2 => Some("lost its office twice lately".to_owned()),
+            losses => Some(format!("lost its office {losses} times lately")),
+        }
+    }
 }
 
 /// A change that this node took part in or learnt of.

@@ -68,14 +68,15 @@ fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
     fake.publish(|status| {
         status.members[1].heard = false;
         status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = vec![NodeId(2)];
+        status.members[2].misses = Some(vec![NodeId(2)]);
+        status.next = None;
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 7_199_000 });
     });
     let came = fake.run(&["status"]);
     assert_eq!((came.code, came.stderr.as_str()), (0, ""));
     let expected = "\
 n3 leads test in term 7: elected, for nobody led
-n2 would be next
+nobody could lead if it died now
 n2 is preferred for another 1h 59m 59s
 seen from n1 (start 4), quorum, doyen 0.1.0
 
@@ -84,7 +85,7 @@ seen from n1 (start 4), quorum, doyen 0.1.0
    2  n2    -            -      -        20  silent for 12.3 s      310 us  192.0.2.2:7070
    3  n3    leader       7      -        30  12 ms ago              310 us  192.0.2.3:7070
 
-Who hears whom: a row hears (+) a column, does not (-), or is not heard itself (?)
+Who hears whom: a row hears (+) a column, does not (-), or does not say (?)
 
       n1  n2  n3
   n1   .   -   +
@@ -92,6 +93,45 @@ Who hears whom: a row hears (+) a column, does not (-), or is not heard itself (
   n3   +   -   .
 ";
     assert_eq!(came.stdout, expected);
+}
+
+#[test]
+fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
+    let fake = Fake::follower();
+    fake.publish(|status| {
+        (status.drained, status.drained_remaining_ms) = (true, Some(7_199_001));
+        status.members[1].losses = 2;
+    });
+    let came = fake.run(&["status"]);
+    for line in [
+        "n2 would be next\n",
+        "n1 is drained for another 2h: it does not stand\n",
+        "   2  n2    -            -      -       20*  12 ms ago      310 us  192.0.2.2:7070\n",
+        "  * n2 lost its office twice lately: it ranks behind others for a while\n",
+    ] {
+        assert!(came.stdout.contains(line), "{line} in {}", came.stdout);
+    }
+    let json = fake.run(&["status", "--json"]).json();
+    assert_eq!(
+        (&json["drained_remaining_ms"], &json["members"][1]["losses"]),
+        (&7_199_001.into(), &2.into())
+    );
+}
+
+#[test]
+fn algorithms_in_which_members_do_not_say_whom_they_hear_are_not_made_to() {
+    let fake = Fake::follower();
+    fake.publish(|status| {
+        status.algorithm = "bully".to_owned();
+        status.next = None;
+        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+    });
+    let came = fake.run(&["status"]);
+    assert!(
+        came.stdout.ends_with("  n1   .   +   +\n  n2   ?   .   ?\n  n3   ?   ?   .\n"),
+        "{came:?}"
+    );
+    assert!(!came.stdout.contains("if it died"), "{came:?}");
 }
 
 #[test]
@@ -114,7 +154,8 @@ fn status_says_no_where_nobody_leads() {
         came.stdout.starts_with("nobody is known to lead test, and the term is 7\n"),
         "{came:?}"
     );
-    assert!(came.stdout.contains("n1 is drained: it does not stand\n"), "{came:?}");
+    let drained = "n1 is drained until that is undone: it does not stand\n";
+    assert!(came.stdout.contains(drained), "{came:?}");
     let came = fake.run(&["status", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]), (1, &Value::Null));
 }
@@ -177,7 +218,8 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
             "prefer 2 for 5400s",
             "n1 prefers n2 for 1h 30m (term 7)",
         ),
-        (&["campaign"], "campaign", "n1 calls an election (term 7)"),
+        (&["prefer", "n2", "--for", "0s"], "prefer 2 for 0", "n1 prefers nobody (term 7)"),
+        (&["campaign"], "campaign", "n1 calls no election: it leads, and nothing happens (term 7)"),
         (&["reload-keys"], "reload keys", "n1 has read its keys (term 7)"),
     ] {
         let came = fake.command(arguments);
@@ -186,6 +228,58 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
     }
     let came = fake.command(&["resign", "--json"]);
     assert_eq!(came.stdout, "{\"name\":\"n1\",\"accepted\":\"resigns\",\"term\":7}\n");
+}
+
+#[test]
+fn who_prefers_a_member_that_lost_its_office_is_told_that_this_weighs_more() {
+    let fake = Fake::leader();
+    fake.publish(|status| status.members[1].losses = 1);
+    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    let expected = "\
+n1 prefers n2 for 2h (term 7)
+but n2 lost its office once lately, which weighs more than a preference: it ranks behind others until that is forgiven; \
+`doyen transfer n2` has it lead all the same
+";
+    assert_eq!((came.code, came.stdout.as_str()), (0, expected));
+    assert_eq!(
+        fake.command(&["prefer", "n2", "--for", "0s"]).stdout,
+        "n1 prefers nobody (term 7)\n"
+    );
+    let json = fake.command(&["prefer", "n2", "--for", "2h", "--json"]).json();
+    assert!(json["note"].as_str().is_some_and(|note| note.contains("weighs more")), "{json}");
+    // If everybody has, the preference decides.
+    fake.publish(|status| status.members.iter_mut().for_each(|member| member.losses = 1));
+    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    assert_eq!(came.stdout, "n1 prefers n2 for 2h (term 7)\n");
+}
+
+#[test]
+fn a_drain_for_no_time_is_refused_and_names_what_ends_one() {
+    let fake = Fake::leader();
+    let came = fake.command(&["drain", "--for", "0s"]);
+    assert_eq!((came.code, came.stdout.as_str()), (2, ""));
+    assert_eq!(
+        came.stderr,
+        "doyen: for: a drain must last; `undrain` lets a drained member lead again\n"
+    );
+    assert_eq!(fake.asked(), [] as [&str; 0]);
+}
+
+#[test]
+fn who_is_to_campaign_says_whether_that_does_anything() {
+    let fake = Fake::follower();
+    let campaign = || fake.command(&["campaign"]).stdout;
+    let nothing = "n1 calls no election: n3 leads, and nothing happens (term 7)\n";
+    assert_eq!(campaign(), nothing);
+    fake.publish(|status| status.leader = None);
+    assert_eq!(campaign(), "n1 calls an election, unless a promise still binds it (term 7)\n");
+    fake.publish(|status| status.members[0].eligible = false);
+    let nothing = "n1 calls no election: it does not stand, and nothing happens (term 7)\n";
+    assert_eq!(campaign(), nothing);
+    fake.publish(|status| {
+        (status.algorithm, status.leader) = ("bully".to_owned(), Some(NodeId(3)));
+    });
+    assert_eq!(campaign(), "n1 calls an election (term 7)\n");
 }
 
 #[test]
@@ -275,6 +369,34 @@ n2 is next if the leader dies now
 }
 
 #[test]
+fn explain_says_why_somebody_is_not_the_first_in_line() {
+    let fake = Fake::follower();
+    fake.publish(|status| {
+        (status.leader, status.next) = (Some(NodeId(1)), None);
+        status.line = [2, 1, 3].map(NodeId).to_vec();
+        status.members[1].configured_otherwise = true;
+        status.members[1].heard = false;
+        status.members[2].losses = 1;
+    });
+    let came = fake.run(&["explain"]);
+    let expected = "\
+in this order they would lead
+  n1 priority 10, leads
+  n3 priority 30, lost its office once lately: ranks behind others for a while
+  n2 priority 20, cannot: it is configured otherwise and ignored
+
+nobody could lead if the leader died now: 1 of 3 members would be left, and 2 must agree
+";
+    assert!(came.stdout.ends_with(expected), "{}", came.stdout);
+    let ranking = &fake.run(&["explain", "--json"]).json()["ranking"];
+    assert_eq!(
+        (&ranking[1]["losses"], &ranking[2]["configured_otherwise"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(&ranking[2]["heard"], &Value::Bool(false));
+}
+
+#[test]
 fn explain_says_what_is_missing_where_nobody_leads() {
     let fake = Fake::follower();
     fake.publish(|status| {
@@ -288,9 +410,9 @@ nobody is known to lead, and the term is 7
   1 of 3 members are heard, and 2 must agree
 
 in this order they would lead
+  n1 priority 10
   n3 priority 30, cannot: it is not heard
   n2 priority 20, cannot: it is not heard
-  n1 priority 10
 ";
     assert_eq!((came.code, came.stdout.as_str()), (1, expected));
 }
@@ -310,6 +432,7 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
     let nobody =
         "if n3 and n2 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
     assert_eq!(if_dies(&fake, "n3,n2,3"), says(1, nobody));
+    assert_eq!(if_dies(&fake, " n3, n2"), says(1, nobody));
     fake.publish(|status| status.line = [1, 3, 2].map(NodeId).to_vec());
     assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n1 would lead"));
     assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 died now, n3 would lead on"));
@@ -323,7 +446,10 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1);
     assert!(text.contains("none of the 2 that would be left could be elected"), "{text}");
-    assert_eq!(if_dies(&fake, "n9").0, 2);
+    let unknown = "doyen: --if-dies: `n9`, `` are not members; there are n1, n2, n3\n";
+    assert_eq!(if_dies(&fake, "n9, n1,"), says(2, unknown));
+    let unknown = "doyen: --if-dies: `n8` is not a member; there are n1, n2, n3\n";
+    assert_eq!(if_dies(&fake, "n8"), says(2, unknown));
     let json = fake.run(&["explain", "--if-dies", "n2", "--json"]).json();
     assert_eq!(json["if_dies"]["leaders"][0]["name"], "n3");
 }
@@ -335,12 +461,8 @@ fn a_rehearsal_knows_who_does_not_hear_whom() {
     fake.publish(|status| status.members[1].heard = false);
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1, "{text}");
-    // And if n3 does not hear it either, it is dead already. What n1 misses it does not hear, whatever came last.
-    fake.publish(|status| {
-        status.members[1].heard = true;
-        status.members[0].misses = vec![NodeId(2)];
-        status.members[2].misses = vec![NodeId(2)];
-    });
+    // And if n3 does not hear it either, it is dead already.
+    fake.publish(|status| status.members[2].misses = Some(vec![NodeId(2)]));
     let dead = "if n3 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
     assert_eq!(if_dies(&fake, "n3"), (1, dead.to_owned()));
 }
@@ -348,7 +470,10 @@ fn a_rehearsal_knows_who_does_not_hear_whom() {
 #[test]
 fn the_seeds_algorithms_are_rehearsed_too() {
     let fake = Fake::follower();
-    fake.publish(|status| status.algorithm = "bully".to_owned());
+    fake.publish(|status| {
+        status.algorithm = "bully".to_owned();
+        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+    });
     assert_eq!(if_dies(&fake, "n3"), (0, "if n3 died now, n2 would lead".to_owned()));
 }
 
@@ -416,19 +541,24 @@ fn watch_says_what_changes_in_words() {
         status.leader = None;
         status.members[2].heard = false;
         status.members[1].priority = 40;
-        status.members[1].misses = vec![NodeId(3)];
+        status.members[1].misses = Some(vec![NodeId(3)]);
+        status.members[1].losses = 1;
     });
     assert_eq!(watching.news(), "n1 follows nobody, and the term is 7");
     assert_eq!(watching.news(), "n1 does not hear n3 any more");
     assert_eq!(watching.news(), "n2 has the priority 40 now");
+    let penalty = "n2 lost its office once lately: it ranks behind others for a while";
+    assert_eq!(watching.news(), penalty);
     assert_eq!(watching.news(), "n2 does not hear n3 any more");
     fake.publish(|status| {
-        (status.drained, status.members[2].heard, status.members[1].misses) = (true, true, vec![]);
+        (status.drained, status.members[2].heard) = (true, true);
+        (status.members[1].misses, status.members[1].losses) = (Some(vec![]), 0);
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 1000 });
     });
     assert_eq!(watching.news(), "n1 is drained");
     assert_eq!(watching.news(), "n2 is preferred");
     assert_eq!(watching.news(), "n1 hears n3 again");
+    assert_eq!(watching.news(), "n2 is forgiven that it lost its office");
     assert_eq!(watching.news(), "n2 hears n3 again");
 }
 

@@ -261,6 +261,7 @@ pub(crate) fn follower_of_n3() -> Status {
         lease: None,
         why: Some("elected, for nobody led".to_owned()),
         drained: false,
+        drained_remaining_ms: None,
         preference: None,
         next: Some(NodeId(2)),
         line: vec![NodeId(3), NodeId(2), NodeId(1)],
@@ -281,7 +282,8 @@ fn member(id: u32) -> MemberStatus {
         configured_otherwise: false,
         silent_ms: other.then_some(12),
         rtt_us: other.then_some(310),
-        misses: Vec::new(),
+        misses: Some(Vec::new()),
         eligible: true,
+        losses: 0,
     }
 }

@@ -21,7 +21,7 @@ fn every_order_reaches_the_loop() {
         ("transfer", r#"{"to":"n2"}"#, "transfer to 2", "hands over to n2"),
         ("transfer", r#"{"to":3}"#, "transfer to 3", "hands over to n3"),
         ("transfer", r#"{"to":"3"}"#, "transfer to 3", "hands over to n3"),
-        ("campaign", "", "campaign", "calls an election"),
+        ("campaign", "", "campaign", "calls no election: it leads, and nothing happens"),
         ("drain", "", "drain", "does not lead until told otherwise"),
         ("drain", r#"{"for":"2h"}"#, "drain for 7200s", "does not lead for 2h"),
         ("undrain", "", "undrain", "may lead again"),
@@ -75,7 +75,8 @@ fn whatever_the_member_refuses_is_explained() {
     fake.order("/v1/drain", "").problem(503, "busy");
     fake.fail(NotDone::Keys("no such file".to_owned()));
     let detail = fake.order("/v1/reload-keys", "").problem(500, "keys-unreadable");
-    assert_eq!(detail, "no such file");
+    let stay = "the keys stay as they are, for the new ones were refused: no such file";
+    assert_eq!(detail, stay);
 }
 
 #[test]
@@ -133,6 +134,7 @@ fn a_body_that_is_wrong_is_refused_with_what_is_wrong() {
         ("resign", r#"{"to":"n2"}"#, "unknown field `to`"),
         ("drain", r#"{"for":"soon"}"#, "`soon` is not a length of time"),
         ("drain", r#"{"for":7}"#, "invalid type"),
+        ("drain", r#"{"for":"0s"}"#, "`undrain` lets a drained member lead again"),
         ("prefer", r#"{"member":"n2"}"#, "missing field `for`"),
         ("prefer", r#"{"member":"n2","for":"1000 years"}"#, "too long"),
     ] {

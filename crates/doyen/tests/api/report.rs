@@ -22,7 +22,9 @@ fn browsers_get_a_page_that_runs_nothing() {
         status.cluster = "<script>alert(1)</script>".to_owned();
         status.members[1].heard = false;
         status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = vec![NodeId(2)];
+        status.members[2].misses = Some(vec![NodeId(2)]);
+        status.members[2].losses = 1;
+        (status.drained, status.drained_remaining_ms) = (true, Some(1_500));
     });
     let accept = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
     let answer = fake.ask("GET", "/", accept);
@@ -30,10 +32,20 @@ fn browsers_get_a_page_that_runs_nothing() {
     assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"));
     let policy = answer.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
-    for part in ["n3 leads in term 7", "silent for 12 s", "<td>n2</td>", "follows 3 in term 3"] {
+    for part in [
+        "n3 leads in term 7",
+        "silent for 12 s",
+        "<td>n2</td>",
+        "follows 3 in term 3",
+        "n3 lost its office once lately: it ranks behind others for a while",
+        "This node is drained for another 2s: it does not stand",
+    ] {
         assert!(answer.body.contains(part), "{part} in {}", answer.body);
     }
     assert!(!answer.body.contains("<script"), "{}", answer.body);
+    fake.publish(|status| status.members[1].configured_otherwise = true);
+    let answer = fake.ask("GET", "/", accept);
+    assert!(answer.body.contains("configured otherwise"), "{}", answer.body);
 }
 
 #[test]

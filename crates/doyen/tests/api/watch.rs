@@ -40,6 +40,9 @@ fn time_that_passes_is_no_change() {
         status.members[1].rtt_us = Some(400);
         status.lease.as_mut().expect("a lease").until += 1;
     });
+    fake.publish(|status| (status.drained, status.drained_remaining_ms) = (true, Some(5000)));
+    assert_eq!(events.brief(), brief("snapshot", 0), "it is drained");
+    fake.publish(|status| status.drained_remaining_ms = Some(4000));
     fake.publish(|status| status.members[1].heard = false);
     let next = events.next().expect("an event");
     assert_eq!(

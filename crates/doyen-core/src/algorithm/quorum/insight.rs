@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::members::NodeId;
 use crate::story::Why;
 
+use super::ballot::majority;
 use super::rules::Rulebook;
 use super::standing::{Merit, Preference};
 use super::{Duty, Quorum};
@@ -23,10 +24,22 @@ impl<R: Rulebook> Quorum<R> {
         line
     }
 
-    /// Who leads next, should the leader go now: the first in line that reaches a majority, except the leader.
-    pub fn next_in_line(&self, config: &Config) -> Option<NodeId> {
-        let fit = |&id: &NodeId| self.leader != Some(id) && self.reaches_majority(config, id);
-        self.in_line(config).into_iter().find(fit)
+    /// Who leads next, should the leader die now: the first in line that this member hears and that reaches a majority
+    /// of all, both ways, without the leader. Who hears whom is up to the caller: [`hears`](Self::hears), or what a
+    /// host knows besides.
+    pub fn next_in_line(
+        &self,
+        config: &Config,
+        hears: impl Fn(NodeId, NodeId) -> bool,
+    ) -> Option<NodeId> {
+        let is_left = |id: &NodeId| self.leader != Some(*id);
+        let is_fit = |&id: &NodeId| {
+            let both_ways = |&other: &NodeId| hears(id, other) && hears(other, id);
+            let reached = config.members.others(id).filter(is_left).filter(both_ways).count() + 1;
+            let is_heard = id == self.id || hears(self.id, id);
+            is_heard && reached >= majority::<R>(config.members.len())
+        };
+        self.in_line(config).into_iter().filter(is_left).find(is_fit)
     }
 
     /// How good `id` is, as it said last.

@@ -66,10 +66,7 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn new(status: &'a Status) -> Self {
-        // Only in a quorum members say whom they miss.
-        let vouches = is_quorum(status);
-        let alive =
-            |it: &MemberStatus| status.is_heard(it) || (vouches && heard_by_others(status, it));
+        let alive = |it: &MemberStatus| it.heard || heard_by_others(status, it);
         let dead = status.members.iter().filter(|member| !alive(member)).map(|member| member.id);
         Self { status, dead: dead.collect() }
     }
@@ -143,7 +140,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether one of the others hears `member`. Where none of them is heard, none vouches for it.
+/// Whether one of the others says that it hears `member`. Where none of them is heard, none vouches for it.
 fn heard_by_others(status: &Status, member: &MemberStatus) -> bool {
     let others = status.members.iter().filter(|it| it.id != status.id && it.id != member.id);
     others.into_iter().any(|other| status.hears(other, member) == Some(true))

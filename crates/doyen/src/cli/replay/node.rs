@@ -26,8 +26,10 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
         let trace = replay::read(&text).map_err(|error| anyhow!("{name}: {error}"))?;
         if let Some((other, ..)) = read.iter().find(|(_, other, _)| other.header == trace.header) {
             let Header { member, incarnation, .. } = trace.header;
-            let life = incarnation.0;
-            bail!("{other} and {name} are both of member {member}, life {life}; give one of them");
+            let start = incarnation.0;
+            bail!(
+                "{other} and {name} are both of member {member}, start {start}; give one of them"
+            );
         }
         let replayed = replay::replay(&trace).map_err(|error| anyhow!("{name}: {error}"))?;
         read.push((name, trace, replayed));
@@ -51,12 +53,17 @@ pub(super) fn run(files: &[PathBuf], json: bool) -> Result<Answer> {
         writeln!(out, "{object}")?;
         return Ok(verdict.answer());
     }
+    let named = |lease: &Held| {
+        let holder = read.iter().find(|(_, trace, _)| trace.header.member == lease.member);
+        holder.map_or_else(|| lease.member.to_string(), |(.., played)| played.name.clone())
+    };
     for (name, trace, replayed) in &read {
         tell(&mut out, name, trace, replayed, files.len() == 1)?;
     }
     for (one, other) in &overlaps {
         let common = one.until.min(other.until) - other.from;
-        writeln!(out, "TWO LEASES AT ONCE: {} and {}, for {common} ns", one.member, other.member)?;
+        let [one, other] = [one, other].map(named);
+        writeln!(out, "TWO LEASES AT ONCE: {one} and {other}, for {common} ns")?;
     }
     let leases = traces.iter().map(|trace| replay::leases(trace).len()).sum();
     writeln!(out, "{}", totals(&read, leases))?;
@@ -165,9 +172,9 @@ fn tell(
     whole: bool,
 ) -> io::Result<()> {
     let header = &trace.header;
-    let (member, life) = (header.member, header.incarnation.0);
+    let (member, start) = (&replayed.name, header.incarnation.0);
     let events = count(replayed.steps.len(), "event");
-    writeln!(out, "{name}: member {member}, life {life}, {events}")?;
+    writeln!(out, "{name}: {member}, start {start}, {events}")?;
     let begun = replayed.steps.get(1).map_or(0, |step| step.at);
     if whole {
         let left_out = match replayed.findings.is_empty() {
@@ -209,6 +216,7 @@ fn summary(name: &str, trace: &Trace, replayed: &Replayed) -> serde_json::Value 
     json!({
         "file": name,
         "member": trace.header.member,
+        "name": replayed.name,
         "incarnation": trace.header.incarnation,
         "events": replayed.steps.len(),
         "effects": effects(replayed),

@@ -8,6 +8,9 @@ use doyen_core::algorithm::Algorithm;
 
 use crate::cli::terminal::{Align, Cell, Paint, Table, plain, span};
 
+/// Stands beside the priority of a member that lost its office lately.
+const MARK: &str = "*";
+
 /// The status, in lines.
 pub(super) fn render(status: &Status, paint: Paint) -> String {
     let mut text = String::new();
@@ -22,7 +25,7 @@ fn write(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
     write_members(out, status, paint)?;
     writeln!(
         out,
-        "\nWho hears whom: a row hears (+) a column, does not (-), or is not heard itself (?)\n"
+        "\nWho hears whom: a row hears (+) a column, does not (-), or does not say (?)\n"
     )?;
     write_matrix(out, status, paint)
 }
@@ -41,22 +44,26 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
             paint.bad("nobody")
         )?,
     }
-    if let Some(next) = status.next.map(|next| status.name_of(next)) {
-        match status.leader {
-            Some(_) => writeln!(out, "{next} would be next")?,
-            None => writeln!(out, "{next} is the first in line")?,
+    let leases = status.algorithm.parse::<Algorithm>().map(Algorithm::has_leases);
+    match (status.leader, status.next.map(|next| status.name_of(next))) {
+        (Some(_), Some(next)) => writeln!(out, "{next} would be next")?,
+        (None, Some(next)) => writeln!(out, "{next} is the first in line")?,
+        // The others do not say who is next.
+        (Some(_), None) if leases == Ok(true) => {
+            writeln!(out, "{} could lead if it died now", paint.bad("nobody"))?;
         }
+        (_, None) => {}
     }
     if let Some(preferred) = status.preference {
         let left = span(Duration::from_millis(preferred.remaining_ms));
         writeln!(out, "{} is preferred for another {left}", status.name_of(preferred.member))?;
     }
-    if status.drained {
-        writeln!(out, "{} is drained: it does not stand", status.name)?;
+    if let Some(drain) = status.drain() {
+        writeln!(out, "{} {drain}", status.name)?;
     }
     let Status { name, algorithm, version, incarnation, .. } = status;
-    let warning = match algorithm.parse::<Algorithm>() {
-        Ok(algorithm) if !algorithm.has_leases() => ", which does not survive a partition",
+    let warning = match leases {
+        Ok(false) => ", which does not survive a partition",
         _ => "",
     };
     let start = incarnation.0;
@@ -94,13 +101,20 @@ fn write_members(out: &mut String, status: &Status, paint: Paint) -> fmt::Result
             plain(role(status, member)),
             plain(if known { status.term.to_string() } else { "-".to_owned() }),
             plain(lease.unwrap_or_else(|| "-".to_owned())),
-            plain(member.priority.to_string()),
+            plain(format!("{}{}", member.priority, if member.losses > 0 { MARK } else { "" })),
             heard(status, member),
             plain(rtt.unwrap_or_else(|| "-".to_owned())),
             plain(member.seen_at.as_ref().unwrap_or(&member.address)),
         ]);
     }
-    table.write(out, paint)
+    table.write(out, paint)?;
+    for member in &status.members {
+        if let Some(penalty) = member.penalty() {
+            let name = &member.name;
+            writeln!(out, "  {MARK} {name} {penalty}: it ranks behind others for a while")?;
+        }
+    }
+    Ok(())
 }
 
 /// What is known of what a member does: of itself a node knows all, of the others who leads and who would not.
@@ -122,7 +136,7 @@ fn heard(status: &Status, member: &MemberStatus) -> Cell {
     match silent {
         _ if member.id == status.id => plain("this node"),
         _ if member.configured_otherwise => ("configured otherwise".to_owned(), Paint::bad),
-        Some(silent) if status.is_heard(member) => plain(format!("{silent} ago")),
+        Some(silent) if member.heard => plain(format!("{silent} ago")),
         Some(silent) => (format!("silent for {silent}"), Paint::bad),
         None => ("never".to_owned(), Paint::bad),
     }

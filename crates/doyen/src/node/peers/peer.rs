@@ -244,6 +244,12 @@ impl Peer {
         }
     }
 
+    /// Whether it is here: where it was met, or where its configured name leads to.
+    pub(super) fn is_at(&self, address: SocketAddr) -> bool {
+        let met = self.met.as_ref().map(|met| met.address);
+        [met, self.configured].contains(&Some(address))
+    }
+
     fn is_silent(&self, now: Moment) -> bool {
         self.last_heard.is_none_or(|heard| heard.after(SILENCE) <= now)
     }
