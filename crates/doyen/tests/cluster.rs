@@ -91,6 +91,7 @@ fn a_paused_leader_has_no_lease_when_it_wakes() {
     let answer = trial.get(3, "/leader");
     assert!(answer.is_none(), "a leader that slept still says that it leads: {answer:?}");
     trial.follow(2, &[1, 2, 3]);
+    assert!(trial.log(3).contains(" ms late: this machine slept"), "{}", trial.log(3));
 }
 
 #[test]

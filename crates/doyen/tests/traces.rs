@@ -106,5 +106,5 @@ fn a_trace_that_is_given_twice_is_refused() {
     fs::copy(file, &copy).unwrap();
     let (code, _, error) = replay(&[file, &copy]);
     assert_eq!(code, Some(2));
-    assert!(error.contains("are both of member 1, life 1; give one of them"), "{error}");
+    assert!(error.contains("are both of member 1, start 1; give one of them"), "{error}");
 }

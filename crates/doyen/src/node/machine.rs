@@ -113,8 +113,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Sleeps until a datagram or a request comes, or `until`, or there is upkeep to do.
-    pub(super) fn sleep(&self, until: Option<Moment>) -> Result<(), Failure> {
+    /// Sleeps until a datagram or a request comes, or `until`, or there is upkeep to do. The log says if it woke too late.
+    pub(super) fn sleep(&mut self, until: Option<Moment>) -> Result<(), Failure> {
         let snapshot = Moment::from_nanos(self.snapshot.as_nanos() + SNAPSHOT.as_nanos() as u64);
         let wake = until.into_iter().chain(self.network.due()).fold(snapshot, Moment::min);
         let wait = wake.since(Moment::now());
@@ -122,11 +122,17 @@ impl Machine {
         let (socket, bell) = (self.network.as_fd(), self.inbox.as_fd());
         let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&bell, PollFlags::IN)];
         match poll(&mut fds, Some(&wait)) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
-                Err(Failure::System { what: "wait for the network", error: error.into() })
+                return Err(Failure::System { what: "wait for the network", error: error.into() });
             }
         }
+        let heartbeat = self.settings.core.timing.heartbeat;
+        let late = Moment::now().since(wake);
+        if let Some(warning) = self.worries.of_lateness(late, heartbeat) {
+            self.board.journal.write(warning);
+        }
+        Ok(())
     }
 
     /// The next datagram, if one waits. The log says of those that were dropped what an operator should know.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
+use doyen_core::time::Span;
 
 use super::clock::Moment;
 use super::journal::Line;
@@ -31,6 +32,8 @@ pub(super) enum Worry {
     Address(NodeId),
     /// Nobody is heard.
     Silence,
+    /// It does not wake when it wants to.
+    Lateness,
     /// Datagrams from there were dropped for this reason.
     Dropped(SocketAddr, Rejection),
 }
@@ -87,6 +90,18 @@ impl Worries {
             self.heard = Moment::now();
         }
         Moment::now().since(self.heard) >= LONELY && self.is_due(Worry::Silence)
+    }
+
+    /// What there is to say of waking so late, if that is as long as a heartbeat and it is time to.
+    pub(super) fn of_lateness(&mut self, late: Duration, heartbeat: Span) -> Option<Line> {
+        let matters = late >= Duration::from_nanos(heartbeat.as_nanos());
+        (matters && self.is_due(Worry::Lateness)).then(|| {
+            let millis = late.as_millis();
+            Line::Warning(format!(
+                "woke {millis} ms late: this machine slept or kept it waiting for longer than a heartbeat ({heartbeat}), and \
+                 a leader that waits too long loses its office; a slower `timing.profile` stands more"
+            ))
+        })
     }
 
     /// What there is to say of a datagram that was dropped, if anything is and it is time to.
@@ -153,6 +168,20 @@ mod tests {
         assert!(!alone.is_lonely(false), "it has been told");
         let mut heard = Worries { heard: Moment::default(), ..Worries::none() };
         assert!(!heard.is_lonely(true));
+    }
+
+    #[test]
+    fn waking_late_is_told_if_it_matters() {
+        let mut worries = Worries::none();
+        let mut told =
+            |millis| worries.of_lateness(Duration::from_millis(millis), Span::from_millis(50));
+        assert!(told(49).is_none());
+        let warning = told(81);
+        assert!(
+            matches!(&warning, Some(Line::Warning(text)) if text.starts_with("woke 81 ms late: ")),
+            "{warning:?}"
+        );
+        assert!(told(81).is_none(), "not so soon again");
     }
 
     fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
