@@ -289,7 +289,7 @@ impl<T> Call<T> {
         match &answer {
             Ok(obeyed) => tracing::info!(%from, order, term, "obeys an order: {}", obeyed.accepted),
             Err(why) => {
-                tracing::warn!(%from, order, term, "does not obey an order: {}", why.detail)
+                tracing::warn!(%from, order, term, "does not obey an order: {}", why.detail);
             }
         }
         answer

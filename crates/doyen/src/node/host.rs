@@ -266,7 +266,7 @@ impl<P: Tells> Host<P> {
             Notice::Changed(change) => self.machine.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
             Notice::Down(peer) => {
-                self.machine.note(Line::Info, peer, "has gone, or has started anew")
+                self.machine.note(Line::Info, peer, "has gone, or has started anew");
             }
             Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
             Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
