@@ -50,7 +50,7 @@ use sha2::{Digest, Sha256};
 
 use crate::key::Keyring;
 use crate::node;
-use crate::node::store::{Owner, Store};
+use crate::node::store::Owner;
 
 pub use layer::{Override, Surroundings};
 pub use report::Report;
@@ -219,12 +219,10 @@ impl Settings {
     pub fn check(&self, rejoins: bool) -> Result<(), ConfigError> {
         let keys = self.key_file.as_deref().map(Keyring::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
-        let state = match rejoins {
-            true => node::needs_rejoin(self).map(drop),
-            false => Store::check(&self.state_dir, &self.owner()),
-        };
-        let state = state.err().map(|error| format!("state_dir: {error}"));
-        let problems: Vec<String> = keys.into_iter().chain(state).collect();
+        let state = node::check_state(self, rejoins).err();
+        let state = state.map(|error| format!("state_dir: {error}"));
+        let trace = node::check_trace(self).err().map(|error| format!("trace: {error}"));
+        let problems: Vec<String> = keys.into_iter().chain(state).chain(trace).collect();
         if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
 }

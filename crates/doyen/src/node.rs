@@ -52,7 +52,7 @@ use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
 pub use bell::Requests;
-pub use start::{Running, needs_rejoin, start};
+pub use start::{Running, check_state, check_trace, start};
 
 /// What the loop can be asked for.
 #[derive(Debug)]
@@ -113,12 +113,6 @@ pub enum Failure {
         path: PathBuf,
         /// Why not.
         error: io::Error,
-    },
-    /// What was stored is sound, and not what this version of the algorithm stores.
-    #[error("{}: holds nothing that this version can read; start with --rejoin", path.display())]
-    Unreadable {
-        /// The state folder.
-        path: PathBuf,
     },
     /// Another process has this address, or the machine does not have it.
     #[error("cannot listen on {address}: {error}{}", hint_if_taken(error))]
@@ -252,14 +246,16 @@ impl Handle {
 
     /// Reads the keys again; the old ones stay if that fails. The file is read here and not by the loop: a disk may not
     /// answer.
-    pub async fn reload_keys(&self) -> Result<(), NotDone> {
+    pub async fn reload_keys(&self) -> Result<String, NotDone> {
         let file = self.key_file.clone();
         let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_deref())).await;
         let keys = match read {
             Ok(keys) => keys.map_err(|error| NotDone::Keys(error.to_string()))?,
             Err(_) => return Err(NotDone::Stopped),
         };
-        self.ask(|answer| Request::Keys(keys, answer)).await
+        let told = keys.told();
+        self.ask(|answer| Request::Keys(keys, answer)).await?;
+        Ok(told)
     }
 
     /// Has the node hand over and end, within `grace`. It is heard however busy the node is. Whoever holds the node can

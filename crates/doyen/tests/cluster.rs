@@ -414,14 +414,14 @@ fn a_sound_state_is_kept_whoever_asks_to_rejoin() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     trial.stop(1);
-    // Rejoining would need everybody. It need not be waited for, for nothing is lost.
     trial.stop(2);
     trial.run_with(1, &["--rejoin"]);
-    trial.follow(3, &[1, 3]);
+    assert_eq!(trial.wait_for_end(1), Some(2));
     let log = trial.log(1);
-    assert!(log.contains("--rejoin is ignored") && log.contains("leave the flag out"), "{log}");
-    assert!(!log.contains("rejoins: asks every other member"), "{log}");
+    assert!(log.contains("is sound, and is kept; start without --rejoin"), "{log}");
     assert!(!trial.folder_of(1).join("state").join("state.old").exists());
+    trial.run(1);
+    trial.follow(3, &[1, 3]);
     assert_eq!(trial.status(1).unwrap().incarnation.0, 2, "its second life, as after any start");
 }
 

@@ -355,8 +355,8 @@ impl<R: Rulebook> Quorum<R> {
                 self.on_timeout_now(config, from, term, (cause, preference), out);
             }
             Body::Release { heir } => self.on_release(config, from, term, heir, out),
-            Body::Welcome { life, seen, longest } => {
-                self.on_welcome(config, from, term, (life, seen, longest), out);
+            Body::Welcome { life, seen, longest, losses } => {
+                self.on_welcome(config, from, term, (life, seen, longest, losses), out);
             }
             Body::Probe { merit, misses } => {
                 self.standings.learn(config, from, merit);
@@ -390,7 +390,7 @@ impl<R: Rulebook> Quorum<R> {
             Timer::Drain => self.undrain(config, out),
             Timer::Hello => self.say_hello(config, out),
             Timer::Probe => self.on_probe_due(config, out),
-            Timer::Silence(peer) => self.on_silence(config, peer),
+            Timer::Silence(peer) => self.on_silence(config, peer, out),
         }
     }
 

@@ -136,8 +136,11 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 /// Lead no longer: the best that is heard takes over.
 #[utoipa::path(post, path = "/v1/resign", tag = "orders")]
 async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    call.give(Order::Resign, "resigns").await
+    let note = call.app.handle.status().next.is_none().then(|| NOBODY_ELSE.to_owned());
+    call.give(Order::Resign, Obeyed { does: "resigns".to_owned(), note }).await
 }
+
+const NOBODY_ELSE: &str = "but nobody else could lead now, so it may soon lead again";
 
 /// Hand over to a certain member.
 #[utoipa::path(post, path = "/v1/transfer", tag = "orders", request_body = Transfer)]
@@ -152,7 +155,8 @@ async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let handle = call.app.handle.clone();
     let leader = handle.leadership().reign().leader;
     let obeyed = campaigns(&handle.status(), leader);
-    call.answer(handle.campaign(), "campaign".to_owned(), obeyed.into()).await
+    let called = async move { handle.campaign().await.map(|()| obeyed.into()) };
+    call.answer(called, "campaign".to_owned()).await
 }
 
 /// What becomes of an election that a member is to call. In a quorum it does not disturb a leader, and asks for nothing
@@ -221,8 +225,11 @@ fn outweighed(status: &Status, id: NodeId) -> Option<String> {
 #[utoipa::path(post, path = "/v1/reload-keys", tag = "orders")]
 async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let handle = call.app.handle.clone();
-    let order = "reload-keys".to_owned();
-    call.answer(handle.reload_keys(), order, Obeyed::from("has read its keys")).await
+    let read = async move {
+        let keys = handle.reload_keys().await?;
+        Ok(Obeyed::from(format!("has read its keys, and {keys}")))
+    };
+    call.answer(read, "reload-keys".to_owned()).await
 }
 
 /// What a member that obeys does.
@@ -254,7 +261,8 @@ impl<T> Call<T> {
     async fn give(self, order: Order, obeyed: impl Into<Obeyed>) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
         let named = self.named(order);
-        self.answer(handle.order(order), named, obeyed.into()).await
+        let obeyed = obeyed.into();
+        self.answer(async move { handle.order(order).await.map(|()| obeyed) }, named).await
     }
 
     /// An order in words, with names.
@@ -272,16 +280,15 @@ impl<T> Call<T> {
     /// Waits for the member's answer, and logs what became of the order.
     async fn answer(
         self,
-        asked: impl Future<Output = Result<(), NotDone>>,
+        asked: impl Future<Output = Result<Obeyed, NotDone>>,
         order: String,
-        Obeyed { does, note }: Obeyed,
     ) -> Result<Accepted, Problem> {
         let (name, term) = {
             let status = self.app.handle.status();
             (status.name.clone(), status.term.0)
         };
         let answer = match timeout(self.app.limits.answer_within, asked).await {
-            Ok(Ok(())) => Ok(Accepted { name, accepted: does, term, note }),
+            Ok(Ok(Obeyed { does, note })) => Ok(Accepted { name, accepted: does, term, note }),
             Ok(Err(why)) => Err(explain(&self.app.handle.status(), &why)),
             Err(_) => Err(Kind::NoAnswer.because("the node did not answer; it may be stuck")),
         };
@@ -293,6 +300,20 @@ impl<T> Call<T> {
             }
         }
         answer
+    }
+}
+
+/// Why a member cannot be handed the office, as far as this node can tell.
+fn unfit(status: &Status, id: NodeId) -> String {
+    let name = status.name_of(id);
+    match status.member(id) {
+        _ if status.leader == Some(id) => format!("{name} leads already"),
+        Some(member) if member.witness => format!("{name} is a witness, which never leads"),
+        Some(member) if !member.eligible => {
+            format!("{name} cannot lead now: it is drained, or stands back")
+        }
+        Some(member) if !member.heard => format!("{name} cannot lead now: it is not heard"),
+        _ => format!("{name} cannot lead now: it has just restarted, or reaches no majority"),
     }
 }
 
@@ -320,14 +341,7 @@ fn explain(status: &Status, why: &NotDone) -> Problem {
             };
             Kind::NotLeader.because(detail).naming(leader)
         }
-        Refusal::Unfit(id) => {
-            let name = status.name_of(*id);
-            let detail = format!(
-                "{name} cannot lead now: it is no candidate, is not heard, has just restarted, or \
-                 reaches no majority"
-            );
-            Kind::Unfit.because(detail).naming(leader)
-        }
+        Refusal::Unfit(id) => Kind::Unfit.because(unfit(status, *id)).naming(leader),
         Refusal::NobodyElse => Kind::NobodyElse.because(refusal.to_string()).naming(leader),
         Refusal::Rejoining => Kind::Rejoining.because(refusal.to_string()).naming(leader),
     }

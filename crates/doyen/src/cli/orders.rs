@@ -203,7 +203,8 @@ fn write_accepted(out: &mut impl Write, accepted: &Accepted) -> io::Result<()> {
 /// What a refusal comes to: an answer, if the order was right and the member says no.
 fn refused(problem: &Problem) -> Result<Answer> {
     let Problem { detail, status, .. } = problem;
-    if !matches!(status, 409 | 412) {
+    let says_no = matches!(status, 409 | 412) || problem.kind.ends_with(":keys-unreadable");
+    if !says_no {
         return Err(anyhow!("{detail}"));
     }
     match &problem.leader {

@@ -189,7 +189,8 @@ fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
         {
             news.push(format!("{name} {penalty}: it ranks behind others for a while"));
         }
-        if was.losses > 0 && is.losses == 0 {
+        // Who has just started may not have been told yet.
+        if was.losses > 0 && is.losses == 0 && before.incarnation == after.incarnation {
             news.push(format!("{name} is forgiven that it lost its office"));
         }
         if is.configured_otherwise && !was.configured_otherwise {

@@ -108,9 +108,20 @@ impl Inbox {
     }
 
     fn take(&self) -> Result<Request, TryRecvError> {
+        if let Some(stop) = self.take_stop() {
+            return Ok(stop);
+        }
+        // The last that could ask may have asked for the end before it went.
+        self.queue.try_recv().or_else(|none| match none {
+            TryRecvError::Disconnected => self.take_stop().ok_or(none),
+            TryRecvError::Empty => Err(none),
+        })
+    }
+
+    fn take_stop(&self) -> Option<Request> {
         match self.stop.swap(GOES_ON, Ordering::Acquire) {
-            GOES_ON => self.queue.try_recv(),
-            nanos => Ok(Request::Stop { grace: Duration::from_nanos(nanos) }),
+            GOES_ON => None,
+            nanos => Some(Request::Stop { grace: Duration::from_nanos(nanos) }),
         }
     }
 }

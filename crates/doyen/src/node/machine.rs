@@ -21,7 +21,7 @@ use super::insight::{Insight, Known};
 use super::journal::Line;
 use super::network::{self, Arrival, Network};
 use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
-use super::store::Store;
+use super::store::{Store, StoreError};
 use super::trace::{self, Header, Tracer};
 use super::worries::{self, Worries, Worry};
 use crate::config::{Member, Settings};
@@ -180,7 +180,7 @@ impl Machine {
 
     /// What the disk holds is no record of this algorithm.
     pub(super) fn unreadable(&self) -> Failure {
-        Failure::Unreadable { path: self.settings.state_dir.clone() }
+        StoreError::Unreadable(self.settings.state_dir.clone()).into()
     }
 
     /// What has to be done now and then: greetings, pings, names that are to be resolved again.

@@ -1,5 +1,6 @@
 //! Starting a node: state, keys, socket, then the loop in a thread of its own.
 
+use std::fs;
 use std::sync::Arc;
 use std::thread;
 
@@ -75,22 +76,40 @@ impl Running {
     }
 }
 
-/// Whether a member has lost its state, so that it must rejoin to come back.
-pub fn needs_rejoin(settings: &Settings) -> Result<bool, StoreError> {
-    let can_read = |bytes: &[u8]| with_protocol!(settings.algorithm, can_read(bytes));
-    Store::is_lost(&settings.state_dir, &settings.owner(), can_read)
-}
-
 fn can_read<P: Protocol<Config = Config>>(bytes: &[u8]) -> bool {
     postcard::from_bytes::<P::Durable>(bytes).is_ok()
 }
 
-/// Starts a node. `rejoin`: if its state is lost, its operator says that it may come back nevertheless. A state that is
-/// sound is never given up for that; the log says so.
+/// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
+pub fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
+    let can_read = |bytes: &[u8]| with_protocol!(settings.algorithm, can_read(bytes));
+    let is_lost = || Store::is_lost(&settings.state_dir, &settings.owner(), can_read);
+    match rejoin {
+        true if is_lost()? => Ok(()),
+        true => Err(StoreError::Sound(settings.state_dir.clone())),
+        false => Store::check(&settings.state_dir, &settings.owner(), can_read),
+    }
+}
+
+/// Whether a trace can be begun, as far as its folder goes. Changes nothing.
+pub fn check_trace(settings: &Settings) -> Result<(), Failure> {
+    let Some(path) = &settings.trace else { return Ok(()) };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = folder.map_or(Ok(()), |folder| fs::read_dir(folder).map(drop));
+    entries.map_err(|error| Failure::Trace { path: path.clone(), error })
+}
+
+/// Starts a node. `rejoin`: its state is lost, and its operator says that it may come back nevertheless. A state that is
+/// sound is never given up for that.
 pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
     let system = |what| move |error| Failure::System { what, error };
     let text = configuration.report.to_string();
     let settings = Arc::new(configuration.settings);
+    check_trace(&settings)?;
+    check_state(&settings, rejoin)?;
+    if rejoin && settings.members.len() == 1 && settings.algorithm == Algorithm::Quorum {
+        return Err(Failure::NobodyToAsk);
+    }
     let journal = Journal::start(settings.own().name.clone())
         .map_err(system("start a thread for the log"))?;
     let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
@@ -100,11 +119,7 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let (end, ended) = oneshot::channel();
     attribute::start(&settings.attribute, requests, journal.clone())
         .map_err(system("start a thread to measure"))?;
-    let rejoins = rejoin && needs_rejoin(&settings)?;
-    if rejoin && !rejoins {
-        journal.write(Line::Warning(not_needed(&settings)));
-    }
-    let opened = match rejoins {
+    let opened = match rejoin {
         true => None,
         false => Some(Store::open(&settings.state_dir, &settings.owner())?),
     };
@@ -160,15 +175,6 @@ fn run(
         journal.write(Line::Warning(told));
     }
     ended
-}
-
-/// What whoever asks for a rejoin is told whose state is sound.
-fn not_needed(settings: &Settings) -> String {
-    format!(
-        "--rejoin is ignored: the state in {} is sound, and is kept; leave the flag out. If you have restored it from a \
-         copy, stop this node, move the file `state` away, and start once with --rejoin",
-        settings.state_dir.display()
-    )
 }
 
 /// What a process starts from.

@@ -197,6 +197,15 @@ pub enum StoreError {
          are up", .0.display()
     )]
     Refused(PathBuf),
+    /// It is whole, and holds nothing that the algorithm can read.
+    #[error("{}: holds nothing that this version can read; start once with --rejoin", .0.display())]
+    Unreadable(PathBuf),
+    /// Somebody asks to rejoin who has lost nothing.
+    #[error(
+        "{}: the state is sound, and is kept; start without --rejoin. If you have restored it from a copy, move the file \
+         `state` away and start once with --rejoin, while all others are up", .0.display()
+    )]
+    Sound(PathBuf),
     /// There is one already.
     #[error(
         "{}: there is a state already, and it is never overwritten; move it away if this member is to start anew",
@@ -250,6 +259,7 @@ impl Store {
         }
         let path = folder.join("state");
         write_new(&path, owner, Incarnation(0), false, durable)?;
+        forget_refusal(folder)?;
         sync_folder(folder)
     }
 
@@ -312,16 +322,27 @@ impl Store {
         }
         let file = write_new(&new, owner, incarnation, true, None)?;
         fs::rename(&new, &path).map_err(failed(&new, "cannot be moved to state"))?;
+        forget_refusal(folder)?;
         sync_folder(folder)?;
         let store = Self::new(path, (file, lock), owner, incarnation, 0);
         Ok(Opened { store, incarnation, durable: None, first: false, rejoining: true })
     }
 
     /// Whether `owner` could start with what is there. Changes nothing, and does not mind that a node runs with it.
-    pub fn check(folder: &Path, owner: &Owner) -> Result<(), StoreError> {
+    /// `can_read` says whether what the algorithm stored can be read.
+    pub fn check(
+        folder: &Path,
+        owner: &Owner,
+        can_read: impl Fn(&[u8]) -> bool,
+    ) -> Result<(), StoreError> {
         let path = check_present(folder)?;
         let (_, image) = read(&path, OpenOptions::new().read(true).write(true))?;
-        check_refusal(&path, folder, &newest(&path, &image, owner)?)
+        let last = newest(&path, &image, owner)?;
+        check_refusal(&path, folder, &last)?;
+        match last.durable.is_some_and(|durable| !can_read(durable)) {
+            true => Err(StoreError::Unreadable(path)),
+            false => Ok(()),
+        }
     }
 
     /// Whether `owner` has lost what it must not forget, so that it must rejoin: the state is missing, damaged or refused
@@ -343,7 +364,7 @@ impl Store {
         match last {
             Ok(last) => Ok(last.rejoining
                 || last.incarnation == 0
-                || refused::is_noted(folder, last.incarnation)
+                || is_refused(folder, &last)?
                 || last.durable.is_some_and(|durable| !can_read(durable))),
             Err(StoreError::Damaged(_)) => Ok(true),
             Err(error) => Err(error),
@@ -500,10 +521,20 @@ fn newest<'a>(path: &Path, image: &'a Image, owner: &Owner) -> Result<Record<'a>
 }
 
 fn check_refusal(path: &Path, folder: &Path, last: &Record<'_>) -> Result<(), StoreError> {
-    match refused::is_noted(folder, last.incarnation) {
+    match is_refused(folder, last)? {
         true => Err(StoreError::Refused(path.to_owned())),
         false => Ok(()),
     }
+}
+
+/// What was refused lies there no more.
+fn forget_refusal(folder: &Path) -> Result<(), StoreError> {
+    refused::forget(folder).map_err(failed(&refused::path(folder), "cannot be removed"))
+}
+
+fn is_refused(folder: &Path, last: &Record<'_>) -> Result<bool, StoreError> {
+    refused::is_noted(folder, last.incarnation)
+        .map_err(failed(&refused::path(folder), "cannot be read"))
 }
 
 /// A file with one record, whole and synced, or none.

@@ -108,9 +108,9 @@ impl Worries {
     pub(super) fn of_dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<Line> {
         let Dropped { source, member, reason } = dropped;
         let hint = hint(reason)?;
-        let member = member.map(|member| format!(", where {} is", settings.name_of(member)));
-        let (from, member) = (plain(source), member.unwrap_or_default());
         self.is_due(Worry::Dropped(source, reason)).then(|| {
+            let member = member.map(|member| format!(", where {} is", settings.name_of(member)));
+            let (from, member) = (plain(source), member.unwrap_or_default());
             let reason = reason.name();
             Line::Warning(format!("drops datagrams from {from}{member}: {hint} ({reason})"))
         })

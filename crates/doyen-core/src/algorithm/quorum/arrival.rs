@@ -131,7 +131,8 @@ impl<R: Rulebook> Quorum<R> {
         }
         let seen = self.seen.get(&from).copied().unwrap_or_default();
         let longest = self.ballot.stored().longest.max(self.pace(config).promise);
-        self.tell(from, Body::Welcome { life, seen, longest }, out);
+        let losses = self.standings.losses(config, from);
+        self.tell(from, Body::Welcome { life, seen, longest, losses }, out);
     }
 
     /// The answer to HELLO, as it was said in `life`.
@@ -140,7 +141,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         term: Epoch,
-        (life, seen, longest): (Incarnation, Epoch, Span),
+        (life, seen, longest, losses): (Incarnation, Epoch, Span, u8),
         out: &mut Out<R>,
     ) {
         if life != self.life && R::keeps(Rule::AnswerIsForItsLife) {
@@ -151,6 +152,7 @@ impl<R: Rulebook> Quorum<R> {
         }
         if self.rejoining.is_some() || self.quarantined {
             self.welcome.insert(from);
+            self.hold_against(config, self.id, losses, out);
         }
         if let Some(rejoining) = &mut self.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);

@@ -68,6 +68,7 @@ impl<R: Rulebook> Quorum<R> {
         self.drop_candidacy(out);
         self.forget_the_search();
         self.admit_failure(config, out);
+        self.absolve(config, out);
         if config.quorum.pace_of(from).heartbeat * beat.round.0 > config.quorum.tenure {
             self.standings.redeem(from);
         }
@@ -86,6 +87,17 @@ impl<R: Rulebook> Quorum<R> {
             self.give_up_takeover(out);
         }
         self.consider_takeover(config, out);
+    }
+
+    /// It follows another in the present term. If it voted for itself in it, it has lost an election there and no office,
+    /// and must know that should it restart.
+    fn absolve(&mut self, config: &Config, out: &mut Out<R>) {
+        let stored = self.ballot.stored_mut();
+        let seems_guilty = stored.voted == Some(self.id) && !stored.blameless;
+        if seems_guilty && config.quorum.forgiveness > Span::ZERO {
+            stored.blameless = true;
+            self.store(out);
+        }
     }
 
     fn make_promise(&mut self, config: &Config, term: Epoch, asked: Span, out: &mut Out<R>) {
@@ -122,7 +134,7 @@ impl<R: Rulebook> Quorum<R> {
             let change = Change::Silent { leader, term: self.ballot.term() };
             out.inform(Notice::Changed(change));
             self.lapsed = Some(leader);
-            self.on_silence(config, leader);
+            self.on_silence(config, leader, out);
             self.blame(config, leader, out);
         }
         self.await_turn(config, out);

@@ -131,6 +131,8 @@ pub enum Body {
         seen: Epoch,
         /// The longest promise that the answerer has given or asked for.
         longest: Span,
+        /// How often the other has lost its office, as far as that counts against it: it may have forgotten.
+        losses: u8,
     },
     /// "I am here, and do not hear these."
     Probe {
@@ -276,8 +278,8 @@ impl Body {
             Self::TimeoutNow { preference, .. } => 1 + preference_len(*preference),
             Self::Hello { life, .. } => number_len(life.0) + 1,
             Self::Release { heir } => id_len(*heir),
-            Self::Welcome { life, seen, longest } => {
-                number_len(life.0) + varint_len(seen.0) + span_len(*longest)
+            Self::Welcome { life, seen, longest, .. } => {
+                number_len(life.0) + varint_len(seen.0) + span_len(*longest) + 1
             }
             Self::Probe { merit, misses } => merit.encoded_len() + misses.encoded_len(),
         }
@@ -333,7 +335,10 @@ impl fmt::Display for Message {
             Body::Hello { life, rejoins } => {
                 write!(f, " life={}{}", life.0, if *rejoins { " rejoins" } else { "" })
             }
-            Body::Welcome { life, seen, .. } => write!(f, " life={} seen={seen}", life.0),
+            Body::Welcome { life, seen, losses, .. } => {
+                write!(f, " life={} seen={seen}", life.0)?;
+                if *losses > 0 { write!(f, " losses={losses}") } else { Ok(()) }
+            }
             Body::Preempt { merit } => merit.fmt(f),
             Body::Probe { merit, misses } => write!(f, "{merit}{misses}"),
             Body::Request { released: None } | Body::Vote | Body::Nack => Ok(()),

@@ -292,6 +292,19 @@ impl<R: Rulebook> Quorum<R> {
         out.set_timer(Timer::Forgive(id), penalty(config, losses));
     }
 
+    /// Others know of so many losses of `id` that count. They do here too, for as long as the last of them.
+    pub(super) fn hold_against(
+        &mut self,
+        config: &Config,
+        id: NodeId,
+        losses: u8,
+        out: &mut Out<R>,
+    ) {
+        if config.quorum.forgiveness > Span::ZERO && self.standings.hold(id, losses) {
+            out.set_timer(Timer::Forgive(id), penalty(config, losses));
+        }
+    }
+
     /// A while has gone by.
     pub(super) fn forgive(&mut self, config: &Config, id: NodeId, out: &mut Out<R>) {
         let left = self.standings.forgive(id);

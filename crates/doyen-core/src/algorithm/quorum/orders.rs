@@ -248,12 +248,16 @@ impl<R: Rulebook> Quorum<R> {
         }
         let eligible =
             config.members.contains(member) && self.standings.merit(config, member).eligible;
-        if !eligible {
+        // What was given can be taken back, whatever has become of the member.
+        if !eligible && lasting > Span::ZERO {
             return Err(Refusal::Unfit(member));
         }
         self.standings.prefer(self.ballot.term(), member, lasting);
-        // Should it hand over before its next heartbeat, the others know already.
-        self.beat(config, out);
+        // Should it hand over before its next heartbeat, the others know already. But who has not answered the last one yet
+        // would seem not to be heard if the next ones came too soon.
+        if matches!(&self.duty, Duty::Lead(office) if office.lease == Some(office.newest)) {
+            self.beat(config, out);
+        }
         Ok(())
     }
 }

@@ -17,6 +17,7 @@ use crate::time::Span;
 use super::ballot::majority;
 use super::message::{Body, Misses};
 use super::rules::Rulebook;
+use super::standing::Merit;
 use super::{Duty, Out, Quorum, Timer};
 
 /// After how many probes' time a member counts as silent.
@@ -63,10 +64,15 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Nothing has come from `peer` for too long.
-    pub(super) fn on_silence(&mut self, config: &Config, peer: NodeId) {
-        if config.quorum.probe.is_some() {
-            self.reach.silent.insert(peer);
+    pub(super) fn on_silence(&mut self, config: &Config, peer: NodeId, out: &mut Out<R>) {
+        if config.quorum.probe.is_none() {
+            return;
         }
+        self.reach.silent.insert(peer);
+        // What it held against itself it cannot take back any more: it is forgiven here.
+        let merit = self.standings.merit(config, peer);
+        self.standings.learn(config, peer, Merit { losses: 0, ..merit });
+        self.hold_against(config, peer, merit.losses, out);
     }
 
     /// `peer` says whom it does not hear.

@@ -13,8 +13,8 @@
 //! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
 //!   member behind those that it has nothing against, for a while. It is remembered by those who saw it, and the culprit
 //!   says it of itself: should it have restarted, it knows from its own vote in its last term that it died in office, or
-//!   on the way there, unless it has noted that it handed over ([`Stored::blameless`](super::Stored::blameless)). The
-//!   worse of the two counts, so that all agree. It lowers the rank and forbids nothing, but weighs more than a
+//!   on the way there, unless it has noted that it handed over ([`Stored::blameless`](super::Stored::blameless)); and the
+//!   others tell it, when it comes up, what they hold against it. The worse of the two counts, so that all agree. It lowers the rank and forbids nothing, but weighs more than a
 //!   preference: an operator who insists can have it handed over.
 //! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so it says it of
 //!   itself when another leads. (Who lost an ordinary election is not blamed: it may not have had the votes.)
@@ -104,6 +104,8 @@ pub(super) struct Standings {
     merits: BTreeMap<NodeId, Merit>,
     losses: BTreeMap<NodeId, Losses>,
     preference: Option<Preference>,
+    /// The number of the last preference that was given here.
+    number: u32,
 }
 
 /// How often a member has lost its office involuntarily.
@@ -177,8 +179,9 @@ impl Standings {
 
     /// The operator prefers `member` for so long; nobody any more, if for no time. At the leader of `term`.
     pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
-        let number = self.preference.map_or(0, |preference| preference.given.1).wrapping_add(1);
-        let preference = Preference { given: (term, number), member, left };
+        let known = self.preference.map_or(0, |preference| preference.given.1);
+        self.number = self.number.max(known).wrapping_add(1);
+        let preference = Preference { given: (term, self.number), member, left };
         self.preference = Some(preference).filter(|preference| preference.left > Span::ZERO);
     }
 
@@ -213,6 +216,16 @@ impl Standings {
         losses.held = (losses.held + 1).min(MOST_LOSSES);
         losses.in_a_row = (losses.in_a_row + 1).min(MOST_LOSSES);
         losses.held.max(losses.in_a_row)
+    }
+
+    /// Holds at least so many losses against `id`. Says whether that is more than before.
+    pub(super) fn hold(&mut self, id: NodeId, losses: u8) -> bool {
+        let losses = losses.min(MOST_LOSSES);
+        let more = losses > self.held(id);
+        if more {
+            self.losses.entry(id).or_default().held = losses;
+        }
+        more
     }
 
     /// A while has gone by. Says how often is left.
@@ -275,5 +288,19 @@ mod tests {
         standings.redeem(id);
         assert_eq!(standings, Standings::default());
         assert_eq!(lose(&mut standings), 1);
+    }
+
+    /// One that was taken back in between does not count as the newer of the two.
+    #[test]
+    fn a_preference_that_comes_late_does_not_win() {
+        let (mut leader, mut follower) = (Standings::default(), Standings::default());
+        let mut give = |member, left| {
+            leader.prefer(Epoch(5), NodeId(member), Span::from_millis(left));
+            leader.preference()
+        };
+        let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
+        assert!(follower.heed(second));
+        assert!(!follower.heed(first), "it is older");
+        assert_eq!(follower.preferred(), Some(NodeId(2)));
     }
 }

@@ -224,7 +224,7 @@ fn heartbeat(round: u64, promise: Span) -> Body {
 }
 
 fn welcome(seen: u64, longest: Span) -> Body {
-    Body::Welcome { life: LIFE, seen: Epoch(seen), longest }
+    Body::Welcome { life: LIFE, seen: Epoch(seen), longest, losses: 0 }
 }
 
 fn ids() -> impl Strategy<Value = NodeId> {
@@ -312,8 +312,8 @@ fn bodies() -> impl Strategy<Value = Body> {
             .prop_map(|(cause, preference)| Body::TimeoutNow { cause, preference }),
         1 => prop::option::of(ids()).prop_map(|heir| Body::Release { heir }),
         1 => (lives(), any::<bool>()).prop_map(|(life, rejoins)| Body::Hello { life, rejoins }),
-        2 => (lives(), terms(), spans())
-            .prop_map(|(life, seen, longest)| Body::Welcome { life, seen, longest }),
+        2 => (lives(), terms(), spans(), any::<u8>())
+            .prop_map(|(life, seen, longest, losses)| Body::Welcome { life, seen, longest, losses }),
         1 => (merits(), misses()).prop_map(|(merit, misses)| Body::Probe { merit, misses }),
     ]
 }
@@ -453,6 +453,19 @@ fn who_is_set_up_anew_begins_above_the_floor() {
     let mut bench = Bench::new(config(1), 1, Origin::Founding { leader: None }, Some(floor));
     bench.feed(Event::Timer(Timer::Election));
     assert_eq!((bench.view.role, bench.view.epoch), (Role::Leader, Epoch(42)));
+}
+
+#[test]
+fn who_lost_an_election_knows_that_it_lost_no_office() {
+    let mut bench = Bench::new(config(3), 2, Origin::Founding { leader: None }, None);
+    bench.feed(Event::Campaign);
+    for peer in [1, 3] {
+        bench.hear(peer, 0, Body::PreAnswer { number: 1, answer: Answer::Yes });
+    }
+    let disk = |bench: &Bench| bench.disk.map(|disk| (disk.voted, disk.blameless));
+    assert_eq!(disk(&bench), Some((Some(NodeId(2)), false)), "it stands");
+    bench.hear(3, 1, heartbeat(1, Span::from_millis(20)));
+    assert_eq!(disk(&bench), Some((Some(NodeId(2)), true)), "3 has won");
 }
 
 #[test]

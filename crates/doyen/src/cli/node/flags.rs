@@ -59,7 +59,7 @@ pub(crate) struct Node {
     trace: Option<String>,
 
     /// Come back without the old state: it is lost, damaged or refused as an old copy. All other members must be up. A
-    /// sound state is kept, and the flag ignored
+    /// sound state is kept, and the flag refused
     #[arg(long)]
     pub(super) rejoin: bool,
 
@@ -150,18 +150,13 @@ impl Node {
     fn summary(&self, settings: &Settings) -> String {
         let Settings { cluster, algorithm, listen, members, .. } = settings;
         let (name, count) = (&settings.own().name, members.len());
-        // It has been looked at just now, so it can be looked at.
-        let is_lost = self.rejoin && node::needs_rejoin(settings).unwrap_or(true);
-        let sound = match (settings.key_file.is_some(), is_lost) {
+        let sound = match (settings.key_file.is_some(), self.rejoin) {
             (true, false) => "keys and state are sound",
             (false, false) => "its state is sound",
             (true, true) => "its keys are sound, its state is made anew",
             (false, true) => "its state is made anew",
         };
-        let ignored = if self.rejoin && !is_lost { ", so --rejoin is ignored" } else { "" };
         let count = format!("{count} member{}", if count == 1 { "" } else { "s" });
-        format!(
-            "{name} of cluster {cluster}: {count}, {algorithm}, listens on {listen}; {sound}{ignored}"
-        )
+        format!("{name} of cluster {cluster}: {count}, {algorithm}, listens on {listen}; {sound}")
     }
 }

@@ -22,7 +22,8 @@ fn open(folder: &Path) -> Opened {
 fn refusal(folder: &Path, owner: &Owner) -> StoreError {
     let refused = Store::open(folder, owner).expect_err("it must not open");
     if !matches!(refused, StoreError::Locked { .. } | StoreError::WornOut(_)) {
-        let checked = Store::check(folder, owner).expect_err("a check says what an opening would");
+        let checked =
+            Store::check(folder, owner, |_| true).expect_err("a check says what an opening would");
         assert_eq!(checked.to_string(), refused.to_string());
     }
     refused
@@ -100,7 +101,7 @@ fn a_file_cut_short_is_read_as_far_as_it_goes() {
             .unwrap()
             .set_len(length as u64)
             .unwrap();
-        assert!(Store::check(&folder, &owner()).is_ok(), "{length} bytes");
+        assert!(Store::check(&folder, &owner(), |_| true).is_ok(), "{length} bytes");
     }
     File::options()
         .write(true)
@@ -178,7 +179,7 @@ fn a_second_process_is_refused_and_told_of_the_first() {
     assert!(refused.contains(&named), "{refused}");
     let rejoined = Store::rejoin(&folder, &owner(), Incarnation(9)).unwrap_err();
     assert!(matches!(rejoined, StoreError::Locked { .. }), "{rejoined}");
-    Store::check(&folder, &owner()).expect("a check may be made while it runs");
+    Store::check(&folder, &owner(), |_| true).expect("a check may be made while it runs");
     drop(first);
     assert_eq!(open(&folder).incarnation, Incarnation(2), "the refused start does not count");
 }
@@ -338,4 +339,33 @@ fn only_what_is_lost_needs_a_rejoin() {
     let other = Owner { cluster: "others".to_owned(), ..owner() };
     let folder = created();
     assert!(matches!(Store::is_lost(&folder, &other, |_| true), Err(StoreError::Foreign { .. })));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_from_what_is_sound() {
+    let folder = created();
+    open(&folder).store.save(b"from another world").unwrap();
+    let check = |can_read: bool| Store::check(&folder, &owner(), |_| can_read);
+    assert!(check(true).is_ok());
+    assert!(matches!(check(false), Err(StoreError::Unreadable(_))));
+    assert!(!Store::is_lost(&folder, &owner(), |_| true).unwrap());
+    assert!(Store::is_lost(&folder, &owner(), |_| false).unwrap());
+}
+
+/// A state that is made later in the same folder comes to the life that was refused, too.
+#[test]
+fn a_refusal_is_forgotten_with_the_state_that_was_refused() {
+    let folder = created();
+    let life = open(&folder).incarnation;
+    refused::note(&folder, life).unwrap();
+    assert!(matches!(refusal(&folder, &owner()), StoreError::Refused(_)));
+    Store::rejoin(&folder, &owner(), Incarnation(1)).unwrap();
+    assert!(!folder.join("refused").exists());
+
+    fs::remove_file(folder.join("state")).unwrap();
+    refused::note(&folder, life).unwrap();
+    Store::create(&folder, &owner(), None).unwrap();
+    for _ in 0..3 {
+        open(&folder);
+    }
 }
