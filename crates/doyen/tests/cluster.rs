@@ -212,7 +212,7 @@ fn keys_that_are_refused_are_warned_of_and_the_old_ones_stay() {
     let key = trial.folder_of(3).join("key");
     fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).unwrap();
     let refused = trial.order(3, &["reload-keys"]);
-    assert_eq!(refused.status.code(), Some(2));
+    assert_eq!(refused.status.code(), Some(1));
     assert!(complaint(&refused).contains("the keys stay as they are"), "{}", complaint(&refused));
     trial.signal(3, Signal::HUP);
     trial.wait("both are warned of", || {

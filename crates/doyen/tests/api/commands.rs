@@ -220,7 +220,11 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
         ),
         (&["prefer", "n2", "--for", "0s"], "prefer 2 for 0", "n1 prefers nobody (term 7)"),
         (&["campaign"], "campaign", "n1 calls no election: it leads, and nothing happens (term 7)"),
-        (&["reload-keys"], "reload keys", "n1 has read its keys (term 7)"),
+        (
+            &["reload-keys"],
+            "reload keys",
+            "n1 has read its keys, and seals and opens with 00ecce3a (term 7)",
+        ),
     ] {
         let came = fake.command(arguments);
         assert_eq!((came.code, came.stdout.trim_end()), (0, said), "{came:?}");

@@ -27,7 +27,7 @@ fn every_order_reaches_the_loop() {
         ("undrain", "", "undrain", "may lead again"),
         ("prefer", r#"{"member":"n3","for":"90s"}"#, "prefer 3 for 90s", "prefers n3 for 90s"),
         ("prefer", r#"{"member":"n3","for":"0s"}"#, "prefer 3 for 0", "prefers nobody"),
-        ("reload-keys", "", "reload keys", "has read its keys"),
+        ("reload-keys", "", "reload keys", "has read its keys, and seals and opens with 00ecce3a"),
     ] {
         let answer = fake.order(&format!("/v1/{path}"), body);
         assert_eq!(answer.status, 202, "{path} {body}: {answer:?}");

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use doyen::config::{Configuration, EXAMPLE, Override, Settings, Surroundings};
-use doyen::node;
 
 /// Run one member of a cluster
 #[derive(Args, Debug)]
