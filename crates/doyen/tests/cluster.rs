@@ -410,6 +410,31 @@ fn a_lost_state_does_not_look_like_a_first_start() {
 }
 
 #[test]
+fn who_rejoins_says_for_whom_it_waits() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    trial.kill(1);
+    trial.kill(2);
+    fs::remove_file(trial.folder_of(2).join("state").join("state")).unwrap();
+    trial.run_with(2, &["--rejoin"]);
+    trial.wait("n3 has answered, and n1 cannot", || {
+        let status = trial.status(2)?;
+        let heard: Vec<bool> = status.members.iter().map(|member| member.heard).collect();
+        (status.rejoining && heard == [false, true, true]).then_some(())
+    });
+    let waits = "has lost its state and rejoins: it waits for an answer from n1\n";
+    for (command, name) in [("status", "n2 of trial"), ("explain", "n2")] {
+        let told = doyen(&[command, "--node", trial.url(2)]);
+        let text = String::from_utf8_lossy(&told.stdout).into_owned();
+        assert!(text.starts_with(&format!("{name} {waits}")), "{text}");
+        assert_eq!(told.status.code(), Some(1), "nobody leads");
+    }
+    trial.run(1);
+    trial.agree(&[1, 2, 3]);
+    assert!(!trial.status(2).unwrap().rejoining);
+}
+
+#[test]
 fn a_sound_state_is_kept_whoever_asks_to_rejoin() {
     let mut trial = Trial::start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);

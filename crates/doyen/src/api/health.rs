@@ -86,9 +86,11 @@ async fn is_alive(State(app): State<App>) -> Result<Json<Yes>, Problem> {
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
 ))]
 async fn is_ready(State(app): State<App>) -> Result<Json<Yes>, Problem> {
-    match app.handle.status().leader {
-        Some(_) => Ok(app.yes()),
-        None => Err(Kind::NotReady.because("nobody is known to lead")),
+    let status = app.handle.status();
+    match (status.leader, status.rejoin()) {
+        (Some(_), _) => Ok(app.yes()),
+        (None, Some(rejoin)) => Err(Kind::NotReady.because(format!("{} {rejoin}", status.name))),
+        (None, None) => Err(Kind::NotReady.because("nobody is known to lead")),
     }
 }
 

@@ -123,6 +123,11 @@ impl NodeFlags {
     }
 }
 
+/// A length of time, as operators write it: `2h`, `90s`, `1h 30m`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, &'static str> {
+    humantime::parse_duration(text).map_err(|_| "write for example 90s, 5m or 2h")
+}
+
 impl TokenFlags {
     pub(crate) fn read(&self, node: &NodeFlags) -> Result<String> {
         let named = || node.unless_configured("DOYEN_TOKEN_FILE").map(PathBuf::from);

@@ -95,6 +95,10 @@ fn write_explanation(
                 writeln!(out, "  {why}")?;
             }
         }
+        None if status.rejoining => {
+            let rejoin = status.rejoin().unwrap_or_default();
+            return writeln!(out, "{} {rejoin}", paint.bad(&status.name));
+        }
         None => {
             let nobody = paint.bad("nobody");
             writeln!(

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Answer;
-use super::client::{NodeFlags, Obeyed, TokenFlags};
+use super::client::{NodeFlags, Obeyed, TokenFlags, parse_time};
 
 const EXITS: &str =
     "Exit: 0 it obeys, 1 it does not, 2 wrong usage or token, 3 it cannot be reached.";
@@ -58,7 +58,7 @@ pub(crate) struct Transfer {
 #[command(after_help = EXITS)]
 pub(crate) struct Drain {
     /// For how long, for example 2h; until `undrain` without it; 0s is refused
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     lasting: Option<Duration>,
 
     #[command(flatten)]
@@ -82,7 +82,7 @@ pub(crate) struct Prefer {
     member: String,
 
     /// For how long, for example 2h; 0s takes the preference back
-    #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     lasting: Duration,
 
     #[command(flatten)]

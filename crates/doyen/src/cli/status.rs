@@ -11,7 +11,7 @@ use clap::Args;
 use doyen::node::status::Status as Snapshot;
 
 use super::Answer;
-use super::client::{CannotReach, Client, NodeFlags};
+use super::client::{CannotReach, Client, NodeFlags, parse_time};
 use super::terminal::Paint;
 
 /// How often the node is asked anew while a leader is waited for.
@@ -36,7 +36,7 @@ pub(crate) struct Status {
 
     /// With --wait-leader: for how long at most
     #[arg(long, value_name = "TIME", requires = "wait_leader", default_value = "30s",
-          value_parser = humantime::parse_duration)]
+          value_parser = parse_time)]
     timeout: Duration,
 
     /// Print one JSON object, as /v1/status does

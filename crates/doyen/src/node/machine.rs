@@ -287,6 +287,7 @@ impl Machine {
             term: view.epoch,
             lease,
             why: self.board.why(),
+            rejoining: false,
             drained: insight.drained,
             drained_remaining_ms: insight.drained_for.map(|left| left.as_millis() as u64),
             preference,

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::Incarnation;
+use doyen_core::members::{Incarnation, PeerSet};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::bell::Inbox;
@@ -15,6 +15,8 @@ use super::board::Board;
 use super::clock::Moment;
 use super::journal::Line;
 use super::network::{Arrival, Network};
+use super::start::status_before;
+use super::status::Status;
 use super::worries::Worries;
 use super::{Failure, NotDone, Request};
 use crate::config::Settings;
@@ -37,6 +39,7 @@ pub(super) fn ask_around(
 ) -> Result<Option<Incarnation>, Failure> {
     board.journal.write(Line::Info("rejoins: asks every other member what it knows".to_owned()));
     let (mut reported, mut worries) = (Moment::now(), Worries::none());
+    let mut published = None;
     loop {
         network.keep_up(&board.counters);
         for _ in 0..BATCH {
@@ -52,6 +55,11 @@ pub(super) fn ask_around(
         board.give_a_sign();
         if let Some(Incarnation(latest)) = network.latest_life() {
             return Ok(Some(Incarnation(latest.saturating_add(1))));
+        }
+        let unheard = network.unheard().collect();
+        if published.as_ref() != Some(&unheard) {
+            board.publish(status(settings, &unheard));
+            published = Some(unheard);
         }
         inbox.silence();
         while let Some(request) = inbox.next() {
@@ -74,6 +82,15 @@ pub(super) fn ask_around(
         }
         nap(network, inbox)?;
     }
+}
+
+/// What it says of itself while it waits for those who have not answered.
+fn status(settings: &Settings, unheard: &PeerSet) -> Status {
+    let mut status = Status { rejoining: true, ..status_before(settings) };
+    for member in &mut status.members {
+        member.heard = !unheard.contains(member.id);
+    }
+    status
 }
 
 fn waiting_for(settings: &Settings, network: &Network) -> String {

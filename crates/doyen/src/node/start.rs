@@ -233,7 +233,7 @@ fn random() -> Result<Pcg64Mcg, Failure> {
 }
 
 /// What is known before anything has happened.
-fn status_before(settings: &Settings) -> Status {
+pub(super) fn status_before(settings: &Settings) -> Status {
     let members = settings.members.iter().map(|member| MemberStatus {
         id: member.id,
         name: member.name.clone(),
@@ -261,6 +261,7 @@ fn status_before(settings: &Settings) -> Status {
         term: Epoch::default(),
         lease: None,
         why: None,
+        rejoining: false,
         drained: false,
         drained_remaining_ms: None,
         preference: None,

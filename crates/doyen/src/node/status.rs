@@ -43,6 +43,8 @@ pub struct Status {
     pub lease: Option<Lease>,
     /// Why the leader leads, in words.
     pub why: Option<String>,
+    /// Whether it has lost its state and takes no part before every other member has answered.
+    pub rejoining: bool,
     /// Whether its operator does not want it to lead.
     pub drained: bool,
     /// For how much longer it is drained, in milliseconds; null if it is not, or until that is undone.
@@ -82,6 +84,16 @@ impl Status {
             None => "until that is undone".to_owned(),
         };
         self.drained.then(|| format!("is drained {lasting}: it does not stand"))
+    }
+
+    /// That this node rejoins and for whom it waits, in words, if it does.
+    pub fn rejoin(&self) -> Option<String> {
+        let silent = self.members.iter().filter(|member| !member.heard);
+        let names: Vec<&str> = silent.map(|member| &*member.name).collect();
+        self.rejoining.then(|| {
+            let names = names.join(", ");
+            format!("has lost its state and rejoins: it waits for an answer from {names}")
+        })
     }
 
     /// Whether `one` hears `other`, as far as this node knows: of the others it knows what they say, if they are heard

@@ -260,6 +260,7 @@ pub(crate) fn follower_of_n3() -> Status {
         term: Epoch(7),
         lease: None,
         why: Some("elected, for nobody led".to_owned()),
+        rejoining: false,
         drained: false,
         drained_remaining_ms: None,
         preference: None,

@@ -38,6 +38,10 @@ fn write_head(out: &mut String, status: &Status, paint: Paint) -> fmt::Result {
             let why = status.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
             writeln!(out, "{leader} leads {cluster} in term {term}{why}")?;
         }
+        None if status.rejoining => {
+            let rejoin = status.rejoin().unwrap_or_default();
+            writeln!(out, "{} of {cluster} {rejoin}", paint.bad(&status.name))?;
+        }
         None => writeln!(
             out,
             "{} is known to lead {cluster}, and the term is {term}",
