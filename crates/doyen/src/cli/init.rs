@@ -100,7 +100,11 @@ impl Init {
                 Err(problem) => problems.push(format!("--member: {problem}")),
             }
         }
-        for text in &self.priorities {
+        for (place, text) in self.priorities.iter().enumerate() {
+            let name = before_equals(text);
+            if self.priorities[..place].iter().any(|earlier| before_equals(earlier) == name) {
+                problems.push(format!("--priority: {name} has one already; leave one out"));
+            }
             let parsed = text.split_once('=').and_then(|(name, it)| Some((name, it.parse().ok()?)));
             match parsed {
                 Some((name, priority)) => match self.member(&mut members, "--priority", name) {

@@ -25,7 +25,8 @@ Examples:
   doyen replay counterexample.toml
   doyen replay counterexample.toml --svg why.svg
   doyen replay counterexample.toml --script crates/doyen-core/tests/scripts/bully/my_claim
-  doyen replay n1.trace n2.trace n3.trace
+  doyen replay n1.trace                    every event of one node, heartbeats included
+  doyen replay n1.trace n2.trace n3.trace  what came of several, and whether two leases ran at once
 
 ShiViz reads its log with the expression (?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)
 Exit: 0 the run no longer breaks the property (traces: every promise was kept), 1 it does, 2 the file is wrong, 4 the
@@ -36,27 +37,27 @@ pub(crate) struct Replay {
     files: Vec<PathBuf>,
 
     /// Draw the space-time diagram, with what led to the violation in full colour; - is the standard output
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
     svg: Option<PathBuf>,
 
     /// Write a Mermaid sequence diagram
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
     mermaid: Option<PathBuf>,
 
     /// Write a log with vector clocks, for `ShiViz`
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
     shiviz: Option<PathBuf>,
 
     /// Write a golden script for the tests of the algorithm
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
     script: Option<PathBuf>,
 
     /// Show heartbeats and acknowledgements too
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Counterexamples only")]
     upkeep: bool,
 
     /// Write times as multiples of D, as the literature does
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Counterexamples only")]
     in_d: bool,
 
     /// Print one JSON object and nothing else
