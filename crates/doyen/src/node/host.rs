@@ -209,6 +209,9 @@ impl<P: Tells> Host<P> {
         if self.member.lease().is_none() {
             // Whoever asks must not be told of a lease that others may already know to be over (5).
             self.machine.board.withdraw_lease();
+            if let Some(tracer) = &mut self.machine.tracer {
+                tracer.lease(None);
+            }
         }
         for effect in effects.drain() {
             match effect {
