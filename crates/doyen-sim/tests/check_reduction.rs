@@ -47,7 +47,8 @@ fn explore(case: &Case, budget: Budget, fifo: bool, property: Property, reduce: 
     let properties = vec![property, Property::BoundedMessages];
     let rules = Rules { budget, timers, fifo, properties, from: None };
     let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
-    let plan = Plan { depth_first: false, reduce, threads: 2, limits };
+    // With one thread it is always the same state at which a search stops.
+    let plan = Plan { depth_first: false, reduce, threads: 1, limits };
     check::check(case, &rules, &plan, &|_| {})
 }
 
