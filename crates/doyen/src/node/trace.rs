@@ -12,8 +12,8 @@
 //! {"line":5,"at":98400,"event":"ended","member":1}
 //! ```
 //!
-//! Every line says which it is, so that one that is missing is noticed. The last says that the member stopped. A trace without it is of a process that was killed or still runs, or has
-//! lost its end.
+//! Every line says which it is, so that one that is missing is noticed. The last says that the member stopped. A trace
+//! without it is of a process that was killed or still runs, or has lost its end.
 //!
 //! Times are nanoseconds since the machine booted. The file is written by a thread of its own, for a disk may be slow
 //! and the loop must not wait: if the queue is full the trace ends there, the log says so, and the node goes on. A trace

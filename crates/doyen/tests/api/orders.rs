@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use doyen::api::{Limits, Server, TOKEN_FILE};
 use doyen::node::NotDone;
+use doyen::node::status::MemberStatus;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Refusal;
 
@@ -59,12 +60,39 @@ fn who_does_not_lead_names_the_leader() {
     assert_eq!(detail, "n1 does not lead, and knows of nobody who does");
 }
 
+/// The reason that applies, as far as the node can tell.
+#[test]
+fn who_cannot_lead_is_told_why() {
+    let fake = Fake::leader();
+    let told = |change: fn(&mut MemberStatus)| {
+        fake.publish(|status| change(&mut status.members[1]));
+        fake.refuse(Refusal::Unfit(NodeId(2)));
+        fake.order("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "unfit")
+    };
+    assert_eq!(told(|n2| n2.heard = false), "n2 cannot lead now: it is not heard");
+    let drained = "n2 cannot lead now: it is drained, or stands back";
+    assert_eq!(told(|n2| n2.eligible = false), drained);
+    assert_eq!(told(|n2| n2.witness = true), "n2 is a witness, which never leads");
+    fake.refuse(Refusal::Unfit(NodeId(1)));
+    let detail = fake.order("/v1/transfer", r#"{"to":"n1"}"#).problem(409, "unfit");
+    assert_eq!(detail, "n1 leads already");
+}
+
+#[test]
+fn who_resigns_in_favour_of_nobody_is_told_so() {
+    let fake = Fake::leader();
+    assert_eq!(fake.order("/v1/resign", "").json()["note"], serde_json::Value::Null);
+    fake.publish(|status| status.next = None);
+    let note = "but nobody else could lead now, so it may soon lead again";
+    assert_eq!(fake.order("/v1/resign", "").json()["note"], note);
+}
+
 #[test]
 fn whatever_the_member_refuses_is_explained() {
     let fake = Fake::leader();
     fake.refuse(Refusal::Unfit(NodeId(2)));
     let detail = fake.order("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "unfit");
-    assert!(detail.starts_with("n2 cannot lead now"), "{detail}");
+    assert_eq!(detail, "n2 cannot lead now: it has just restarted, or reaches no majority");
     fake.refuse(Refusal::NobodyElse);
     fake.order("/v1/drain", "").problem(409, "nobody-else");
     fake.refuse(Refusal::Rejoining);
