@@ -45,11 +45,8 @@
 //!
 //! `Courtesy` is no rule of safety: without it nothing may be noticed, see `check_quorum/main.rs`.
 
-use std::cell::Cell;
-
 use doyen_core::algorithm::Algorithm;
-use doyen_core::algorithm::quorum::Quorum;
-use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
+use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_sim::account::Outcome;
@@ -62,26 +59,19 @@ use doyen_sim::scenario::{Case, Scenario};
 /// No mutation needs more random runs.
 const MOST_RUNS: u64 = 3_000;
 
-thread_local! {
-    /// The rule that does not stand.
-    static WITHOUT: Cell<Option<Rule>> = const { Cell::new(None) };
-}
-
-/// All rules stand but the one that a test has taken away.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Mutated {}
-
-impl Rulebook for Mutated {
-    fn keeps(rule: Rule) -> bool {
-        WITHOUT.get() != Some(rule)
+/// The same case, for members without `rule`.
+fn without(case: &Case, rule: Option<Rule>) -> Case {
+    let mut case = case.clone();
+    if let Some(rule) = rule {
+        case.config.quorum.rules = case.config.quorum.rules.without(rule);
     }
+    case
 }
 
-fn breaks(case: &Case, without: Option<Rule>, property: Property) -> bool {
-    WITHOUT.set(without);
-    let mut oracle = Oracle::of(case, &[property]);
-    run::judge_as::<Quorum<Mutated>>(case, None, &mut oracle);
-    WITHOUT.set(None);
+fn breaks(case: &Case, rule: Option<Rule>, property: Property) -> bool {
+    let case = without(case, rule);
+    let mut oracle = Oracle::of(&case, &[property]);
+    run::judge(&case, None, &mut oracle);
     oracle.breach().is_some()
 }
 
@@ -337,14 +327,13 @@ fn a_candidacy_that_went_with_its_disk_is_no_vote() {
 }
 
 /// What comes of a scenario with all rules, and without one of them.
-fn compare(text: &str, without: Rule) -> [Outcome; 2] {
+fn compare(text: &str, rule: Rule) -> [Outcome; 2] {
     let case = Scenario::from_toml("disturbance", text).unwrap();
-    [None, Some(without)].map(|without| {
-        WITHOUT.set(without);
+    [None, Some(rule)].map(|rule| {
+        let case = without(&case, rule);
         let mut oracle = Oracle::of(&case, &Property::QUORUM);
-        let outcome = run::judge_as::<Quorum<Mutated>>(&case, None, &mut oracle);
-        WITHOUT.set(None);
-        assert_eq!(oracle.breach(), None, "without {without:?}");
+        let outcome = run::judge(&case, None, &mut oracle);
+        assert_eq!(oracle.breach(), None, "without {rule:?}");
         outcome
     })
 }

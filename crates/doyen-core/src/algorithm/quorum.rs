@@ -75,7 +75,7 @@ use election::Asking;
 use following::{Beat, Promise};
 use office::Office;
 use reach::Reach;
-use rules::{Rule, Rulebook, Sound};
+use rules::Rule;
 use settings::Pace;
 use standing::Standings;
 
@@ -85,13 +85,13 @@ pub use standing::{Merit, Preference};
 
 /// A member of a quorum.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Quorum<R: Rulebook = Sound> {
+pub struct Quorum {
     id: NodeId,
     /// Which of its lives this is.
     life: Incarnation,
     /// The number of its configuration, which everything that it says and heeds bears.
     configuration: u32,
-    ballot: Ballot<R>,
+    ballot: Ballot,
     duty: Duty,
     /// Whom it follows; itself, from its election on.
     leader: Option<NodeId>,
@@ -182,20 +182,20 @@ pub enum Timer {
     Silence(NodeId),
 }
 
-type Out<R> = Effects<Quorum<R>>;
+type Out = Effects<Quorum>;
 
-impl<R: Rulebook> Protocol for Quorum<R> {
+impl Protocol for Quorum {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
     type Durable = Stored;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out<R>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out) -> Self {
         let mut member = Self {
             id,
             life: boot.incarnation,
             configuration: config.quorum.config_id(&config.members),
-            ballot: Ballot::new(id, boot.durable.unwrap_or_default()),
+            ballot: Ballot::new(id, boot.durable.unwrap_or_default(), config.quorum.rules),
             duty: Duty::Follow,
             leader: None,
             promise: None,
@@ -222,7 +222,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
         member
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Out<R>) {
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Out) {
         if matches!(self.duty, Duty::Halted) {
             return;
         }
@@ -276,7 +276,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     }
 
     fn has_essence(config: &Config) -> bool {
-        essence::is_known::<R>(config)
+        essence::is_known(config)
     }
 
     fn essence(&self, config: &Config) -> Self {
@@ -297,7 +297,7 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     }
 
     fn is_symmetric(config: &Config) -> bool {
-        essence::are_alike::<R>(config)
+        essence::are_alike(config)
     }
 
     fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
@@ -317,8 +317,8 @@ impl<R: Rulebook> Protocol for Quorum<R> {
     }
 }
 
-impl<R: Rulebook> Quorum<R> {
-    fn on_message(&mut self, config: &Config, from: NodeId, message: Message, out: &mut Out<R>) {
+impl Quorum {
+    fn on_message(&mut self, config: &Config, from: NodeId, message: Message, out: &mut Out) {
         let Message { config: theirs, term, body } = message;
         if theirs != self.configuration {
             return out.inform(Notice::ForeignConfiguration(from));
@@ -366,7 +366,7 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Out<R>) {
+    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Out) {
         match timer {
             Timer::Lease(round) => self.on_lease_over(config, round, out),
             Timer::Promise => self.on_promise_over(config, out),
@@ -414,13 +414,13 @@ impl<R: Rulebook> Quorum<R> {
 
     /// How good it is, as it tells the others.
     fn merit(&self, config: &Config) -> Merit {
-        let (losses, still) = (self.standings.held(self.id), self.is_still());
+        let (losses, still) = (self.standings.held(self.id), self.is_still(config));
         Merit { losses, still, ..self.standings.merit(config, self.id) }
     }
 
     /// Whether it could not stand even if it were asked to, for it has just restarted.
-    fn is_still(&self) -> bool {
-        self.quarantined && R::keeps(Rule::StillIsUnfit)
+    fn is_still(&self, config: &Config) -> bool {
+        self.quarantined && config.quorum.keeps(Rule::StillIsUnfit)
     }
 
     /// Changes how good it is.
@@ -438,19 +438,19 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    fn tell(&self, to: NodeId, body: Body, out: &mut Out<R>) {
+    fn tell(&self, to: NodeId, body: Body, out: &mut Out) {
         let (config, term) = (self.configuration, self.ballot.term());
         out.send(to, Message { config, term, body });
     }
 
-    fn tell_all(&self, config: &Config, body: &Body, out: &mut Out<R>) {
+    fn tell_all(&self, config: &Config, body: &Body, out: &mut Out) {
         for peer in config.members.others(self.id) {
             self.tell(peer, body.clone(), out);
         }
     }
 
     /// Stores what must not be forgotten, before anything that follows.
-    fn store(&self, out: &mut Out<R>) {
+    fn store(&self, out: &mut Out) {
         self.ballot.store(out);
     }
 }

@@ -22,11 +22,8 @@
 //! what happens in an order at fractions of a tick can happen in the same order at whole ones (Henzinger, Manna and
 //! Pnueli 1992, *What good are digital clocks?*).
 
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
 use doyen_core::algorithm::quorum::Quorum;
-use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
+use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::algorithm::quorum::voter::Voter;
 use doyen_core::config::{Config, Mode, Timing};
@@ -99,13 +96,8 @@ impl Subject {
         Self { part: Part::Whole, ..Self::leases(members, terms) }
     }
 
-    /// Explores it, one at a time: the rules are the same for everybody.
+    /// Explores it.
     pub(crate) fn explore(&self, reduce: bool, limits: Limits, watch: Watch<'_>) -> Report {
-        static TURN: Mutex<()> = Mutex::new(());
-        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        WITHOUT.store(self.without.map_or(u8::MAX, |rule| rule as u8), Ordering::Relaxed);
-        BOLD.store(self.part == Part::Leases, Ordering::Relaxed);
-        LAST_TERM.store(self.terms, Ordering::Relaxed);
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = Plan { depth_first: false, reduce, threads, limits };
         let config = self.config();
@@ -113,9 +105,9 @@ impl Subject {
         let mut scene = Scene::new(&config.members);
         scene.leader = self.founded.then(|| config.members.highest());
         match self.part {
-            Part::Votes => check::explore::<Voter<Explored>>(&config, &scene, &rules, &plan, watch),
+            Part::Votes => check::explore::<Voter>(&config, &scene, &rules, &plan, watch),
             Part::Leases | Part::Whole => {
-                check::explore::<Quorum<Explored>>(&config, &scene, &rules, &plan, watch)
+                check::explore::<Quorum>(&config, &scene, &rules, &plan, watch)
             }
         }
     }
@@ -165,29 +157,11 @@ impl Subject {
         (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
         (quorum.forgiveness, quorum.deferrals) = (Span::ZERO, 0);
         (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
+        // Who keeps still matters to hand-overs, of which there are none here.
+        let bold = (self.part == Part::Leases).then_some(Rule::Courtesy);
+        let missing = [Some(Rule::StillIsUnfit), self.without, bold].into_iter().flatten();
+        let rules = QuorumRules::default().until(Epoch(self.terms));
+        quorum.rules = missing.fold(rules, QuorumRules::without);
         config
-    }
-}
-
-/// The rules of what is explored. They are set before a search: all of its threads must see them.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Explored {}
-
-static WITHOUT: AtomicU8 = AtomicU8::new(u8::MAX);
-static BOLD: AtomicBool = AtomicBool::new(false);
-static LAST_TERM: AtomicU64 = AtomicU64::new(u64::MAX);
-
-impl Rulebook for Explored {
-    fn keeps(rule: Rule) -> bool {
-        match rule {
-            Rule::Courtesy => !BOLD.load(Ordering::Relaxed),
-            // It matters to hand-overs, of which there are none here.
-            Rule::StillIsUnfit => false,
-            _ => WITHOUT.load(Ordering::Relaxed) != rule as u8,
-        }
-    }
-
-    fn last_term() -> Epoch {
-        Epoch(LAST_TERM.load(Ordering::Relaxed))
     }
 }

@@ -25,10 +25,10 @@ use crate::protocol::{Boot, Notice, Origin};
 use crate::story::{Loss, Why};
 use crate::time::Span;
 
-use super::ballot::{Stored, majority};
+use super::ballot::Stored;
 use super::following::Promise;
 use super::message::Body;
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::settings::LONGEST_PROMISE;
 use super::{Duty, Out, Quorum, Timer};
 
@@ -41,9 +41,9 @@ pub(super) struct Rejoining {
     longest: Span,
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Q1: begins.
-    pub(super) fn arrive(&mut self, config: &Config, boot: &Boot<Stored>, out: &mut Out<R>) {
+    pub(super) fn arrive(&mut self, config: &Config, boot: &Boot<Stored>, out: &mut Out) {
         if self.ballot.stored().drained.is_some() {
             self.stand_back(config, out);
         }
@@ -53,7 +53,7 @@ impl<R: Rulebook> Quorum<R> {
             Origin::Founding { leader: Some(leader) } => self.found(config, leader, out),
             Origin::Joining => {
                 let promise = self.pace(config).promise;
-                let longest = match R::keeps(Rule::QuarantineIsLongest) {
+                let longest = match config.quorum.keeps(Rule::QuarantineIsLongest) {
                     true => self.ballot.stored().longest.max(promise),
                     false => promise,
                 };
@@ -80,7 +80,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// The scene with which the seeds begin: everybody has voted for `leader`, and follows it.
-    fn found(&mut self, config: &Config, leader: NodeId, out: &mut Out<R>) {
+    fn found(&mut self, config: &Config, leader: NodeId, out: &mut Out) {
         let length = config.quorum.pace_of(leader).promise;
         let term = Epoch(1);
         *self.ballot.stored_mut() =
@@ -96,9 +96,9 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Votes for nobody until what it may have promised in a former life is over.
-    fn keep_still(&mut self, config: &Config, longest: Span, out: &mut Out<R>) {
+    fn keep_still(&mut self, config: &Config, longest: Span, out: &mut Out) {
         out.rule("Q1");
-        if R::keeps(Rule::Quarantine) {
+        if config.quorum.keeps(Rule::Quarantine) {
             self.quarantined = true;
             out.set_timer(Timer::Quarantine, longest);
         } else {
@@ -107,9 +107,9 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// HELLO to all who have not answered yet, and again while it matters: datagrams get lost.
-    pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out) {
         let rejoins = self.rejoining.is_some();
-        if !rejoins && (!self.quarantined || !R::keeps(Rule::Courtesy)) {
+        if !rejoins && (!self.quarantined || !config.quorum.keeps(Rule::Courtesy)) {
             return;
         }
         for peer in config.members.others(self.id).filter(|&peer| !self.welcome.contains(peer)) {
@@ -124,7 +124,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         life: Incarnation,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if self.rejoining.is_some() {
             return; // it has nothing to say about anybody's promises
@@ -142,9 +142,9 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         (life, seen, longest, losses): (Incarnation, Epoch, Span, u8),
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
-        if life != self.life && R::keeps(Rule::AnswerIsForItsLife) {
+        if life != self.life && config.quorum.keeps(Rule::AnswerIsForItsLife) {
             return out.rule("Q1c");
         }
         if self.rejoining.is_none() && seen > self.ballot.term() {
@@ -164,11 +164,11 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    fn finish_rejoining(&mut self, config: &Config, out: &mut Out<R>) {
+    fn finish_rejoining(&mut self, config: &Config, out: &mut Out) {
         let Some(rejoining) = &self.rejoining else { return };
-        let needed = match R::keeps(Rule::RejoinAsksAll) {
+        let needed = match config.quorum.keeps(Rule::RejoinAsksAll) {
             true => config.members.len() - 1,
-            false => majority::<R>(config.members.len()) - 1,
+            false => config.quorum.majority(config.members.len()) - 1,
         };
         if self.welcome.len() < needed {
             return;
@@ -178,7 +178,7 @@ impl<R: Rulebook> Quorum<R> {
         self.rejoining = None;
         out.cancel_timer(Timer::Hello);
         self.ballot.stored_mut().longest = longest;
-        if R::keeps(Rule::RejoinVotesLater) {
+        if config.quorum.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself, in a term in which it does not stand: it has none left for anybody.
             let stored = self.ballot.stored_mut();
@@ -189,7 +189,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// What it may have promised in a former life is over.
-    pub(super) fn on_quarantine_over(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_quarantine_over(&mut self, config: &Config, out: &mut Out) {
         self.quarantined = false;
         self.welcome.clear();
         out.cancel_timer(Timer::Hello);
@@ -198,7 +198,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Does nothing any more, for ever.
-    fn halt(&mut self, reason: Notice, config: &Config, out: &mut Out<R>) {
+    fn halt(&mut self, reason: Notice, config: &Config, out: &mut Out) {
         out.rule("Q1b");
         self.leave_office(config, Loss::Halted, out);
         self.drop_candidacy(out);

@@ -13,15 +13,13 @@
 //! | V4 | the first who asks in a term gets the vote, and gets it again |
 //! | V5 | a majority of the configured members wins; a vote counts in its own term only |
 
-use std::marker::PhantomData;
-
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, NodeId, PeerSet};
 use crate::protocol::{self, Effects, Protocol};
 use crate::time::Span;
 
-use super::rules::{Rule, Rulebook};
+use super::rules::{Rule, Rules};
 
 /// What a member of a quorum must not forget.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
@@ -68,17 +66,17 @@ impl protocol::Durable for Stored {
 
 /// A member's part in the vote.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Ballot<R> {
+pub(super) struct Ballot {
     id: NodeId,
     stored: Stored,
     /// Who voted for it in the present term; empty unless it stands.
     votes: PeerSet,
-    rules: PhantomData<R>,
+    rules: Rules,
 }
 
-impl<R: Rulebook> Ballot<R> {
-    pub(super) fn new(id: NodeId, stored: Stored) -> Self {
-        Self { id, stored, votes: PeerSet::new(), rules: PhantomData }
+impl Ballot {
+    pub(super) fn new(id: NodeId, stored: Stored, rules: Rules) -> Self {
+        Self { id, stored, votes: PeerSet::new(), rules }
     }
 
     pub(super) fn term(&self) -> Epoch {
@@ -97,7 +95,7 @@ impl<R: Rulebook> Ballot<R> {
     /// V1. To be stored before anybody is asked. Not possible after the last of all terms.
     pub(super) fn stand(&mut self) -> bool {
         let next = self.stored.term.next();
-        if next == self.stored.term || next > R::last_term() {
+        if next == self.stored.term || next > self.rules.last_term {
             return false;
         }
         self.stored.term = next;
@@ -122,7 +120,7 @@ impl<R: Rulebook> Ballot<R> {
     /// It does not stand any more. What it voted in this term it has voted.
     pub(super) fn withdraw(&mut self) {
         self.votes.clear();
-        if !R::keeps(Rule::VoteOutlivesOffice) {
+        if !self.rules.keeps(Rule::VoteOutlivesOffice) {
             self.stored.voted = None;
         }
     }
@@ -135,7 +133,7 @@ impl<R: Rulebook> Ballot<R> {
     /// V4: whether `candidate` gets the vote of the present term; to be stored before it is told.
     pub(super) fn grant(&mut self, candidate: NodeId) -> bool {
         let free = self.stored.voted.is_none_or(|voted| voted == candidate);
-        if free || !R::keeps(Rule::OneVoteATerm) {
+        if free || !self.rules.keeps(Rule::OneVoteATerm) {
             self.stored.voted = Some(candidate);
             return true;
         }
@@ -144,23 +142,23 @@ impl<R: Rulebook> Ballot<R> {
 
     /// V5: counts a vote of `voter` in `term`.
     pub(super) fn count(&mut self, voter: NodeId, term: Epoch) {
-        if term == self.stored.term || !R::keeps(Rule::VoteCountsInItsTerm) {
+        if term == self.stored.term || !self.rules.keeps(Rule::VoteCountsInItsTerm) {
             self.votes.insert(voter);
         }
     }
 
     /// V5: whether a majority of so many members has voted for it.
     pub(super) fn is_won(&self, members: usize) -> bool {
-        self.votes.len() >= majority::<R>(members)
+        self.votes.len() >= self.rules.majority(members)
     }
 
     /// Stores it, before anything that follows.
     pub(super) fn store<P: Protocol<Durable = Stored>>(&self, out: &mut Effects<P>) {
         let mut stored = self.stored;
-        if !R::keeps(Rule::VoteIsStored) {
+        if !self.rules.keeps(Rule::VoteIsStored) {
             stored.voted = None;
         }
-        if R::keeps(Rule::TermIsStored) {
+        if self.rules.keeps(Rule::TermIsStored) {
             out.persist(stored);
         }
     }
@@ -175,12 +173,7 @@ impl<R: Rulebook> Ballot<R> {
             id: names(self.id),
             stored: protocol::Durable::renamed(&self.stored, names),
             votes: self.votes.iter().map(names).collect(),
-            rules: PhantomData,
+            rules: self.rules,
         }
     }
-}
-
-/// How many of `members` are a majority.
-pub(super) fn majority<R: Rulebook>(members: usize) -> usize {
-    if R::keeps(Rule::Majority) { members / 2 + 1 } else { (members / 2).max(1) }
 }

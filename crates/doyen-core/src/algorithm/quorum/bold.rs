@@ -25,12 +25,12 @@ use crate::config::Config;
 use crate::story::Why;
 
 use super::message::Body;
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::{Duty, Out, Quorum};
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Stands without having asked, and lets everybody know that there is a new term.
-    pub(super) fn stand_boldly(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn stand_boldly(&mut self, config: &Config, out: &mut Out) {
         let before = self.ballot.term();
         self.stand(config, None, Why::Elected { after: None }, out);
         if self.ballot.term() > before {
@@ -39,7 +39,9 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Whether any word of a later term concerns it.
-    pub(super) fn is_bold_and_free(&self) -> bool {
-        !R::keeps(Rule::Courtesy) && matches!(self.duty, Duty::Follow) && !self.bound(None)
+    pub(super) fn is_bold_and_free(&self, config: &Config) -> bool {
+        !config.quorum.keeps(Rule::Courtesy)
+            && matches!(self.duty, Duty::Follow)
+            && !self.bound(None)
     }
 }

@@ -19,9 +19,8 @@ use crate::protocol::Notice;
 use crate::story::{Loss, Why};
 use crate::time::{Delay, Span};
 
-use super::ballot::majority;
 use super::message::{Answer, Body};
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::standing::Merit;
 use super::{Duty, Out, Quorum, Timer, doubled, once_more};
 
@@ -39,11 +38,12 @@ pub(super) struct Asking {
     refused: bool,
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Whether this member may lead at all.
     pub(super) fn may_stand(&self, config: &Config) -> bool {
         let witness = config.quorum.witnesses.contains(self.id);
-        let eligible = self.merit(config).eligible || witness && !R::keeps(Rule::WitnessNeverLeads);
+        let eligible =
+            self.merit(config).eligible || witness && !config.quorum.keeps(Rule::WitnessNeverLeads);
         eligible && !self.refrains
     }
 
@@ -53,13 +53,13 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Q2: nothing binds it any more. It waits for its turn.
-    pub(super) fn await_turn(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn await_turn(&mut self, config: &Config, out: &mut Out) {
         self.await_turn_after(config, Span::ZERO.into(), out);
     }
 
     /// The same, `base` later.
-    pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out<R>) {
-        if !self.is_idle() || !self.may_stand(config) || !R::keeps(Rule::Courtesy) {
+    pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out) {
+        if !self.is_idle() || !self.may_stand(config) || !config.quorum.keeps(Rule::Courtesy) {
             return;
         }
         let turn = self.turn(config);
@@ -84,10 +84,10 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Its turn has come, or somebody on this machine misses the leader.
-    pub(super) fn campaign(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn campaign(&mut self, config: &Config, out: &mut Out) {
         if self.is_idle() && self.may_stand(config) {
             out.election_started();
-            match R::keeps(Rule::Courtesy) {
+            match config.quorum.keeps(Rule::Courtesy) {
                 true => self.ask(config, None, out),
                 false => self.stand_boldly(config, out),
             }
@@ -95,7 +95,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Asks everybody: "May I stand?", or "May I take over from `takeover`?"
-    pub(super) fn ask(&mut self, config: &Config, takeover: Option<NodeId>, out: &mut Out<R>) {
+    pub(super) fn ask(&mut self, config: &Config, takeover: Option<NodeId>, out: &mut Out) {
         out.rule(if takeover.is_some() { "Q12" } else { "Q2" });
         out.cancel_timer(Timer::Election);
         self.question = self.question.wrapping_add(1);
@@ -117,14 +117,14 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         question: (u32, Merit, bool, Option<NodeId>),
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         out.rule("Q3");
         let (number, merit, force, takeover) = question;
         self.standings.learn(config, from, merit);
         let better = self.may_stand(config)
             && self.reaches_majority(config, self.id)
-            && !self.is_unheard()
+            && !self.is_unheard(config)
             && self.standings.outranks(config, self.id, from);
         let answer = match takeover {
             Some(leader)
@@ -148,7 +148,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Lets another finish what it has begun before it is its own turn.
-    fn give_way(&mut self, config: &Config, out: &mut Out<R>) {
+    fn give_way(&mut self, config: &Config, out: &mut Out) {
         let time = config.timing.reply() + self.pace(config).heartbeat * 2;
         self.await_turn_after(config, time.into(), out);
     }
@@ -160,7 +160,7 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         (number, answer): (u32, Answer),
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         let Some(asking) = self.asking.as_mut().filter(|asking| asking.number == number) else {
             return;
@@ -182,9 +182,9 @@ impl<R: Rulebook> Quorum<R> {
 
     /// Weighs the answers, if there are enough of them or the time is up: every better member must have had the time to
     /// say so, but the one that has fallen silent is not waited for.
-    pub(super) fn weigh(&mut self, config: &Config, time_is_up: bool, out: &mut Out<R>) {
+    pub(super) fn weigh(&mut self, config: &Config, time_is_up: bool, out: &mut Out) {
         let Some(asking) = &self.asking else { return };
-        let won = asking.yes.len() >= majority::<R>(config.members.len());
+        let won = asking.yes.len() >= config.quorum.majority(config.members.len());
         let outranked = asking.outranked && !asking.force;
         let mut better = self.better_ones(config).into_iter();
         let heard_out = asking.takeover.is_some() || better.all(|id| asking.answered.contains(id));
@@ -214,7 +214,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         released: Option<Epoch>,
         why: Why,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if self.bound(released) || !self.may_stand(config) {
             return;
@@ -248,11 +248,11 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         released: Option<Epoch>,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if term < self.ballot.term() {
             out.rule("Q5");
-            return self.refuse(from, out);
+            return self.refuse(config, from, out);
         }
         if self.bound(released) {
             return out.rule("Q5a");
@@ -275,7 +275,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Q6: `from` votes for it.
-    pub(super) fn on_vote(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Out<R>) {
+    pub(super) fn on_vote(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Out) {
         let Duty::Stand(why) = self.duty else { return };
         self.ballot.count(from, term);
         if self.ballot.is_won(config.members.len()) {
@@ -284,7 +284,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Too few have voted for it in time.
-    pub(super) fn on_candidacy_over(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_candidacy_over(&mut self, config: &Config, out: &mut Out) {
         if matches!(self.duty, Duty::Stand(_)) {
             self.drop_candidacy(out);
             self.try_later(config, out);
@@ -293,11 +293,11 @@ impl<R: Rulebook> Quorum<R> {
 
     /// It has tried in vain. When it tries again is for chance to decide, and for nobody who asks meanwhile: that would
     /// let all better ones stand at the same moment, and split the votes, again and again.
-    fn try_later(&mut self, config: &Config, out: &mut Out<R>) {
+    fn try_later(&mut self, config: &Config, out: &mut Out) {
         self.tried = true;
         let heartbeat = self.pace(config).heartbeat;
         let mut wait = Delay::between(heartbeat, heartbeat * 2);
-        if self.refusals > 1 && R::keeps(Rule::RefusedAsksRarely) {
+        if self.refusals > 1 && config.quorum.keeps(Rule::RefusedAsksRarely) {
             let longest = config.quorum.longest_retry(&config.timing, heartbeat, self.turn(config));
             let grown = heartbeat * doubled(self.refusals);
             wait.max = grown.min(longest);
@@ -308,7 +308,7 @@ impl<R: Rulebook> Quorum<R> {
 
     /// It asks no longer to be elected and stands no longer. Whether it may take over it can ask while it follows: see
     /// [`give_up_takeover`](Self::give_up_takeover).
-    pub(super) fn drop_candidacy(&mut self, out: &mut Out<R>) {
+    pub(super) fn drop_candidacy(&mut self, out: &mut Out) {
         if self.asking.take_if(|asking| asking.takeover.is_none()).is_some() {
             out.cancel_timer(Timer::Collection);
         }

@@ -27,20 +27,20 @@ use crate::members::NodeId;
 use crate::time::Span;
 
 use super::message::{Body, Message, Round};
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::settings::Preemption;
 use super::{Duty, Quorum, Timer};
 
 /// Whether what is said here is true of members with this configuration.
-pub(super) fn is_known<R: Rulebook>(config: &Config) -> bool {
+pub(super) fn is_known(config: &Config) -> bool {
     let quorum = &config.quorum;
     let no_account =
         quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO;
-    no_account && !R::keeps(Rule::StillIsUnfit)
+    no_account && !config.quorum.keeps(Rule::StillIsUnfit)
 }
 
 /// Whether members with this configuration differ in nothing but their names.
-pub(super) fn are_alike<R: Rulebook>(config: &Config) -> bool {
+pub(super) fn are_alike(config: &Config) -> bool {
     let quorum = &config.quorum;
     let attr = |id| config.members.key(id).attr;
     let one_attr = config.members.iter().all(|id| attr(id) == attr(config.members.highest()));
@@ -48,11 +48,12 @@ pub(super) fn are_alike<R: Rulebook>(config: &Config) -> bool {
         && quorum.witnesses.is_empty()
         && quorum.reluctant.is_empty()
         && one_attr;
-    let never_better = !R::keeps(Rule::Courtesy) && quorum.preemption == Preemption::Never;
-    one_kind && never_better && is_known::<R>(config)
+    let never_better =
+        !config.quorum.keeps(Rule::Courtesy) && quorum.preemption == Preemption::Never;
+    one_kind && never_better && is_known(config)
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// The first round that counts, if it leads.
     pub(super) fn first_round(&self, config: &Config) -> Option<Round> {
         let Duty::Lead(office) = &self.duty else { return None };
@@ -72,7 +73,7 @@ impl<R: Rulebook> Quorum<R> {
         if !matches!(self.duty, Duty::Stand(_)) {
             this.ballot.forget_votes();
         }
-        if !R::keeps(Rule::Courtesy) {
+        if !config.quorum.keeps(Rule::Courtesy) {
             this.forget_the_search();
         }
         this.lingering = self.lingering.map(|_| Round::default());
@@ -114,30 +115,33 @@ impl<R: Rulebook> Quorum<R> {
 
     /// Whether `message` has no effect on it, now and whatever happens to it from now on.
     pub(super) fn has_no_use_for(&self, config: &Config, from: NodeId, message: &Message) -> bool {
-        if self.rejoining.is_some() || !R::keeps(Rule::TermIsStored) {
+        if self.rejoining.is_some() || !config.quorum.keeps(Rule::TermIsStored) {
             return false;
         }
         let (term, own) = (message.term, self.ballot.term());
         match message.body {
             Body::Vote => {
                 let stands = matches!(self.duty, Duty::Stand(_));
-                R::keeps(Rule::VoteCountsInItsTerm) && (term < own || term == own && !stands)
+                config.quorum.keeps(Rule::VoteCountsInItsTerm)
+                    && (term < own || term == own && !stands)
             }
             Body::Ack { round, .. } => {
                 let counts = self.first_round(config).is_some_and(|first| round >= first);
                 term < own || term == own && !counts
             }
             Body::Nack => term <= own,
-            Body::Request { .. } if term < own => !R::keeps(Rule::Courtesy),
+            Body::Request { .. } if term < own => !config.quorum.keeps(Rule::Courtesy),
             Body::Request { .. } => {
-                let fixed = R::keeps(Rule::OneVoteATerm)
-                    && R::keeps(Rule::VoteIsStored)
-                    && R::keeps(Rule::VoteOutlivesOffice);
+                let fixed = config.quorum.keeps(Rule::OneVoteATerm)
+                    && config.quorum.keeps(Rule::VoteIsStored)
+                    && config.quorum.keeps(Rule::VoteOutlivesOffice);
                 let voted = self.ballot.stored().voted;
                 fixed && term == own && voted.is_some_and(|voted| voted != from)
             }
             Body::Heartbeat { .. } => {
-                term < own && R::keeps(Rule::NoStaleHeartbeat) && !R::keeps(Rule::Courtesy)
+                term < own
+                    && config.quorum.keeps(Rule::NoStaleHeartbeat)
+                    && !config.quorum.keeps(Rule::Courtesy)
             }
             Body::TimeoutNow { .. } | Body::Release { .. } => term < own,
             _ => false,

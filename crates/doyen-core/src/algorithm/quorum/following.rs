@@ -14,7 +14,7 @@ use crate::story::{Change, Why};
 use crate::time::Span;
 
 use super::message::{Body, Misses, Round};
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::settings::{LONGEST_PROMISE, Preemption};
 use super::standing::{Merit, Preference};
 use super::{Duty, Out, Quorum, Timer, doubled, once_more};
@@ -44,7 +44,7 @@ pub(super) struct Beat<'a> {
     pub(super) misses: &'a Misses,
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Q8: `from` leads.
     pub(super) fn on_heartbeat(
         &mut self,
@@ -52,11 +52,11 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         beat: &Beat<'_>,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
-        if term < self.ballot.term() && R::keeps(Rule::NoStaleHeartbeat) {
+        if term < self.ballot.term() && config.quorum.keeps(Rule::NoStaleHeartbeat) {
             out.rule("Q8a");
-            return self.refuse(from, out);
+            return self.refuse(config, from, out);
         }
         // In one term only one can lead; and no configuration that is checked at start asks for such a promise.
         if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {
@@ -91,7 +91,7 @@ impl<R: Rulebook> Quorum<R> {
 
     /// It follows another in the present term. If it voted for itself in it, it has lost an election there and no office,
     /// and must know that should it restart.
-    fn absolve(&mut self, config: &Config, out: &mut Out<R>) {
+    fn absolve(&mut self, config: &Config, out: &mut Out) {
         let stored = self.ballot.stored_mut();
         let seems_guilty = stored.voted == Some(self.id) && !stored.blameless;
         if seems_guilty && config.quorum.forgiveness > Span::ZERO {
@@ -100,8 +100,8 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    fn make_promise(&mut self, config: &Config, term: Epoch, asked: Span, out: &mut Out<R>) {
-        let asked = match R::keeps(Rule::PromiseIsTheLeaders) {
+    fn make_promise(&mut self, config: &Config, term: Epoch, asked: Span, out: &mut Out) {
+        let asked = match config.quorum.keeps(Rule::PromiseIsTheLeaders) {
             true => asked,
             false => self.pace(config).promise,
         };
@@ -111,14 +111,14 @@ impl<R: Rulebook> Quorum<R> {
             self.ballot.stored_mut().longest = length;
             self.store(out);
         }
-        if R::keeps(Rule::Promise) {
+        if config.quorum.keeps(Rule::Promise) {
             self.promise = Some(Promise { term, length });
             out.set_timer(Timer::Promise, length);
         }
     }
 
     /// Nothing is promised any more.
-    pub(super) fn end_promise(&mut self, out: &mut Out<R>) {
+    pub(super) fn end_promise(&mut self, out: &mut Out) {
         if self.promise.take().is_some() {
             out.cancel_timer(Timer::Promise);
         }
@@ -126,7 +126,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// The leader has fallen silent.
-    pub(super) fn on_promise_over(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_promise_over(&mut self, config: &Config, out: &mut Out) {
         out.rule("Q2");
         self.promise = None;
         self.give_up_takeover(out);
@@ -147,7 +147,7 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         heir: Option<NodeId>,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if self.leader == Some(from) && term == self.ballot.term() {
             out.rule("Q14");
@@ -161,7 +161,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         leader: NodeId,
         heir: Option<NodeId>,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         self.end_promise(out);
         self.leader = None;
@@ -171,7 +171,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Q12: whether it would be better than its leader. Then it waits to see whether that lasts.
-    pub(super) fn consider_takeover(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn consider_takeover(&mut self, config: &Config, out: &mut Out) {
         match self.better_leader(config) {
             None => self.give_up_takeover(out),
             Some(_) if self.impatient || self.is_asking_to_take_over() => {}
@@ -187,7 +187,7 @@ impl<R: Rulebook> Quorum<R> {
         let leader = self.leader.filter(|&leader| leader != self.id)?;
         let allowed = config.quorum.preemption != Preemption::Never
             || self.standings.preferred() == Some(self.id);
-        let free = matches!(self.duty, Duty::Follow) && !self.is_still();
+        let free = matches!(self.duty, Duty::Follow) && !self.is_still(config);
         let fit = allowed && self.may_stand(config) && free;
         (fit && self.standings.outranks(config, self.id, leader)).then_some(leader)
     }
@@ -202,7 +202,7 @@ impl<R: Rulebook> Quorum<R> {
             || self.standings.preferred() == Some(self.id);
         let heartbeat = self.pace(config).heartbeat;
         match at_once {
-            true if R::keeps(Rule::ClaimsRarely) => {
+            true if config.quorum.keeps(Rule::ClaimsRarely) => {
                 (heartbeat * doubled(self.claims)).min(usual.max(heartbeat))
             }
             true => heartbeat,
@@ -215,7 +215,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Its patience is over: it asks everybody whether it may take over.
-    pub(super) fn on_takeover_due(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_takeover_due(&mut self, config: &Config, out: &mut Out) {
         self.impatient = false;
         if let Some(leader) = self.better_leader(config)
             && self.asking.is_none()
@@ -232,7 +232,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         leader: NodeId,
         backed: bool,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if backed && self.leader == Some(leader) {
             out.rule("Q12");
@@ -242,7 +242,7 @@ impl<R: Rulebook> Quorum<R> {
         self.consider_takeover(config, out);
     }
 
-    pub(super) fn give_up_takeover(&mut self, out: &mut Out<R>) {
+    pub(super) fn give_up_takeover(&mut self, out: &mut Out) {
         self.claims = 0;
         if std::mem::take(&mut self.impatient) {
             out.cancel_timer(Timer::Takeover);

@@ -8,12 +8,10 @@ use crate::config::Config;
 use crate::members::NodeId;
 use crate::story::Why;
 
-use super::ballot::majority;
-use super::rules::Rulebook;
 use super::standing::{Merit, Preference};
 use super::{Duty, Quorum};
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Who would lead best, the best first, as this member sees it. Witnesses and those who stand back are not among
     /// them; those who [reach no majority](Self::reaches_majority) are. The leader is in its place: if it is not the
     /// first, the first will take over, should the policy let it.
@@ -37,7 +35,7 @@ impl<R: Rulebook> Quorum<R> {
             let both_ways = |&other: &NodeId| hears(id, other) && hears(other, id);
             let reached = config.members.others(id).filter(is_left).filter(both_ways).count() + 1;
             let is_heard = id == self.id || hears(self.id, id);
-            is_heard && reached >= majority::<R>(config.members.len())
+            is_heard && reached >= config.quorum.majority(config.members.len())
         };
         self.in_line(config).into_iter().filter(is_left).find(is_fit)
     }

@@ -20,9 +20,8 @@ use crate::protocol::Notice;
 use crate::story::{Cause, Change, Loss, Why};
 use crate::time::Span;
 
-use super::ballot::majority;
 use super::message::{Body, Misses, Round};
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::settings::{Preemption, Settings};
 use super::standing::{Merit, penalty};
 use super::{Duty, Out, Quorum, Timer};
@@ -84,9 +83,9 @@ impl Office {
     }
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// Q6: a majority has voted for it. It has no lease yet.
-    pub(super) fn take_office(&mut self, config: &Config, why: Why, out: &mut Out<R>) {
+    pub(super) fn take_office(&mut self, config: &Config, why: Why, out: &mut Out) {
         out.rule("Q6");
         out.cancel_timer(Timer::Candidacy);
         self.leader = Some(self.id);
@@ -95,18 +94,19 @@ impl<R: Rulebook> Quorum<R> {
         self.duty = Duty::Lead(Box::new(Office::new(why)));
         out.set_timer(Timer::Confirmation, self.pace(config).promise * 2);
         self.beat(config, out);
-        if !R::keeps(Rule::VoteIsNoLease) {
+        if !config.quorum.keeps(Rule::VoteIsNoLease) {
             self.hold(config, Round::FIRST, out);
         }
     }
 
     /// Q7: asks everybody to renew its lease. The lease counts from here.
-    pub(super) fn beat(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn beat(&mut self, config: &Config, out: &mut Out) {
         let pace = self.pace(config);
         let Duty::Lead(office) = &mut self.duty else { return };
         office.newest = office.newest.next();
         let (round, why) = (office.newest, office.why);
-        let length = if R::keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
+        let length =
+            if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
         out.set_timer(Timer::Lease(round), length);
         let (merit, preference) = (self.merit(config), self.standings.preference());
         let (promise, misses) = (pace.promise, self.reach.misses());
@@ -125,7 +125,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         (round, merit, misses): (Round, Merit, &Misses),
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         self.standings.learn(config, from, merit);
         self.note_misses(config, from, misses);
@@ -139,16 +139,18 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// The lease moves on to the latest round that a majority has acknowledged.
-    fn renew(&mut self, config: &Config, out: &mut Out<R>) {
+    fn renew(&mut self, config: &Config, out: &mut Out) {
         let Duty::Lead(office) = &self.duty else { return };
-        let Some(round) = office.agreed(majority::<R>(config.members.len())) else { return };
+        let Some(round) = office.agreed(config.quorum.majority(config.members.len())) else {
+            return;
+        };
         if round >= office.oldest && Some(round) > office.lease {
             self.hold(config, round, out);
         }
     }
 
     /// From now on the lease rests on `round`.
-    fn hold(&mut self, config: &Config, round: Round, out: &mut Out<R>) {
+    fn hold(&mut self, config: &Config, round: Round, out: &mut Out) {
         let pace = self.pace(config);
         let Duty::Lead(office) = &mut self.duty else { return };
         let first = office.lease.is_none();
@@ -157,7 +159,7 @@ impl<R: Rulebook> Quorum<R> {
         }
         office.oldest = round;
         office.lease = Some(round);
-        if !R::keeps(Rule::LeaseFromSending) {
+        if !config.quorum.keeps(Rule::LeaseFromSending) {
             out.set_timer(Timer::Lease(round), pace.lease());
         }
         if first {
@@ -174,7 +176,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// The time of a round is over: perhaps that of its lease, or of one that it kept to itself.
-    pub(super) fn on_lease_over(&mut self, config: &Config, round: Round, out: &mut Out<R>) {
+    pub(super) fn on_lease_over(&mut self, config: &Config, round: Round, out: &mut Out) {
         if self.lingering == Some(round) {
             self.lingering = None;
             return self.await_turn(config, out);
@@ -191,7 +193,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Elected, but nobody confirms it.
-    pub(super) fn on_unconfirmed(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_unconfirmed(&mut self, config: &Config, out: &mut Out) {
         if matches!(&self.duty, Duty::Lead(office) if office.lease.is_none()) {
             out.rule("Q7");
             self.leave_office(config, Loss::NeverConfirmed, out);
@@ -206,10 +208,10 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         term: Epoch,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         let concerned =
-            matches!(self.duty, Duty::Stand(_) | Duty::Lead(_)) || self.is_bold_and_free();
+            matches!(self.duty, Duty::Stand(_) | Duty::Lead(_)) || self.is_bold_and_free(config);
         if concerned && term > self.ballot.term() {
             self.step_down(config, term, from, out);
             self.await_turn(config, out);
@@ -217,20 +219,14 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// `from` said something in an earlier term, and learns of this one.
-    pub(super) fn refuse(&self, from: NodeId, out: &mut Out<R>) {
-        if R::keeps(Rule::Courtesy) {
+    pub(super) fn refuse(&self, config: &Config, from: NodeId, out: &mut Out) {
+        if config.quorum.keeps(Rule::Courtesy) {
             self.tell(from, Body::Nack, out);
         }
     }
 
     /// Q10: `from` knows of a later term. Whatever this member was, it follows now.
-    pub(super) fn step_down(
-        &mut self,
-        config: &Config,
-        term: Epoch,
-        from: NodeId,
-        out: &mut Out<R>,
-    ) {
+    pub(super) fn step_down(&mut self, config: &Config, term: Epoch, from: NodeId, out: &mut Out) {
         if term <= self.ballot.term() {
             return;
         }
@@ -243,10 +239,10 @@ impl<R: Rulebook> Quorum<R> {
 
     /// It leads no longer. Its lease, if one runs, binds it on; unless it hands over, when there is nothing left that
     /// anybody could act on.
-    pub(super) fn leave_office(&mut self, config: &Config, loss: Loss, out: &mut Out<R>) {
+    pub(super) fn leave_office(&mut self, config: &Config, loss: Loss, out: &mut Out) {
         let Duty::Lead(office) = &self.duty else { return };
         let hands_over = matches!(loss, Loss::HandedOver { .. });
-        let binds = !hands_over && R::keeps(Rule::LeaseBindsItsHolder);
+        let binds = !hands_over && config.quorum.keeps(Rule::LeaseBindsItsHolder);
         let kept = office.lease.filter(|_| binds);
         for round in office.armed().filter(|&round| Some(round) != kept) {
             out.cancel_timer(Timer::Lease(round));
@@ -265,8 +261,8 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Q15: another leads. If this member was the last leader's heir, it could not win.
-    pub(super) fn admit_failure(&mut self, config: &Config, out: &mut Out<R>) {
-        if std::mem::take(&mut self.heir) && R::keeps(Rule::FailedHeirIsBlamed) {
+    pub(super) fn admit_failure(&mut self, config: &Config, out: &mut Out) {
+        if std::mem::take(&mut self.heir) && config.quorum.keeps(Rule::FailedHeirIsBlamed) {
             out.rule("Q15");
             self.blame(config, self.id, out);
         }
@@ -281,32 +277,26 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// `id` has lost its office and did not want to: that counts against it for a while.
-    pub(super) fn blame(&mut self, config: &Config, id: NodeId, out: &mut Out<R>) {
+    pub(super) fn blame(&mut self, config: &Config, id: NodeId, out: &mut Out) {
         if config.quorum.forgiveness == Span::ZERO {
             return;
         }
         let losses = self.standings.blame(id);
-        if !R::keeps(Rule::PenaltiesGrow) {
+        if !config.quorum.keeps(Rule::PenaltiesGrow) {
             self.standings.redeem(id);
         }
         out.set_timer(Timer::Forgive(id), penalty(config, losses));
     }
 
     /// Others know of so many losses of `id` that count. They do here too, for as long as the last of them.
-    pub(super) fn hold_against(
-        &mut self,
-        config: &Config,
-        id: NodeId,
-        losses: u8,
-        out: &mut Out<R>,
-    ) {
+    pub(super) fn hold_against(&mut self, config: &Config, id: NodeId, losses: u8, out: &mut Out) {
         if config.quorum.forgiveness > Span::ZERO && self.standings.hold(id, losses) {
             out.set_timer(Timer::Forgive(id), penalty(config, losses));
         }
     }
 
     /// A while has gone by.
-    pub(super) fn forgive(&mut self, config: &Config, id: NodeId, out: &mut Out<R>) {
+    pub(super) fn forgive(&mut self, config: &Config, id: NodeId, out: &mut Out) {
         let left = self.standings.forgive(id);
         if left > 0 {
             out.set_timer(Timer::Forgive(id), penalty(config, left));
@@ -316,9 +306,9 @@ impl<R: Rulebook> Quorum<R> {
 
     /// Whether it was elected and seems not to be heard: its first heartbeat had time enough to be acknowledged, and it
     /// has no lease. Somebody who asks to be elected then should not be kept from it.
-    pub(super) fn is_unheard(&self) -> bool {
+    pub(super) fn is_unheard(&self, config: &Config) -> bool {
         let unheard = |office: &Office| office.lease.is_none() && office.newest > Round::FIRST;
-        let sees_it = R::keeps(Rule::UnheardIsNobodysBetter);
+        let sees_it = config.quorum.keeps(Rule::UnheardIsNobodysBetter);
         sees_it && matches!(&self.duty, Duty::Lead(office) if unheard(office))
     }
 

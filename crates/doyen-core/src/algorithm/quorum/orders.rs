@@ -22,14 +22,14 @@ use crate::time::Span;
 use super::ballot::Drain;
 use super::message::Body;
 use super::office::Retiring;
-use super::rules::{Rule, Rulebook};
+use super::rules::Rule;
 use super::settings::Preemption;
 use super::standing::{Merit, Preference};
 use super::{Duty, Out, Quorum, Timer};
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     /// The operator wants something.
-    pub(super) fn on_order(&mut self, config: &Config, order: Order, out: &mut Out<R>) {
+    pub(super) fn on_order(&mut self, config: &Config, order: Order, out: &mut Out) {
         let done = match order {
             Order::Resign => self.retire(config, None, Cause::Resigned, out),
             Order::Transfer { to } => self.retire(config, Some(to), Cause::Transferred, out),
@@ -61,7 +61,8 @@ impl<R: Rulebook> Quorum<R> {
         eligible
             && !still
             && office.hears_from(id)
-            && (self.reaches_majority(config, id) || !R::keeps(Rule::HeirReachesMajority))
+            && (self.reaches_majority(config, id)
+                || !config.quorum.keeps(Rule::HeirReachesMajority))
     }
 
     /// The best member that could lead in its place.
@@ -76,7 +77,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         heir: Option<NodeId>,
         cause: Cause,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) -> Result<(), Refusal> {
         if !self.is_leased() {
             return Err(Refusal::NotLeading);
@@ -87,14 +88,14 @@ impl<R: Rulebook> Quorum<R> {
         let Duty::Lead(office) = &mut self.duty else { return Err(Refusal::NotLeading) };
         out.rule("Q13");
         office.retiring = Some(Retiring { heir, cause });
-        if !R::keeps(Rule::RetiredFirst) {
+        if !config.quorum.keeps(Rule::RetiredFirst) {
             self.abdicate(config, out);
         }
         Ok(())
     }
 
     /// Q13, second step: nothing runs here any more that depends on the lease.
-    pub(super) fn abdicate(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn abdicate(&mut self, config: &Config, out: &mut Out) {
         let Duty::Lead(office) = &self.duty else { return };
         let Some(Retiring { heir, cause }) = office.retiring else { return };
         out.rule("Q13");
@@ -102,7 +103,7 @@ impl<R: Rulebook> Quorum<R> {
         let heir =
             heir.filter(|&heir| self.is_fit(config, heir)).or_else(|| self.best_heir(config));
         let term = self.ballot.term();
-        if R::keeps(Rule::LeaseEndsBeforeHandOver) {
+        if config.quorum.keeps(Rule::LeaseEndsBeforeHandOver) {
             self.leave_office(config, Loss::HandedOver { to: heir, cause }, out);
             self.refrains = true;
             // Longer than the others wait for its heir: it was to go, so they are first should nothing come of that.
@@ -136,7 +137,7 @@ impl<R: Rulebook> Quorum<R> {
         from: NodeId,
         term: Epoch,
         (cause, preference): (Cause, Option<Preference>),
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         if term != self.ballot.term() || !matches!(self.duty, Duty::Follow) {
             return;
@@ -159,7 +160,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         from: NodeId,
         merit: Merit,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) {
         self.standings.learn(config, from, merit);
         let preferred = self.standings.preferred() == Some(from);
@@ -185,7 +186,7 @@ impl<R: Rulebook> Quorum<R> {
         &mut self,
         config: &Config,
         lasting: Option<Span>,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) -> Result<(), Refusal> {
         if self.rejoining.is_some() {
             // It would store that it has never voted.
@@ -214,7 +215,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// It is drained: it says that it would not lead, until it is told otherwise or the time is over.
-    pub(super) fn stand_back(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn stand_back(&mut self, config: &Config, out: &mut Out) {
         self.amend(config, |merit| merit.eligible = false);
         self.give_up_takeover(out);
         self.drop_candidacy(out);
@@ -224,7 +225,7 @@ impl<R: Rulebook> Quorum<R> {
         }
     }
 
-    pub(super) fn undrain(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn undrain(&mut self, config: &Config, out: &mut Out) {
         if self.ballot.stored_mut().drained.take().is_none() {
             return;
         }
@@ -241,7 +242,7 @@ impl<R: Rulebook> Quorum<R> {
         config: &Config,
         member: NodeId,
         lasting: Span,
-        out: &mut Out<R>,
+        out: &mut Out,
     ) -> Result<(), Refusal> {
         if !self.is_leased() {
             return Err(Refusal::NotLeading);

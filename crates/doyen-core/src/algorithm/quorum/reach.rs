@@ -14,9 +14,7 @@ use crate::config::Config;
 use crate::members::{NodeId, PeerSet};
 use crate::time::Span;
 
-use super::ballot::majority;
 use super::message::{Body, Misses};
-use super::rules::Rulebook;
 use super::standing::Merit;
 use super::{Duty, Out, Quorum, Timer};
 
@@ -39,13 +37,13 @@ impl Reach {
     }
 }
 
-impl<R: Rulebook> Quorum<R> {
+impl Quorum {
     fn silence(config: &Config) -> Option<Span> {
         config.quorum.probe.map(|probe| probe * PATIENCE)
     }
 
     /// Begins to watch.
-    pub(super) fn watch_everybody(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn watch_everybody(&mut self, config: &Config, out: &mut Out) {
         let (Some(probe), Some(silence)) = (config.quorum.probe, Self::silence(config)) else {
             return;
         };
@@ -56,7 +54,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// A message came from `peer`.
-    pub(super) fn heard(&mut self, config: &Config, peer: NodeId, out: &mut Out<R>) {
+    pub(super) fn heard(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
         if let Some(silence) = Self::silence(config) {
             self.reach.silent.remove(peer);
             out.set_timer(Timer::Silence(peer), silence);
@@ -64,7 +62,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Nothing has come from `peer` for too long.
-    pub(super) fn on_silence(&mut self, config: &Config, peer: NodeId, out: &mut Out<R>) {
+    pub(super) fn on_silence(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
         if config.quorum.probe.is_none() {
             return;
         }
@@ -88,7 +86,7 @@ impl<R: Rulebook> Quorum<R> {
     }
 
     /// Tells everybody to whom it says nothing otherwise: a leader and its followers talk all the time.
-    pub(super) fn on_probe_due(&mut self, config: &Config, out: &mut Out<R>) {
+    pub(super) fn on_probe_due(&mut self, config: &Config, out: &mut Out) {
         let Some(probe) = config.quorum.probe else { return };
         out.set_timer(Timer::Probe, probe);
         if matches!(self.duty, Duty::Lead(_)) {
@@ -115,6 +113,6 @@ impl<R: Rulebook> Quorum<R> {
     pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
         let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
         let reached = config.members.others(id).filter(both_ways).count() + 1;
-        reached >= majority::<R>(config.members.len())
+        reached >= config.quorum.majority(config.members.len())
     }
 }

@@ -1,13 +1,10 @@
 //! The rules on which safety rests, and those that keep members from disturbing each other, each by name.
 //!
 //! A check that finds nothing proves little unless it finds something where something is wrong. So a [`Quorum`] asks
-//! its [`Rulebook`] whether a rule stands, and tests take rules away one at a time: every check must notice. What is
-//! shipped is [`Sound`], of which the compiler leaves nothing.
+//! its [`Rules`] whether a rule stands, and tests take rules away one at a time: every check must notice. They are part of
+//! the [settings](super::settings::Settings), where no configuration file can reach them.
 //!
 //! [`Quorum`]: super::Quorum
-
-use std::fmt::Debug;
-use std::hash::Hash;
 
 use crate::members::Epoch;
 
@@ -76,24 +73,42 @@ pub enum Rule {
     Courtesy,
 }
 
-/// Which rules stand.
-pub trait Rulebook: Clone + Eq + Hash + Debug + 'static {
-    /// Whether `rule` stands.
-    fn keeps(rule: Rule) -> bool;
-
+/// Which rules stand. All of them, unless a check takes one away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rules {
+    /// A bit for each rule that does not stand.
+    without: u64,
     /// The last term that anybody opens. Only explorers know one: with it there is an end to what can happen.
-    fn last_term() -> Epoch {
-        Epoch(u64::MAX)
+    pub(super) last_term: Epoch,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self { without: 0, last_term: Epoch(u64::MAX) }
     }
 }
 
-/// All of them stand.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Sound {}
+impl Rules {
+    /// The same without `rule`.
+    #[must_use]
+    pub fn without(self, rule: Rule) -> Self {
+        Self { without: self.without | 1 << rule as u64, ..self }
+    }
 
-impl Rulebook for Sound {
-    #[inline(always)]
-    fn keeps(_: Rule) -> bool {
-        true
+    /// The same with this last term.
+    #[must_use]
+    pub fn until(self, last_term: Epoch) -> Self {
+        Self { last_term, ..self }
+    }
+
+    /// Whether `rule` stands.
+    #[inline]
+    pub fn keeps(self, rule: Rule) -> bool {
+        self.without & 1 << rule as u64 == 0
+    }
+
+    /// How many of `members` are a majority.
+    pub(super) fn majority(self, members: usize) -> usize {
+        if self.keeps(Rule::Majority) { members / 2 + 1 } else { (members / 2).max(1) }
     }
 }

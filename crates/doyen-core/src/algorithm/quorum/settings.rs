@@ -13,6 +13,8 @@ use crate::config::Timing;
 use crate::members::{Members, NodeId, PeerSet};
 use crate::time::Span;
 
+use super::rules::{Rule, Rules};
+
 /// No promise is longer: whoever asks for more is refused, for a member that promises cannot take it back.
 pub const LONGEST_PROMISE: Span = Span::from_millis(60_000);
 
@@ -43,6 +45,8 @@ pub struct Settings {
     pub reluctant: PeerSet,
     /// Whether members remember in which term they heard each other, and warn one whose disk was restored.
     pub remembers: bool,
+    /// The rules that stand: all of them, but in tests of the checks.
+    pub rules: Rules,
     /// The cluster's number: with the voters and their kinds it makes the configuration's.
     pub cluster: u64,
 }
@@ -153,6 +157,7 @@ impl Profile {
             witnesses: PeerSet::new(),
             reluctant: PeerSet::new(),
             remembers: true,
+            rules: Rules::default(),
             cluster: 0,
         }
     }
@@ -216,6 +221,17 @@ impl Settings {
             probe: None,
             ..usual
         }
+    }
+
+    /// Whether `rule` stands.
+    #[inline]
+    pub(super) fn keeps(&self, rule: Rule) -> bool {
+        self.rules.keeps(rule)
+    }
+
+    /// How many of `members` are a majority.
+    pub(super) fn majority(&self, members: usize) -> usize {
+        self.rules.majority(members)
     }
 
     /// At which pace `id` goes.

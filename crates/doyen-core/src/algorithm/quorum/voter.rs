@@ -5,7 +5,7 @@
 //! never add one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that
 //! votes in such a term and whose vote is never heard does the same and more. So what holds for every run of voters
 //! holds for every run of a quorum: at most one leader a term, at most one vote a term. With a
-//! [last term](Rulebook::last_term) the state space is finite, and is explored completely.
+//! [last term](super::rules::Rules::until) the state space is finite, and is explored completely.
 
 use std::fmt;
 
@@ -17,12 +17,11 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Pledge, Protocol, Role, 
 use crate::time::Span;
 
 use super::ballot::{Ballot, Stored};
-use super::rules::{Rulebook, Sound};
 
 /// A member that votes, and stands when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Voter<R: Rulebook = Sound> {
-    ballot: Ballot<R>,
+pub struct Voter {
+    ballot: Ballot,
     role: Role,
 }
 
@@ -48,7 +47,7 @@ pub enum Timer {
     Term,
 }
 
-impl<R: Rulebook> Protocol for Voter<R> {
+impl Protocol for Voter {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
@@ -57,9 +56,9 @@ impl<R: Rulebook> Protocol for Voter<R> {
     const HEEDS_DETECTOR: bool = false;
     const HEEDS_INCARNATION: bool = false;
 
-    fn start(id: NodeId, _: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
-        Self { ballot: Ballot::new(id, stored), role: Role::Follower }
+        Self { ballot: Ballot::new(id, stored, config.quorum.rules), role: Role::Follower }
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
@@ -94,10 +93,10 @@ impl<R: Rulebook> Protocol for Voter<R> {
     }
 }
 
-impl<R: Rulebook> Voter<R> {
+impl Voter {
     /// V1.
     fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.ballot.term() >= R::last_term() {
+        if self.ballot.term() >= config.quorum.rules.last_term {
             return;
         }
         self.step_down(out);

@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use doyen_core::algorithm::quorum::Quorum;
-use doyen_core::algorithm::quorum::rules::{Rule, Rulebook};
+use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::algorithm::quorum::voter::Voter;
+use doyen_core::algorithm::quorum::{self, Quorum};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::time::Span;
 
@@ -19,27 +19,16 @@ use super::*;
 use crate::check::budget::Budget;
 
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Explored<const BOLD: bool> {}
-
-impl<const BOLD: bool> Rulebook for Explored<BOLD> {
-    fn keeps(rule: Rule) -> bool {
-        match rule {
-            Rule::Courtesy => !BOLD,
-            // It matters to hand-overs, of which there are none here.
-            Rule::StillIsUnfit => false,
-            _ => true,
-        }
-    }
-
-    fn last_term() -> Epoch {
-        Epoch(3)
-    }
+fn explored(bold: bool) -> quorum::rules::Rules {
+    // Who keeps still matters to hand-overs, of which there are none here.
+    let rules = quorum::rules::Rules::default().without(Rule::StillIsUnfit);
+    let rules = if bold { rules.without(Rule::Courtesy) } else { rules };
+    rules.until(Epoch(3))
 }
 
 const TICK: Span = Span::from_millis(2);
 
-fn config(preemption: Preemption) -> Config {
+fn config(preemption: Preemption, bold: bool) -> Config {
     let members = Members::range(1, 3).expect("three members");
     let timing = Timing::for_transmission(Span::from_millis(1));
     let mut config = Config::new(members, timing, Mode::Hardened);
@@ -48,6 +37,7 @@ fn config(preemption: Preemption) -> Config {
     (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
     (quorum.forgiveness, quorum.tenure) = (Span::ZERO, Span::ZERO);
     (quorum.preemption, quorum.remembers) = (preemption, false);
+    quorum.rules = explored(bold);
     config
 }
 
@@ -121,13 +111,13 @@ fn compare<P: Explorable>(machine: &mut Machine<'_, P>, count: usize) -> usize {
 fn states_of_the_same_essence_are_alike() {
     let mut merged = [0, 0];
     for preemption in [Preemption::Never, Preemption::Immediate] {
-        let config = config(preemption);
-        let mut scene = Scene::new(&config.members);
-        for leader in [None, Some(config.members.highest()), Some(NodeId(1))] {
+        let [bold, whole] = [true, false].map(|bold| config(preemption, bold));
+        let mut scene = Scene::new(&bold.members);
+        for leader in [None, Some(bold.members.highest()), Some(NodeId(1))] {
             scene.leader = leader;
-            let mut bold = Machine::<Quorum<Explored<true>>>::new(&config, &scene, rules(ANY));
+            let mut bold = Machine::<Quorum>::new(&bold, &scene, rules(ANY));
             merged[0] += compare(&mut bold, 15_000);
-            let mut whole = Machine::<Quorum<Explored<false>>>::new(&config, &scene, rules(0));
+            let mut whole = Machine::<Quorum>::new(&whole, &scene, rules(0));
             merged[1] += compare(&mut whole, 15_000);
         }
     }
@@ -203,17 +193,18 @@ fn outcome<P: Explorable>(
 
 #[test]
 fn members_that_are_alike_but_for_their_names_can_be_renamed() {
-    let mut config = config(Preemption::Never);
+    let mut config = config(Preemption::Never, true);
     let ids: Vec<NodeId> = config.members.iter().collect();
     let alike = ids.into_iter().map(|id| (id, 0));
     config.members = config.members.clone().with_attrs(alike).expect("three attributes");
     let mut scene = Scene::new(&config.members);
-    let mut voters = Machine::<Voter<Explored<true>>>::new(&config, &scene, rules(ANY));
+    let mut voters = Machine::<Voter>::new(&config, &scene, rules(ANY));
     compare_names(&mut voters, 2_000);
     scene.leader = Some(config.members.highest());
-    let mut bold = Machine::<Quorum<Explored<true>>>::new(&config, &scene, rules(ANY));
+    let mut bold = Machine::<Quorum>::new(&config, &scene, rules(ANY));
     compare_names(&mut bold, 2_000);
-    let mut whole = Machine::<Quorum<Explored<false>>>::new(&config, &scene, rules(ANY));
+    config.quorum.rules = explored(false);
+    let mut whole = Machine::<Quorum>::new(&config, &scene, rules(ANY));
     whole.reduce_states();
     assert!(whole.symmetry.renamings().is_empty(), "who asks whom depends on who is better");
 }
