@@ -202,10 +202,12 @@ pub enum Order {
         /// To whom.
         to: NodeId,
     },
-    /// Do not lead; until told otherwise if it is not said for how long.
+    /// Do not lead as long as another member can; until told otherwise if it is not said for how long.
     Drain {
         /// For how long.
         lasting: Option<Span>,
+        /// Not even if every member that could lead is drained; until told otherwise.
+        never: bool,
     },
     /// You may lead again.
     Undrain,
@@ -225,8 +227,9 @@ impl fmt::Display for Order {
         match self {
             Self::Resign => f.write_str("resign"),
             Self::Transfer { to } => write!(f, "transfer to {to}"),
-            Self::Drain { lasting: None } => f.write_str("drain"),
-            Self::Drain { lasting: Some(span) } => write!(f, "drain for {span}"),
+            Self::Drain { never: true, .. } => f.write_str("drain, never lead"),
+            Self::Drain { lasting: None, .. } => f.write_str("drain"),
+            Self::Drain { lasting: Some(span), .. } => write!(f, "drain for {span}"),
             Self::Undrain => f.write_str("undrain"),
             Self::Prefer { member, lasting } => write!(f, "prefer {member} for {lasting}"),
             Self::Attribute(attr) => write!(f, "attribute {attr}"),

@@ -113,6 +113,18 @@ pub enum Change {
         /// In which term.
         term: Epoch,
     },
+    /// Its own lease has lapsed. It acts no more, but asks on in the same term for a while.
+    Lapsed {
+        /// In which term.
+        term: Epoch,
+    },
+    /// A lapse was only a gap: `leader`, perhaps the member itself, goes on in the same term.
+    Resumed {
+        /// Who leads.
+        leader: NodeId,
+        /// In which term.
+        term: Epoch,
+    },
     /// It holds nobody for the leader any more: an election goes on. Algorithms without leases can say no more.
     Unsettled {
         /// Who led.
@@ -202,6 +214,12 @@ impl Change {
             }
             Self::Silent { leader, term } => {
                 format!("hears no more of {}, term {term}", name(leader))
+            }
+            Self::Lapsed { term } => {
+                format!("its lease of term {term} lapsed: no majority renewed it in time")
+            }
+            Self::Resumed { leader, term } => {
+                format!("{} leads on in term {term} after a gap", name(leader))
             }
             Self::Unsettled { leader, term } => {
                 format!("takes part in an election; {} led in term {term}", name(leader))

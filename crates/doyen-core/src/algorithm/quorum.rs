@@ -16,7 +16,7 @@
 //! | Q4 | a majority said yes | opens a term, votes for itself, stores that, sends REQUEST |
 //! | Q5 | REQUEST | ignores it if bound; else votes for the first that asks in that term (VOTE) |
 //! | Q6 | a majority of votes | leads, without a lease yet; first heartbeat (COORDINATOR) |
-//! | Q7 | every `h` | sends HEARTBEAT; a lease that is not renewed in time ends the office |
+//! | Q7 | every `h` | sends HEARTBEAT; a lease that is not renewed in time lapses, and comes back soon or ends the office |
 //! | Q8 | HEARTBEAT | promises `Λ_F` to its sender, and says so (ACCEPT the first time, then ACK) |
 //! | Q9 | a majority of ACKs for a round or later ones | has a lease, counted from the sending of that round |
 //! | Q10 | a later term | leads and stands no longer |
@@ -25,7 +25,7 @@
 //! | Q14 | TIMEOUT-NOW, RELEASE | stands at once; or is free of its promise |
 //! | Q15 | another leads than itself, the heir | holds that against itself (`quorum/standing.rs`) |
 //!
-//! *Bound* is a member that keeps still after a restart, has promised, or whose own lease is still running.
+//! *Bound* is a member in hold-down after a restart, one that has promised, and one whose own lease is still running.
 //!
 //! **Costs.** In calm 2(N−1) messages every `h`. A failover with one candidate: 2(N−1) questions and answers, 2(N−1)
 //! requests and votes, 2(N−1) for the first heartbeat, 6(N−1) together; it takes the rest of the promise, a turn's
@@ -69,13 +69,12 @@ use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
 use crate::protocol::{Boot, Effects, Event, Notice, Protocol, Role, Serial, View};
 use crate::story::Why;
 
-use arrival::Rejoining;
+use arrival::{MOST_HELLOS, Rejoining};
 use ballot::Ballot;
 use election::Asking;
 use following::{Beat, Promise};
 use office::Office;
 use reach::Reach;
-use rules::Rule;
 use settings::Pace;
 use standing::Standings;
 
@@ -101,8 +100,14 @@ pub struct Quorum {
     quarantined: bool,
     /// It has lost its disk and has not heard from everybody yet.
     rejoining: Option<Rejoining>,
-    /// Who has answered its HELLO.
-    welcome: PeerSet,
+    /// The term that its disk held when it started.
+    booted: Epoch,
+    /// Who has not answered its HELLO yet.
+    unanswered: PeerSet,
+    /// How often it has said HELLO to all of them.
+    hellos: u8,
+    /// The latest term in which it has said something to each of them.
+    told: BTreeMap<NodeId, Epoch>,
     /// A lease of its own that it has no use for any more, but others may; its timer is armed.
     lingering: Option<Round>,
     /// What it has asked everybody.
@@ -117,8 +122,8 @@ pub struct Quorum {
     tried: bool,
     /// How often in a row those who have a leader have refused it.
     refusals: u8,
-    /// Who led last and has fallen silent: nobody waits for its answer.
-    lapsed: Option<NodeId>,
+    /// Who led last, in which term, and has fallen silent or gone: nobody waits for its answer.
+    lapsed: Option<(NodeId, Epoch)>,
     /// It stood at the last leader's wish, and has not been elected.
     heir: bool,
     /// It has just handed over, and stands back; [`Timer::Refrain`] is armed.
@@ -174,6 +179,8 @@ pub enum Timer {
     Forgive(NodeId),
     /// The end of its being drained.
     Drain,
+    /// The time of the longest vote lease that may run.
+    Longest,
     /// The next HELLO.
     Hello,
     /// The next PROBE.
@@ -195,13 +202,16 @@ impl Protocol for Quorum {
             id,
             life: boot.incarnation,
             configuration: config.quorum.config_id(&config.members),
+            booted: boot.durable.map_or(Epoch::default(), |stored| stored.term),
+            unanswered: PeerSet::new(),
+            hellos: 0,
+            told: BTreeMap::new(),
             ballot: Ballot::new(id, boot.durable.unwrap_or_default(), config.quorum.rules),
             duty: Duty::Follow,
             leader: None,
             promise: None,
             quarantined: false,
             rejoining: None,
-            welcome: PeerSet::new(),
             lingering: None,
             asking: None,
             question: 0,
@@ -310,6 +320,7 @@ impl Protocol for Quorum {
             Timer::Lease(_)
                 | Timer::Promise
                 | Timer::Heartbeat
+                | Timer::Longest
                 | Timer::Tenure
                 | Timer::Probe
                 | Timer::Silence(_)
@@ -324,6 +335,9 @@ impl Quorum {
             return out.inform(Notice::ForeignConfiguration(from));
         }
         self.heard(config, from, out);
+        if self.has_not_answered(from) && self.hellos >= MOST_HELLOS {
+            self.greet(from, out);
+        }
         if self.rejoining.is_some() && !matches!(body, Body::Welcome { .. }) {
             return; // it may not say anything yet
         }
@@ -358,6 +372,11 @@ impl Quorum {
             Body::Welcome { life, seen, longest, losses } => {
                 self.on_welcome(config, from, term, (life, seen, longest, losses), out);
             }
+            Body::Prefer { preference } => {
+                if self.leads() && config.members.contains(preference.member) {
+                    self.standings.learn_preference(preference);
+                }
+            }
             Body::Probe { merit, misses } => {
                 self.standings.learn(config, from, merit);
                 self.note_misses(config, from, &misses);
@@ -388,6 +407,7 @@ impl Quorum {
             }
             Timer::Forgive(id) => self.forgive(config, id, out),
             Timer::Drain => self.undrain(config, out),
+            Timer::Longest => self.on_longest_over(config, out),
             Timer::Hello => self.say_hello(config, out),
             Timer::Probe => self.on_probe_due(config, out),
             Timer::Silence(peer) => self.on_silence(config, peer, out),
@@ -414,13 +434,7 @@ impl Quorum {
 
     /// How good it is, as it tells the others.
     fn merit(&self, config: &Config) -> Merit {
-        let (losses, still) = (self.standings.held(self.id), self.is_still(config));
-        Merit { losses, still, ..self.standings.merit(config, self.id) }
-    }
-
-    /// Whether it could not stand even if it were asked to, for it has just restarted.
-    fn is_still(&self, config: &Config) -> bool {
-        self.quarantined && config.quorum.keeps(Rule::StillIsUnfit)
+        Merit { losses: self.standings.held(self.id), ..self.standings.merit(config, self.id) }
     }
 
     /// Changes how good it is.
@@ -438,12 +452,18 @@ impl Quorum {
         }
     }
 
-    fn tell(&self, to: NodeId, body: Body, out: &mut Out) {
+    fn tell(&mut self, to: NodeId, body: Body, out: &mut Out) {
         let (config, term) = (self.configuration, self.ballot.term());
+        if self.has_not_answered(to) && !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
+            if self.quarantined {
+                return; // its answer must not be about what this life says
+            }
+            self.told.insert(to, term);
+        }
         out.send(to, Message { config, term, body });
     }
 
-    fn tell_all(&self, config: &Config, body: &Body, out: &mut Out) {
+    fn tell_all(&mut self, config: &Config, body: &Body, out: &mut Out) {
         for peer in config.members.others(self.id) {
             self.tell(peer, body.clone(), out);
         }

@@ -249,7 +249,8 @@ fn order(
     Ok(match (name, to, lasting, value) {
         ("resign", None, None, None) => Order::Resign,
         ("transfer", Some(to), None, None) => Order::Transfer { to },
-        ("drain", None, lasting, None) => Order::Drain { lasting },
+        ("drain", None, lasting, None) => Order::Drain { lasting, never: false },
+        ("drain-never", None, None, None) => Order::Drain { lasting: None, never: true },
         ("undrain", None, None, None) => Order::Undrain,
         ("prefer", Some(member), Some(lasting), None) => Order::Prefer { member, lasting },
         ("attribute", None, None, Some(value)) => Order::Attribute(value),

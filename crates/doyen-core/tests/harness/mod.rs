@@ -32,11 +32,10 @@ impl Storable for Epoch {
 
 impl Storable for Stored {
     fn told(self) -> String {
-        let Self { term, voted, longest, drained, blameless } = self;
+        let Self { term, voted, longest, drained } = self;
         let voted = voted.map_or(String::new(), |voted| format!(" voted={voted}"));
         let drained = drained.map_or("", |_| " drained");
-        let blameless = if blameless { " blameless" } else { "" };
-        format!("term={term}{voted} longest={}{drained}{blameless}", time::Time(longest))
+        format!("term={term}{voted} longest={}{drained}", time::Time(longest))
     }
 }
 

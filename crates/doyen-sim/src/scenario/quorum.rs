@@ -37,6 +37,9 @@ pub struct QuorumEntry {
     /// `never`, `delayed` (default) or `immediate`: when a better member takes over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemption: Option<String>,
+    /// By how much a member's attribute must be better for it to take over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub margin: Option<u64>,
     /// How long a leader stays before a better one may take over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenure: Option<String>,
@@ -87,9 +90,12 @@ impl Scenario {
 
     /// What the members are set to on a network with this timing.
     pub(super) fn resolve_quorum(&self, timing: &Timing, members: &Members) -> Result<Settings> {
-        let mut settings = match self.profile()? {
-            Some(profile) => profile.settings(),
-            None => Settings::for_timing(timing),
+        let drift = self.quorum.as_ref().map_or(Ok(None), QuorumEntry::drift)?;
+        let mut settings = match (self.profile()?, drift) {
+            (Some(profile), Some(drift)) => profile.settings_for(drift),
+            (Some(profile), None) => profile.settings(),
+            (None, Some(drift)) => Settings::for_clocks(timing, drift),
+            (None, None) => Settings::for_timing(timing),
         };
         settings.pace.heartbeat = timing.heartbeat;
         let Some(entry) = &self.quorum else { return Ok(settings) };
@@ -101,6 +107,16 @@ impl Scenario {
 }
 
 impl QuorumEntry {
+    /// ρ in thousandths, if it is set.
+    fn drift(&self) -> Result<Option<u32>> {
+        let Some(drift) = self.drift else { return Ok(None) };
+        if !(0.0..1.0).contains(&drift) {
+            let problem = format!("{drift} is not at least 0 and below 1");
+            return Err(ScenarioError::new("quorum.drift", problem));
+        }
+        Ok(Some((drift * 1000.0).round() as u32))
+    }
+
     fn apply(&self, settings: &mut Settings, members: &Members) -> Result<()> {
         let spans = [
             ("promise", &self.promise, &mut settings.pace.promise),
@@ -117,12 +133,8 @@ impl QuorumEntry {
         if let Some(probe) = span(self.probe.as_ref(), "quorum.probe")? {
             settings.probe = Some(probe);
         }
-        if let Some(drift) = self.drift {
-            if !(0.0..1.0).contains(&drift) {
-                let problem = format!("{drift} is not at least 0 and below 1");
-                return Err(ScenarioError::new("quorum.drift", problem));
-            }
-            settings.pace.drift = (drift * 1000.0).round() as u32;
+        if let Some(margin) = self.margin {
+            settings.margin = margin;
         }
         if let Some(preemption) = parse::<Preemption>(&self.preemption, "quorum.preemption")? {
             settings.preemption = preemption;

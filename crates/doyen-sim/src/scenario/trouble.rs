@@ -186,7 +186,8 @@ impl FaultEntry {
         match order {
             "resign" => Ok(Order::Resign),
             "transfer" => Ok(Order::Transfer { to: to()? }),
-            "drain" => Ok(Order::Drain { lasting }),
+            "drain" => Ok(Order::Drain { lasting, never: false }),
+            "drain-never" => Ok(Order::Drain { lasting: None, never: true }),
             "undrain" => Ok(Order::Undrain),
             "prefer" => {
                 let lasting = required(self.lasting.as_ref(), &key("for"))?;
@@ -196,8 +197,9 @@ impl FaultEntry {
                 ScenarioError::new(key("value"), "is missing; give the new attribute")
             }),
             _ => {
-                let problem =
-                    format!("`{order}`; use resign, transfer, drain, undrain, prefer or attribute");
+                let problem = format!(
+                    "`{order}`; use resign, transfer, drain, drain-never, undrain, prefer or attribute"
+                );
                 Err(ScenarioError::new(key("order"), problem))
             }
         }

@@ -157,9 +157,8 @@ impl Subject {
         (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
         (quorum.forgiveness, quorum.deferrals) = (Span::ZERO, 0);
         (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
-        // Who keeps still matters to hand-overs, of which there are none here.
         let bold = (self.part == Part::Leases).then_some(Rule::Courtesy);
-        let missing = [Some(Rule::StillIsUnfit), self.without, bold].into_iter().flatten();
+        let missing = [self.without, bold].into_iter().flatten();
         let rules = QuorumRules::default().until(Epoch(self.terms));
         quorum.rules = missing.fold(rules, QuorumRules::without);
         config

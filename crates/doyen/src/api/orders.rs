@@ -105,6 +105,9 @@ pub struct Drain {
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     #[schema(examples("2h"))]
     pub lasting: Option<String>,
+    /// Not even if every member that could lead is drained; until it is undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never: bool,
 }
 
 /// Whom to prefer.
@@ -173,7 +176,7 @@ fn campaigns(status: &Status, leader: Option<NodeId>) -> String {
     format!("calls no election: {why_not}, and nothing happens")
 }
 
-/// Do not lead: hand over if it does, and do not stand.
+/// Do not lead as long as another member can: hand over if it does.
 #[utoipa::path(post, path = "/v1/drain", tag = "orders", request_body = Drain)]
 async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
     let lasting = call.body.lasting.as_deref().map(parse_span).transpose()?;
@@ -181,11 +184,17 @@ async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
         let detail = "for: a drain must last; `undrain` lets a drained member lead again";
         return Err(Kind::BadRequest.because(detail));
     }
+    let never = call.body.never;
     let accepted = match &call.body.lasting {
-        Some(lasting) => format!("does not lead for {lasting}"),
-        None => "does not lead until told otherwise".to_owned(),
+        Some(_) if never => {
+            let detail = "never: goes without `for`; a member that must not lead at all is drained until `undrain`";
+            return Err(Kind::BadRequest.because(detail));
+        }
+        None if never => "never leads until told otherwise".to_owned(),
+        Some(lasting) => format!("does not lead for {lasting}, unless no other member can"),
+        None => "does not lead until told otherwise, unless no other member can".to_owned(),
     };
-    call.give(Order::Drain { lasting }, accepted).await
+    call.give(Order::Drain { lasting, never }, accepted).await
 }
 
 /// It may lead again.

@@ -53,13 +53,17 @@ pub(crate) struct Transfer {
     order: OrderFlags,
 }
 
-/// Keep a member from leading; if it leads, it hands over
+/// Keep a member from leading as long as another can; if it leads, it hands over
 #[derive(Args, Debug)]
 #[command(after_help = EXITS)]
 pub(crate) struct Drain {
     /// For how long, for example 2h; until `undrain` without it; 0s is refused
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     lasting: Option<Duration>,
+
+    /// Never lead, not even if every member that could lead is drained; until `undrain`
+    #[arg(long, conflicts_with = "lasting")]
+    never: bool,
 
     #[command(flatten)]
     order: OrderFlags,
@@ -137,7 +141,7 @@ impl Transfer {
 
 impl Drain {
     pub(crate) fn run(self) -> Result<Answer> {
-        self.order.give("drain", &DrainBody { lasting: self.lasting.map(words) })
+        self.order.give("drain", &DrainBody { lasting: self.lasting.map(words), never: self.never })
     }
 }
 

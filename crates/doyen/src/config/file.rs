@@ -52,6 +52,7 @@ pub(super) struct TimingTable {
 pub(super) struct PreemptionTable {
     pub(super) policy: Given<String>,
     pub(super) delay: Given<String>,
+    pub(super) margin: Given<u64>,
 }
 
 /// `[attribute]`.

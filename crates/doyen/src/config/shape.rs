@@ -15,7 +15,7 @@ use super::file::{Who, Written};
 use super::near::nearest;
 
 /// Every key, by its name with that of its table before it, and what stands behind it.
-pub(super) const KEYS: [(&str, Kind); 32] = [
+pub(super) const KEYS: [(&str, Kind); 33] = [
     ("cluster", Kind::Text),
     ("id", Kind::Who),
     ("listen", Kind::Text),
@@ -39,6 +39,7 @@ pub(super) const KEYS: [(&str, Kind); 32] = [
     ("timing.probe", Kind::Text),
     ("preemption.policy", Kind::Text),
     ("preemption.delay", Kind::Text),
+    ("preemption.margin", Kind::Count),
     ("attribute.source", Kind::Text),
     ("attribute.command", Kind::Texts),
     ("attribute.every", Kind::Text),

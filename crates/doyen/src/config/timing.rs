@@ -19,6 +19,12 @@ use super::members::Listed;
 use super::report::DEFAULT;
 use super::resolve::Resolver;
 
+/// In mebibytes.
+const FREE_MEMORY_MARGIN: u64 = 512;
+
+/// In hundredths of a processor: a whole one.
+const LOAD_MARGIN: u64 = 100;
+
 /// What the algorithms read. `None` if there are no members, which has been said.
 pub(super) fn core(
     resolver: &mut Resolver<'_>,
@@ -68,8 +74,10 @@ fn source(profile: Profile) -> String {
 }
 
 fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Settings) {
-    let (mut timing, mut quorum) = (profile.timing(), profile.settings());
     let from = source(profile);
+    let (mut timing, mut quorum) = (profile.timing(), profile.settings());
+    let drift = drift(resolver, quorum.pace.drift, &from);
+    quorum = profile.settings_for(drift);
     let mut set = |key, get: fn(&Written) -> &Given<String>, usual: &mut Span| {
         *usual = resolver.span(key, get, *usual, &from);
     };
@@ -82,7 +90,6 @@ fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Setti
     set("timing.tenure", |it| &it.timing.tenure, &mut quorum.tenure);
     set("timing.forgiveness", |it| &it.timing.forgiveness, &mut quorum.forgiveness);
     quorum.pace.heartbeat = timing.heartbeat;
-    quorum.pace.drift = drift(resolver, quorum.pace.drift, &from);
     let Maybe(probe) = resolver.read(
         "timing.probe",
         |it| &it.timing.probe,
@@ -111,6 +118,13 @@ fn drift(resolver: &mut Resolver<'_>, usual: u32, from: &str) -> u32 {
         resolver.wrong::<_, ()>(&found, "timing.drift", &problem);
         return usual;
     }
+    if drift == 0.0 {
+        let place = found.place("timing.drift");
+        resolver.warnings.push(format!(
+            "{place}: 0 trusts every clock to keep perfect time; a lease then ends just when another may begin. Clock \
+             discipline alone may slew a clock by 8 %: 0.1 is usual"
+        ));
+    }
     // Upwards: a clock that is trusted less is safe.
     let thousandths = (drift * 1000.0).ceil() as u32;
     resolver.report.value("drift", f64::from(thousandths) / 1000.0, &found.source());
@@ -133,6 +147,7 @@ fn preemption_table(
         timing.preempt,
         &source(profile),
     );
+    quorum.margin = margin(resolver);
     let found = resolver.find(|it| &it.preemption.policy);
     if let (Some(found), false) = (found, algorithm.has_leases() || policy == Preemption::Delayed) {
         let problem = format!("only quorum can do otherwise than `delayed`, not {algorithm}");
@@ -143,6 +158,22 @@ fn preemption_table(
         let warning = format!("preemption.delay: has no meaning while the policy is `{policy}`");
         resolver.warnings.push(warning);
     }
+}
+
+/// By how much an attribute must be better to move the lead. Priorities decide as they are; what is measured changes all the
+/// time, and falls because a member leads.
+fn margin(resolver: &mut Resolver<'_>) -> u64 {
+    let source = resolver.find(|it| &it.attribute.source).map(|found| found.value.as_str());
+    let (usual, why) = match source {
+        Some("free-memory") => (FREE_MEMORY_MARGIN, "default for free-memory"),
+        Some("load") => (LOAD_MARGIN, "default for load"),
+        _ => (0, DEFAULT),
+    };
+    let found = resolver.find(|it| &it.preemption.margin);
+    let (margin, from) =
+        found.map_or((usual, why.to_owned()), |found| (*found.value, found.source()));
+    resolver.report.value("margin", margin, &from);
+    margin
 }
 
 /// The seeds' algorithms make all their time-outs of two lengths.

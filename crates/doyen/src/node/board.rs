@@ -108,19 +108,26 @@ impl Board {
 
     /// Why the present leader leads, in words.
     pub(super) fn why(&self) -> Option<String> {
-        self.why.map(|why| why.told(&|id| self.name_of(id)))
+        let known = self.why.filter(|_| self.reign.borrow().leader.is_some());
+        known.map(|why| why.told(&|id| self.name_of(id)))
     }
 
     /// Enters a change into the history and the log. `half_trip`: how long a word from `peer` takes.
     pub(super) fn record(&mut self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) {
-        self.why = match change {
-            Change::Took { why, .. } | Change::Follows { why, .. } => Some(why),
-            Change::Lost { .. } | Change::Silent { .. } | Change::Unsettled { .. } => None,
-        };
+        match change {
+            Change::Took { why, .. } | Change::Follows { why, .. } => self.why = Some(why),
+            Change::Lost { .. } | Change::Unsettled { .. } => self.why = None,
+            // If that was only a gap, the same leader leads for the same reason.
+            Change::Silent { .. } | Change::Lapsed { .. } | Change::Resumed { .. } => {}
+        }
         let dead_air_us = self.dead_air(change, half_trip);
-        if matches!(change, Change::Took { .. }) {
-            Counters::add(&self.counters.took_office, 1);
-            self.seeking_since = None;
+        match change {
+            Change::Took { .. } => {
+                Counters::add(&self.counters.took_office, 1);
+                self.seeking_since = None;
+            }
+            Change::Resumed { .. } => self.seeking_since = None,
+            _ => {}
         }
         let mut text = change.told(&|id| self.name_of(id));
         if let Some(micros) = dead_air_us {
@@ -137,13 +144,17 @@ impl Board {
         });
     }
 
-    /// For how long nobody led when a leader handed over to this one: from the word that it may stand, which the
-    /// predecessor sent when it had given up its lease, to the lease; and the word's own way, if that has been measured.
+    /// For how long nobody led, where this member can tell. When a leader handed over to it: from the word that it may
+    /// stand, which the predecessor sent when it had given up its lease, to the lease; and the word's own way, if that has
+    /// been measured. When its own lease lapsed and came back: from the one to the other.
     fn dead_air(&self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) -> Option<u64> {
-        let Change::Took { why: Why::HandedOver { by, .. }, .. } = change else { return None };
-        let since = self.seeking_since?;
-        let waited = Moment::now().since(since).as_micros() as u64;
-        Some(waited + half_trip(by).unwrap_or_default())
+        let on_the_way = match change {
+            Change::Took { why: Why::HandedOver { by, .. }, .. } => half_trip(by),
+            Change::Resumed { leader, .. } if leader == self.status.borrow().id => None,
+            _ => return None,
+        };
+        let waited = Moment::now().since(self.seeking_since?).as_micros() as u64;
+        Some(waited + on_the_way.unwrap_or_default())
     }
 
     /// What people call a member.

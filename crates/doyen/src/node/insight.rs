@@ -25,6 +25,8 @@ pub(super) struct Insight {
     pub(super) line: Vec<NodeId>,
     /// Whether this member is drained.
     pub(super) drained: bool,
+    /// Whether it does not even lead if every member that could is drained.
+    pub(super) never_leads: bool,
     /// For how much longer, if that ends by itself.
     pub(super) drained_for: Option<Duration>,
     /// Whom the operator prefers, and for how long when that was last told.
@@ -100,6 +102,7 @@ impl Tells for Quorum {
             next: self.next_in_line(config, hears),
             line: self.in_line(config),
             drained: self.is_drained(),
+            never_leads: self.never_leads(),
             drained_for: left(Timer::Drain).filter(|_| self.is_drained()),
             preference: self.preference().map(|preference| (preference.member, preference.left)),
             members: config.members.iter().map(known).collect(),

@@ -289,6 +289,7 @@ impl Machine {
             why: self.board.why(),
             rejoining: false,
             drained: insight.drained,
+            never_leads: insight.never_leads,
             drained_remaining_ms: insight.drained_for.map(|left| left.as_millis() as u64),
             preference,
             next: insight.next,

@@ -263,6 +263,7 @@ pub(super) fn status_before(settings: &Settings) -> Status {
         why: None,
         rejoining: false,
         drained: false,
+        never_leads: false,
         drained_remaining_ms: None,
         preference: None,
         next: None,

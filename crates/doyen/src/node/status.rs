@@ -49,6 +49,8 @@ pub struct Status {
     pub drained: bool,
     /// For how much longer it is drained, in milliseconds; null if it is not, or until that is undone.
     pub drained_remaining_ms: Option<u64>,
+    /// Whether it is drained for good: it does not even lead if every member that could is drained.
+    pub never_leads: bool,
     /// Who the leader would rather have in its place, and for how long still.
     pub preference: Option<Preferred>,
     /// Who would lead next if the leader died now, as far as this member can tell: the first in line that it hears, and
@@ -83,7 +85,12 @@ impl Status {
             }
             None => "until that is undone".to_owned(),
         };
-        self.drained.then(|| format!("is drained {lasting}: it does not stand"))
+        let so = match self.role {
+            _ if self.never_leads => "it never leads",
+            Role::Leader | Role::Retiring => "it leads because no other member can",
+            Role::Follower | Role::Candidate => "it leads only if no other member can",
+        };
+        self.drained.then(|| format!("is drained {lasting}: {so}"))
     }
 
     /// That this node rejoins and for whom it waits, in words, if it does.

@@ -262,6 +262,7 @@ pub(crate) fn follower_of_n3() -> Status {
         why: Some("elected, for nobody led".to_owned()),
         rejoining: false,
         drained: false,
+        never_leads: false,
         drained_remaining_ms: None,
         preference: None,
         next: Some(NodeId(2)),

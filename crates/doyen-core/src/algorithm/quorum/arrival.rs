@@ -1,15 +1,23 @@
 //! Coming up: what a member may do that has just started, and how one comes back that has lost its disk.
 //!
-//! A member that restarts may have promised to follow somebody just before. It keeps still as long as the longest
-//! promise of its life can last; only then it votes or stands. Meanwhile it says HELLO, and everybody answers with
-//! the latest term in which they heard it. If that is later than what its disk says, the disk has been restored from
-//! a copy: it may have voted in terms of which it knows nothing. Such a member halts for good.
+//! A member that restarts may have promised to follow somebody just before. It observes **hold-down**: it neither votes
+//! nor stands as long as the longest vote lease that it may have given can last, or until it accepts a heartbeat
+//! (`following.rs` says why that is enough).
+//!
+//! **A copy made during the last life** (a nightly backup, restored) has a right incarnation and an old term: the member
+//! may have voted in terms of which it knows nothing. So one that comes up says HELLO, and each other member answers with
+//! the latest term in which it has heard it. If that is later than the term that the disk held *at the start*, the member
+//! halts for good. The present term would not do: a heartbeat that comes before the answer raises it. Nor may the member
+//! say anything in a later term before it is answered, or the answer would be about this life: while hold-down lasts it
+//! says nothing else to a member that has not answered, and accepts no heartbeat from it. It repeats HELLO for a while, and
+//! later whenever it hears from a member that has not answered yet.
+//! (A copy of an earlier life has an old incarnation, which is for the sessions beneath to find.)
 //!
 //! One that has lost its disk may *rejoin*, which an operator must want. It asks every other member and waits for all
 //! of them. Whoever it voted for had stored that term before asking, so the latest of all terms is at least the last
 //! in which it voted: it adopts that one and votes in none up to it. (It may have voted for itself in a term of which
-//! nobody else has stored anything. Such a vote went with the candidate: nobody counts it any more.) Then it waits out
-//! the longest promise that anybody has ever asked for.
+//! nobody else has stored anything. Such a vote went with the candidate: nobody counts it any more.) Its hold-down is as
+//! long as the longest vote lease that any member has given or asked for.
 //!
 //! - **An answer counts for the life that asked.** HELLO says in which life it is said, WELCOME repeats it, and an
 //!   answer to another life is not heeded. A member that loses its disk a second time may have voted since it was
@@ -31,6 +39,9 @@ use super::message::Body;
 use super::rules::Rule;
 use super::settings::LONGEST_PROMISE;
 use super::{Duty, Out, Quorum, Timer};
+
+/// So often HELLO is repeated to all. Members of which nothing is heard for that long are greeted when they speak.
+pub(super) const MOST_HELLOS: u8 = 20;
 
 /// A member that has lost its disk and asks around.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -58,12 +69,10 @@ impl Quorum {
                     false => promise,
                 };
                 self.keep_still(config, longest, out);
-                self.say_hello(config, out);
-                let Stored { voted, blameless, .. } = *self.ballot.stored();
-                if voted == Some(self.id) && !blameless {
-                    // It stood or led when it died, and the others hold that against it. If it did not know, they would
-                    // say "higher" to each other.
-                    self.blame(config, self.id, out);
+                self.watch_longest(config, out);
+                if config.quorum.remembers && config.quorum.keeps(Rule::Courtesy) {
+                    self.unanswered = config.members.others(self.id).collect();
+                    self.say_hello(config, out);
                 }
             }
             Origin::Rejoining if config.members.len() == 1 => {
@@ -73,8 +82,8 @@ impl Quorum {
                 out.rule("Q1a");
                 let longest = self.pace(config).promise;
                 self.rejoining = Some(Rejoining { latest: Epoch::default(), longest });
+                self.unanswered = config.members.others(self.id).collect();
                 self.say_hello(config, out);
-                self.finish_rejoining(config, out);
             }
         }
     }
@@ -92,6 +101,7 @@ impl Quorum {
         self.leader = Some(leader);
         self.promise = Some(Promise::new(term, length));
         out.set_timer(Timer::Promise, length);
+        self.watch_longest(config, out);
         self.consider_takeover(config, out);
     }
 
@@ -106,16 +116,27 @@ impl Quorum {
         }
     }
 
-    /// HELLO to all who have not answered yet, and again while it matters: datagrams get lost.
+    /// HELLO to all who have not answered yet, and again, for datagrams get lost: for a while, or for as long as it takes
+    /// if it needs the answers.
     pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out) {
-        let rejoins = self.rejoining.is_some();
-        if !rejoins && (!self.quarantined || !config.quorum.keeps(Rule::Courtesy)) {
-            return;
+        for peer in self.unanswered.clone().iter() {
+            self.greet(peer, out);
         }
-        for peer in config.members.others(self.id).filter(|&peer| !self.welcome.contains(peer)) {
-            self.tell(peer, Body::Hello { life: self.life, rejoins }, out);
+        self.hellos = self.hellos.saturating_add(1);
+        if self.rejoining.is_some() || self.hellos < MOST_HELLOS {
+            out.set_timer(Timer::Hello, self.pace(config).heartbeat);
         }
-        out.set_timer(Timer::Hello, self.pace(config).heartbeat);
+    }
+
+    /// HELLO to one.
+    pub(super) fn greet(&mut self, peer: NodeId, out: &mut Out) {
+        let hello = Body::Hello { life: self.life, rejoins: self.rejoining.is_some() };
+        self.tell(peer, hello, out);
+    }
+
+    /// Whether `peer` is still to say what it has heard of this member.
+    pub(super) fn has_not_answered(&self, peer: NodeId) -> bool {
+        self.unanswered.contains(peer)
     }
 
     /// Somebody has come up, and should know what is known of it.
@@ -147,19 +168,25 @@ impl Quorum {
         if life != self.life && config.quorum.keeps(Rule::AnswerIsForItsLife) {
             return out.rule("Q1c");
         }
-        if self.rejoining.is_none() && seen > self.ballot.term() {
-            return self.halt(Notice::StateIsOld { seen, by: from }, config, out);
+        if !self.unanswered.remove(from) {
+            return;
         }
-        if self.rejoining.is_some() || self.quarantined {
-            self.welcome.insert(from);
-            self.hold_against(config, self.id, losses, out);
-        }
+        self.hold_against(config, self.id, losses, out);
         if let Some(rejoining) = &mut self.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);
             // Nobody gives or asks for longer ones.
             rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
-            self.finish_rejoining(config, out);
-        } else if self.welcome.len() + 1 == config.members.len() {
+            return self.finish_rejoining(config, out);
+        }
+        let known = match config.quorum.keeps(Rule::OldDiskByItsStart) {
+            // What it has told the other itself in this life it knows of.
+            true => self.told.remove(&from).unwrap_or_default().max(self.booted),
+            false => self.ballot.term(),
+        };
+        if seen > known {
+            return self.halt(Notice::StateIsOld { seen, by: from }, config, out);
+        }
+        if self.unanswered.is_empty() {
             out.cancel_timer(Timer::Hello);
         }
     }
@@ -170,31 +197,37 @@ impl Quorum {
             true => config.members.len() - 1,
             false => config.quorum.majority(config.members.len()) - 1,
         };
-        if self.welcome.len() < needed {
+        if config.members.len() - 1 - self.unanswered.len() < needed {
             return;
         }
         out.rule("Q1a");
         let Rejoining { latest, longest, .. } = *rejoining;
         self.rejoining = None;
+        self.unanswered.clear();
         out.cancel_timer(Timer::Hello);
         self.ballot.stored_mut().longest = longest;
         if config.quorum.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself, in a term in which it does not stand: it has none left for anybody.
-            let stored = self.ballot.stored_mut();
-            (stored.voted, stored.blameless) = (Some(self.id), true);
+            self.ballot.stored_mut().voted = Some(self.id);
         }
         self.store(out);
         self.keep_still(config, longest, out);
+        self.watch_longest(config, out);
     }
 
     /// What it may have promised in a former life is over.
     pub(super) fn on_quarantine_over(&mut self, config: &Config, out: &mut Out) {
         self.quarantined = false;
-        self.welcome.clear();
-        out.cancel_timer(Timer::Hello);
         self.consider_takeover(config, out);
         self.await_turn(config, out);
+    }
+
+    /// It has accepted a heartbeat, so what it may have promised in a former life does not matter any more.
+    pub(super) fn end_hold_down(&mut self, out: &mut Out) {
+        if std::mem::take(&mut self.quarantined) {
+            out.cancel_timer(Timer::Quarantine);
+        }
     }
 
     /// Does nothing any more, for ever.

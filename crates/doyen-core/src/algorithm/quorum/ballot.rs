@@ -28,13 +28,11 @@ pub struct Stored {
     pub term: Epoch,
     /// For whom it voted in that term.
     pub voted: Option<NodeId>,
-    /// The longest promise that it has ever given, or asked for: so long it keeps still after a restart.
+    /// The longest vote lease that it has given or asked for and that may still run, or that it is configured with: so long
+    /// is its hold-down after a restart.
     pub longest: Span,
     /// Whether the operator has drained it, and for how long.
     pub drained: Option<Drain>,
-    /// Its vote for itself in that term is not held against it: it led and handed over, or has not stood at all. Without
-    /// this, one that restarts after such a vote died in office.
-    pub blameless: bool,
 }
 
 /// How long a drained member stays so.
@@ -44,6 +42,8 @@ pub enum Drain {
     UntilUndone,
     /// So long; counted anew if it restarts.
     For(Span),
+    /// Until it is told otherwise, and not even as a last resort: the machine must not lead at all.
+    Never,
 }
 
 impl protocol::Durable for Stored {
@@ -100,7 +100,6 @@ impl Ballot {
         }
         self.stored.term = next;
         self.stored.voted = Some(self.id);
-        self.stored.blameless = false;
         self.votes = [self.id].into_iter().collect();
         true
     }
@@ -112,7 +111,6 @@ impl Ballot {
         }
         self.stored.term = term;
         self.stored.voted = None;
-        self.stored.blameless = false;
         self.votes.clear();
         true
     }

@@ -19,6 +19,7 @@ use crate::protocol::Notice;
 use crate::story::{Loss, Why};
 use crate::time::{Delay, Span};
 
+use super::ballot::Drain;
 use super::message::{Answer, Body};
 use super::rules::Rule;
 use super::standing::Merit;
@@ -39,12 +40,26 @@ pub(super) struct Asking {
 }
 
 impl Quorum {
-    /// Whether this member may lead at all.
-    pub(super) fn may_stand(&self, config: &Config) -> bool {
+    /// Whether this member would lead.
+    pub(super) fn would_lead(&self, config: &Config) -> bool {
         let witness = config.quorum.witnesses.contains(self.id);
         let eligible =
             self.merit(config).eligible || witness && !config.quorum.keeps(Rule::WitnessNeverLeads);
         eligible && !self.refrains
+    }
+
+    /// Whether this member may be elected: it would lead, or it is a last resort.
+    pub(super) fn may_stand(&self, config: &Config) -> bool {
+        self.would_lead(config) || self.is_last_resort(config) && !self.refrains
+    }
+
+    /// Whether it is drained, but may lead while every other member that could is drained too. It asks after everybody's
+    /// turn; any member that it reaches and that could lead answers "higher" and stands itself.
+    fn is_last_resort(&self, config: &Config) -> bool {
+        let drained = self.ballot.stored().drained;
+        let spared = matches!(drained, Some(Drain::UntilUndone | Drain::For(_)));
+        let quorum = &config.quorum;
+        spared && !quorum.witnesses.contains(self.id) && !quorum.reluctant.contains(self.id)
     }
 
     /// Whether nothing keeps it from asking.
@@ -69,6 +84,9 @@ impl Quorum {
 
     /// How long it lets those go first that are better.
     fn turn(&self, config: &Config) -> Span {
+        if !self.would_lead(config) {
+            return config.quorum.stagger * config.members.len() as u64 + self.heir_first(config);
+        }
         let before = match self.reaches_majority(config, self.id) {
             true => self.better_ones(config).len(),
             // It could not win, as far as it knows. It may be wrong, so it asks; but last, for others would give way.
@@ -79,8 +97,13 @@ impl Quorum {
 
     /// Who would lead better, except the one that has fallen silent.
     fn better_ones(&self, config: &Config) -> Vec<NodeId> {
-        let gone = self.lapsed;
+        let gone = self.gone();
         self.standings.above(config, self.id).filter(|&id| Some(id) != gone).collect()
+    }
+
+    /// Who led last, and is not expected to answer.
+    fn gone(&self) -> Option<NodeId> {
+        self.lapsed.map(|(leader, _)| leader)
     }
 
     /// Its turn has come, or somebody on this machine misses the leader.
@@ -99,7 +122,8 @@ impl Quorum {
         out.rule(if takeover.is_some() { "Q12" } else { "Q2" });
         out.cancel_timer(Timer::Election);
         self.question = self.question.wrapping_add(1);
-        let (number, force) = (self.question, self.deferrals >= config.quorum.deferrals);
+        let number = self.question;
+        let force = self.deferrals >= config.quorum.deferrals && self.would_lead(config);
         let yes = [self.id].into_iter().collect();
         let answered = PeerSet::new();
         let (outranked, refused) = (false, false);
@@ -122,13 +146,14 @@ impl Quorum {
         out.rule("Q3");
         let (number, merit, force, takeover) = question;
         self.standings.learn(config, from, merit);
-        let better = self.may_stand(config)
+        let better = self.would_lead(config)
             && self.reaches_majority(config, self.id)
             && !self.is_unheard(config)
             && self.standings.outranks(config, self.id, from);
         let answer = match takeover {
             Some(leader)
-                if self.leader == Some(leader) && self.standings.outranks(config, from, leader) =>
+                if self.leader == Some(leader)
+                    && self.standings.surpasses(config, from, leader) =>
             {
                 Answer::Yes
             }
@@ -176,6 +201,7 @@ impl Quorum {
         }
         if asking.takeover.is_none() && self.ballot.adopt(term) {
             self.store(out);
+            self.settle_suspicion(config, out);
         }
         self.weigh(config, false, out);
     }
@@ -197,10 +223,10 @@ impl Quorum {
         match takeover {
             Some(leader) => self.claim_office(config, leader, won, out),
             None if outranked => {
-                self.deferrals += 1;
+                self.deferrals = self.deferrals.saturating_add(1);
                 self.try_later(config, out);
             }
-            None if won => self.stand(config, None, Why::Elected { after: self.lapsed }, out),
+            None if won => self.stand(config, None, Why::Elected { after: self.gone() }, out),
             None => {
                 self.refusals = if refused { once_more(self.refusals) } else { 0 };
                 self.try_later(config, out);
@@ -232,6 +258,7 @@ impl Quorum {
         let longest = &mut self.ballot.stored_mut().longest;
         *longest = promise.max(*longest);
         self.store(out);
+        self.settle_suspicion(config, out);
         self.duty = Duty::Stand(why);
         self.tell_all(config, &Body::Request { released }, out);
         let wait = config.timing.reply();
@@ -262,6 +289,7 @@ impl Quorum {
             self.leave_office(config, Loss::LaterTerm { term, from }, out);
             self.drop_candidacy(out);
             self.ballot.adopt(term);
+            self.settle_suspicion(config, out);
         }
         // In a later term it always has a vote to give, so that term is stored here too.
         if matches!(self.duty, Duty::Follow) && self.ballot.grant(from) {

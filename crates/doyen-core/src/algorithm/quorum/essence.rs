@@ -19,8 +19,7 @@
 //!
 //! All of this is so as long as no operator gives orders: then nobody's merit changes, and nobody asks a leader whom it
 //! hears but where somebody may take over. And it is so where members do not keep account of each other ([`is_known`]):
-//! else every message has an effect, and the number of a heartbeat says how long somebody has led. For the same reason
-//! nobody may say that it keeps still: explorers take that courtesy away.
+//! else every message has an effect, and the number of a heartbeat says how long somebody has led.
 
 use crate::config::Config;
 use crate::members::NodeId;
@@ -34,9 +33,7 @@ use super::{Duty, Quorum, Timer};
 /// Whether what is said here is true of members with this configuration.
 pub(super) fn is_known(config: &Config) -> bool {
     let quorum = &config.quorum;
-    let no_account =
-        quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO;
-    no_account && !config.quorum.keeps(Rule::StillIsUnfit)
+    quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO
 }
 
 /// Whether members with this configuration differ in nothing but their names.

@@ -5,7 +5,13 @@
 //! restarted member must wait it out.
 //!
 //! A promise to the leader of a later term takes the place of an earlier one, even a longer one: once a later term has
-//! a leader, no lease of an earlier one is running any more.
+//! a leader, no lease of an earlier one is running any more. For the same reason the first heartbeat that a member accepts
+//! after a restart ends its hold-down. Either the heartbeat is of a later term than whatever it had promised; or it is of
+//! the same leader, which never shortens the vote lease that it asks for within a term, so that the new promise covers the
+//! one that was forgotten.
+//!
+//! **The longest vote lease falls again.** What is stored as the longest falls to what is given, asked for or configured
+//! now, when its whole time has passed in one life without one that long ([`Timer::Longest`]): then none runs any more.
 
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
@@ -33,6 +39,9 @@ impl Promise {
         Self { term, length }
     }
 }
+
+/// Up to this round a leader is new, and may not know what its followers know of the operator's wishes.
+const LAST_NEW_ROUND: Round = Round(3);
 
 /// A heartbeat's fields.
 pub(super) struct Beat<'a> {
@@ -62,42 +71,53 @@ impl Quorum {
         if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {
             return;
         }
+        if self.quarantined && self.has_not_answered(from) {
+            return self.greet(from, out);
+        }
         out.rule("Q8");
         let news = self.leader != Some(from) || term > self.ballot.term();
+        let later = term > self.ballot.term();
+        let resumes = self.lapsed == Some((from, term));
         self.step_down(config, term, from, out);
         self.drop_candidacy(out);
+        if self.lingering.is_some() {
+            return; // its own lease runs on, and it helps nobody else to one
+        }
+        self.standings.take_suspect();
         self.forget_the_search();
         self.admit_failure(config, out);
-        self.absolve(config, out);
         if config.quorum.pace_of(from).heartbeat * beat.round.0 > config.quorum.tenure {
             self.standings.redeem(from);
         }
         self.leader = Some(from);
+        if later && !config.quorum.keeps(Rule::LongestFallsLate) {
+            self.ballot.stored_mut().longest = self.pace(config).promise;
+            self.store(out);
+        }
         self.make_promise(config, term, beat.promise, out);
+        self.end_hold_down(out);
         let merit = self.merit(config);
         let misses = self.reach.misses();
         self.tell(from, Body::Ack { round: beat.round, merit, misses }, out);
         if news {
-            let change = Change::Follows { leader: from, term, why: beat.why };
+            let change = match resumes {
+                true => Change::Resumed { leader: from, term },
+                false => Change::Follows { leader: from, term, why: beat.why },
+            };
             out.inform(Notice::Changed(change));
         }
         self.note_misses(config, from, beat.misses);
-        let learned = self.standings.learn(config, from, beat.merit);
-        if self.standings.heed(beat.preference) || learned || news {
+        self.standings.learn(config, from, beat.merit);
+        let preferred = self.standings.preferred();
+        let unknown = self.standings.heed(beat.preference, beat.round <= LAST_NEW_ROUND);
+        if let Some(preference) = unknown {
+            self.tell(from, Body::Prefer { preference }, out);
+        }
+        // Patience with a leader goes on while it is the lower one, whatever is measured meanwhile.
+        if news || self.standings.preferred() != preferred {
             self.give_up_takeover(out);
         }
         self.consider_takeover(config, out);
-    }
-
-    /// It follows another in the present term. If it voted for itself in it, it has lost an election there and no office,
-    /// and must know that should it restart.
-    fn absolve(&mut self, config: &Config, out: &mut Out) {
-        let stored = self.ballot.stored_mut();
-        let seems_guilty = stored.voted == Some(self.id) && !stored.blameless;
-        if seems_guilty && config.quorum.forgiveness > Span::ZERO {
-            stored.blameless = true;
-            self.store(out);
-        }
     }
 
     fn make_promise(&mut self, config: &Config, term: Epoch, asked: Span, out: &mut Out) {
@@ -111,10 +131,33 @@ impl Quorum {
             self.ballot.stored_mut().longest = length;
             self.store(out);
         }
+        if length == self.ballot.stored().longest {
+            self.watch_longest(config, out);
+        }
         if config.quorum.keeps(Rule::Promise) {
             self.promise = Some(Promise { term, length });
             out.set_timer(Timer::Promise, length);
         }
+    }
+
+    /// A vote lease as long as the longest may run from now on. When its time has passed without another one, the longest
+    /// falls; it never falls below what is configured.
+    pub(super) fn watch_longest(&mut self, config: &Config, out: &mut Out) {
+        let longest = self.ballot.stored().longest;
+        if longest > self.pace(config).promise {
+            out.set_timer(Timer::Longest, longest);
+        }
+    }
+
+    /// The whole time of the longest vote lease has passed without one that long.
+    pub(super) fn on_longest_over(&mut self, config: &Config, out: &mut Out) {
+        if self.rejoining.is_some() {
+            return; // it has nothing yet that it may store
+        }
+        let given = self.promise.map_or(Span::ZERO, |promise| promise.length);
+        self.ballot.stored_mut().longest = given.max(self.pace(config).promise);
+        self.store(out);
+        self.watch_longest(config, out);
     }
 
     /// Nothing is promised any more.
@@ -133,9 +176,11 @@ impl Quorum {
         if let Some(leader) = self.leader.take() {
             let change = Change::Silent { leader, term: self.ballot.term() };
             out.inform(Notice::Changed(change));
-            self.lapsed = Some(leader);
+            self.lapsed = Some((leader, self.ballot.term()));
             self.on_silence(config, leader, out);
-            self.blame(config, leader, out);
+            if config.quorum.forgiveness > Span::ZERO {
+                self.standings.suspect(leader);
+            }
         }
         self.await_turn(config, out);
     }
@@ -165,7 +210,7 @@ impl Quorum {
     ) {
         self.end_promise(out);
         self.leader = None;
-        self.lapsed = Some(leader);
+        self.lapsed = Some((leader, self.ballot.term()));
         let wait = heir.map_or(Span::ZERO, |_| self.heir_first(config));
         self.await_turn_after(config, wait.into(), out);
     }
@@ -187,9 +232,9 @@ impl Quorum {
         let leader = self.leader.filter(|&leader| leader != self.id)?;
         let allowed = config.quorum.preemption != Preemption::Never
             || self.standings.preferred() == Some(self.id);
-        let free = matches!(self.duty, Duty::Follow) && !self.is_still(config);
-        let fit = allowed && self.may_stand(config) && free;
-        (fit && self.standings.outranks(config, self.id, leader)).then_some(leader)
+        let free = matches!(self.duty, Duty::Follow) && !self.quarantined;
+        let fit = allowed && self.would_lead(config) && free;
+        (fit && self.standings.surpasses(config, self.id, leader)).then_some(leader)
     }
 
     /// How long it bears a lower leader: the best waits least, and whom the operator prefers not at all. But a leader

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::members::NodeId;
 use crate::story::Why;
 
+use super::ballot::Drain;
 use super::standing::{Merit, Preference};
 use super::{Duty, Quorum};
 
@@ -66,6 +67,11 @@ impl Quorum {
     /// Whether its operator does not want it to lead.
     pub fn is_drained(&self) -> bool {
         self.ballot.stored().drained.is_some()
+    }
+
+    /// Whether its operator does not want it to lead even if every other member that could is drained.
+    pub fn never_leads(&self) -> bool {
+        self.ballot.stored().drained == Some(Drain::Never)
     }
 
     /// Whether it must never act again: its disk is an old copy, or was lost where nobody can make it good.

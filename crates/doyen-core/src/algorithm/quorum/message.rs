@@ -131,7 +131,7 @@ pub enum Body {
         seen: Epoch,
         /// The longest promise that the answerer has given or asked for.
         longest: Span,
-        /// How often the other has lost its office, as far as that counts against it: it may have forgotten.
+        /// How often the other has failed as a leader, as far as that counts against it: it may have forgotten.
         losses: u8,
     },
     /// "I am here, and do not hear these."
@@ -140,6 +140,11 @@ pub enum Body {
         merit: Merit,
         /// Whom it does not hear.
         misses: Misses,
+    },
+    /// "The operator prefers this member": to a new leader, which does not know.
+    Prefer {
+        /// Whom, and for how much longer.
+        preference: Preference,
     },
 }
 
@@ -182,6 +187,7 @@ impl protocol::Message for Message {
         Kind::detector("HELLO"),
         Kind::detector("WELCOME"),
         Kind::detector("PROBE"),
+        Kind::election("PREFER"),
     ];
 
     fn kind(&self) -> usize {
@@ -201,6 +207,7 @@ impl protocol::Message for Message {
             Body::Hello { .. } => 12,
             Body::Welcome { .. } => 13,
             Body::Probe { .. } => 14,
+            Body::Prefer { .. } => 15,
         }
     }
 
@@ -282,6 +289,7 @@ impl Body {
                 number_len(life.0) + varint_len(seen.0) + span_len(*longest) + 1
             }
             Self::Probe { merit, misses } => merit.encoded_len() + misses.encoded_len(),
+            Self::Prefer { preference } => preference.encoded_len(),
         }
     }
 }
@@ -340,6 +348,7 @@ impl fmt::Display for Message {
                 if *losses > 0 { write!(f, " losses={losses}") } else { Ok(()) }
             }
             Body::Preempt { merit } => merit.fmt(f),
+            Body::Prefer { preference } => write_preference(f, Some(*preference)),
             Body::Probe { merit, misses } => write!(f, "{merit}{misses}"),
             Body::Request { released: None } | Body::Vote | Body::Nack => Ok(()),
         }

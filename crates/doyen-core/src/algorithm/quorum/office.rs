@@ -8,9 +8,21 @@
 //! One that is elected and has no lease when it sends its second heartbeat is perhaps not heard. It goes on for two
 //! promises' time, but keeps nobody from asking: it says "higher" no more.
 //!
-//! A leader whose lease runs out has lost its office and needs a new term. One that steps down for another reason
-//! while its lease runs (it hears of a later term) acts no more, but those it told "until then" may: so its own lease
-//! binds it like a promise until it has run out.
+//! **A lapse is not a change.** A leader whose lease lapses holds none, acts no more and votes freely. But it goes on
+//! asking in the same term, for two heartbeats and a round trip at most, until it hears of a later term: a stall of the
+//! machine or a few lost datagrams then cost a *gap*, not an election. This departs from rules 7 and 9 of the
+//! specification (5.3), as its amendment 7.3 wants it. It is safe, since nothing in the proof needs a lease to be without
+//! gaps: a resumed lease rests on a round that was sent after the lapsed one and that a majority acknowledged, each of
+//! which had stored no later term then and votes for nobody else until its vote lease is over. A majority that elected
+//! another leader meanwhile would share a member with it, which refuses the earlier term. The leader itself is no
+//! exception: once it has voted in a later term it leads no longer in this one. Two things must hold for that. A round
+//! whose timer has fired never counts again, the lapsed one included; and those who act on the lease compare its deadline
+//! with the clock. The third gap within one tenure ends the leadership as a loss: a leader that keeps lapsing should not
+//! lead.
+//!
+//! A leader that steps down for another reason while its lease runs (it hears of a later term) acts no more, but those it
+//! told "until then" may: so its own lease binds it like a vote lease until it has run out, and until then it acknowledges
+//! no other leader.
 
 use std::collections::BTreeMap;
 
@@ -38,11 +50,21 @@ pub(super) struct Office {
     pub(super) acks: BTreeMap<NodeId, Round>,
     /// The one on which the lease rests.
     pub(super) lease: Option<Round>,
+    /// The longest vote lease that it has asked for in this term. It never asks for a shorter one again: a follower that
+    /// restarted and forgot the longer one is bound by the next heartbeat alone.
+    asked: Span,
+    /// How often the lease has lapsed within this tenure.
+    gaps: u8,
     /// It has led as long as it may without being disturbed.
     pub(super) seasoned: bool,
     /// It is about to hand over.
     pub(super) retiring: Option<Retiring>,
+    /// Who could lead and is better by the margin, and since which round without a break.
+    better: BTreeMap<NodeId, Round>,
 }
+
+/// The gap that ends a leadership.
+const LAST_GAP: u8 = 3;
 
 /// A leader on its way out.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -59,8 +81,11 @@ impl Office {
             oldest: Round::FIRST,
             acks: BTreeMap::new(),
             lease: None,
+            asked: Span::ZERO,
+            gaps: 0,
             seasoned: false,
             retiring: None,
+            better: BTreeMap::new(),
         }
     }
 
@@ -75,6 +100,12 @@ impl Office {
     /// Whether `id` has acknowledged one of the last three heartbeats.
     pub(super) fn hears_from(&self, id: NodeId) -> bool {
         self.acks.get(&id).is_some_and(|round| round.0 + 2 >= self.newest.0)
+    }
+
+    /// Whether `id` could lead and has been better for `span`, counted in heartbeats of this length.
+    pub(super) fn is_long_better(&self, id: NodeId, span: Span, heartbeat: Span) -> bool {
+        let rounds = |since: &Round| self.newest.0 - since.0;
+        self.better.get(&id).is_some_and(|since| heartbeat * rounds(since) >= span)
     }
 
     /// The rounds whose lease timers are armed.
@@ -104,19 +135,38 @@ impl Quorum {
         let pace = self.pace(config);
         let Duty::Lead(office) = &mut self.duty else { return };
         office.newest = office.newest.next();
-        let (round, why) = (office.newest, office.why);
-        let length =
+        office.asked = pace.promise.max(office.asked);
+        let (round, why, mut promise) = (office.newest, office.why, office.asked);
+        let mut length =
             if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
+        if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && round.0 % 2 == 0 {
+            [promise, length] = [promise, length].map(|span| Span::from_nanos(span.as_nanos() / 2));
+        }
         out.set_timer(Timer::Lease(round), length);
         let (merit, preference) = (self.merit(config), self.standings.preference());
-        let (promise, misses) = (pace.promise, self.reach.misses());
+        let misses = self.reach.misses();
         self.tell_all(
             config,
             &Body::Heartbeat { round, promise, merit, preference, why, misses },
             out,
         );
         out.set_timer(Timer::Heartbeat, pace.heartbeat);
+        self.note_better(config);
         self.renew(config, out);
+    }
+
+    /// Takes note of who could lead in its place and has been better since when, where that is waited for.
+    fn note_better(&mut self, config: &Config) {
+        if config.quorum.preemption != Preemption::Delayed {
+            return;
+        }
+        let is_better = |id: &NodeId| {
+            self.is_fit(config, *id) && self.standings.surpasses(config, *id, self.id)
+        };
+        let better: Vec<NodeId> = config.members.others(self.id).filter(is_better).collect();
+        let Duty::Lead(office) = &mut self.duty else { return };
+        let since = |id: NodeId| office.better.get(&id).copied().unwrap_or(office.newest);
+        office.better = better.into_iter().map(|id| (id, since(id))).collect();
     }
 
     /// Q9: a follower has promised.
@@ -136,6 +186,7 @@ impl Quorum {
         let last = office.acks.entry(from).or_default();
         *last = round.max(*last);
         self.renew(config, out);
+        self.leave_if_drained(config, out);
     }
 
     /// The lease moves on to the latest round that a majority has acknowledged.
@@ -153,26 +204,33 @@ impl Quorum {
     fn hold(&mut self, config: &Config, round: Round, out: &mut Out) {
         let pace = self.pace(config);
         let Duty::Lead(office) = &mut self.duty else { return };
-        let first = office.lease.is_none();
+        let begins = office.lease.is_none();
         for older in office.armed().take_while(|&older| older < round) {
             out.cancel_timer(Timer::Lease(older));
         }
         office.oldest = round;
         office.lease = Some(round);
-        if !config.quorum.keeps(Rule::LeaseFromSending) {
+        let taken_again = begins && !config.quorum.keeps(Rule::LapsedRoundIsOver);
+        if !config.quorum.keeps(Rule::LeaseFromSending) || taken_again {
             out.set_timer(Timer::Lease(round), pace.lease());
         }
-        if first {
-            out.rule("Q9");
-            out.cancel_timer(Timer::Confirmation);
+        if !begins {
+            return;
+        }
+        out.rule("Q9");
+        out.cancel_timer(Timer::Confirmation);
+        let term = self.ballot.term();
+        let change = if office.gaps > 0 {
+            Change::Resumed { leader: self.id, term }
+        } else {
             // A tenure protects a leader, and redeems one against whom something is held.
             let Settings { preemption, forgiveness, tenure, .. } = config.quorum;
             if preemption == Preemption::Delayed || forgiveness > Span::ZERO {
                 out.set_timer(Timer::Tenure, tenure);
             }
-            let change = Change::Took { term: self.ballot.term(), why: office.why };
-            out.inform(Notice::Changed(change));
-        }
+            Change::Took { term, why: office.why }
+        };
+        out.inform(Notice::Changed(change));
     }
 
     /// The time of a round is over: perhaps that of its lease, or of one that it kept to itself.
@@ -182,21 +240,37 @@ impl Quorum {
             return self.await_turn(config, out);
         }
         let Duty::Lead(office) = &mut self.duty else { return };
-        if office.lease == Some(round) {
-            office.lease = None;
-            out.rule("Q7");
-            self.leave_office(config, Loss::NoMajority, out);
-            self.await_turn(config, out);
-        } else {
+        if office.lease != Some(round) {
             office.oldest = office.oldest.max(round.next());
+            return;
         }
+        out.rule("Q7");
+        office.lease = None;
+        office.gaps += 1;
+        if config.quorum.keeps(Rule::LapsedRoundIsOver) {
+            office.oldest = round.next();
+        }
+        if office.gaps >= LAST_GAP || !config.quorum.keeps(Rule::LapsedAsksOn) {
+            self.leave_office(config, Loss::NoMajority, out);
+            return self.await_turn(config, out);
+        }
+        if office.seasoned && office.gaps == 1 {
+            // Gaps are counted within one tenure.
+            out.set_timer(Timer::Tenure, config.quorum.tenure);
+        }
+        let heartbeat = self.pace(config).heartbeat;
+        let patience = config.quorum.patience_with_a_gap(&config.timing, heartbeat);
+        out.set_timer(Timer::Confirmation, patience);
+        out.inform(Notice::Changed(Change::Lapsed { term: self.ballot.term() }));
     }
 
-    /// Elected, but nobody confirms it.
+    /// Elected, but nobody confirms it; or its lease has lapsed and does not come back.
     pub(super) fn on_unconfirmed(&mut self, config: &Config, out: &mut Out) {
-        if matches!(&self.duty, Duty::Lead(office) if office.lease.is_none()) {
+        let Duty::Lead(office) = &self.duty else { return };
+        if office.lease.is_none() {
             out.rule("Q7");
-            self.leave_office(config, Loss::NeverConfirmed, out);
+            let loss = if office.gaps > 0 { Loss::NoMajority } else { Loss::NeverConfirmed };
+            self.leave_office(config, loss, out);
             self.await_turn(config, out);
         }
     }
@@ -219,7 +293,7 @@ impl Quorum {
     }
 
     /// `from` said something in an earlier term, and learns of this one.
-    pub(super) fn refuse(&self, config: &Config, from: NodeId, out: &mut Out) {
+    pub(super) fn refuse(&mut self, config: &Config, from: NodeId, out: &mut Out) {
         if config.quorum.keeps(Rule::Courtesy) {
             self.tell(from, Body::Nack, out);
         }
@@ -235,6 +309,14 @@ impl Quorum {
         self.drop_candidacy(out);
         self.ballot.adopt(term);
         self.store(out);
+        self.settle_suspicion(config, out);
+    }
+
+    /// There is a later term than that of the leader whose vote lease ran out here: it was no gap.
+    pub(super) fn settle_suspicion(&mut self, config: &Config, out: &mut Out) {
+        if let Some(leader) = self.standings.take_suspect() {
+            self.blame(config, leader, out);
+        }
     }
 
     /// It leads no longer. Its lease, if one runs, binds it on; unless it hands over, when there is nothing left that
@@ -268,10 +350,12 @@ impl Quorum {
         }
     }
 
-    /// It has led as long as it may without being disturbed.
+    /// It has led as long as it may without being disturbed, or as long since a gap.
     pub(super) fn on_tenure_over(&mut self) {
         if let Duty::Lead(office) = &mut self.duty {
             office.seasoned = true;
+            // The gap that it is in still counts.
+            office.gaps = u8::from(office.gaps > 0 && office.lease.is_none());
             self.standings.redeem(self.id);
         }
     }

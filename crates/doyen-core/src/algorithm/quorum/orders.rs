@@ -6,10 +6,13 @@
 //! and releases the others from their promises. So there is no moment without somebody responsible that could be
 //! avoided, and none with two.
 //!
-//! An heir must be fit: it would lead, it acknowledges heartbeats, it does not keep still after a restart, and as far as
-//! the leader knows it reaches a majority both ways (`reach.rs`). One that is not would win nothing, and everybody would
-//! wait for it. Nobody is better than somebody who cannot: if none is fit, the others are released and elect by their
-//! turns.
+//! An heir must be fit: it would lead, it acknowledges heartbeats (so its hold-down is over), and as far as the leader
+//! knows it reaches a majority both ways (`reach.rs`). One that is not would win nothing, and everybody would wait for it.
+//! Nobody is better than somebody who cannot: if none is fit, the others are released and elect by their turns.
+//!
+//! A drained member hands over as soon as one that is not drained is fit. It leads only while every member that it reaches
+//! and that could lead is drained too (`election.rs`): a cluster whose members were all drained at one moment still has a
+//! leader.
 //!
 //! What cannot be done is refused, with a reason, and changes nothing.
 
@@ -33,7 +36,10 @@ impl Quorum {
         let done = match order {
             Order::Resign => self.retire(config, None, Cause::Resigned, out),
             Order::Transfer { to } => self.retire(config, Some(to), Cause::Transferred, out),
-            Order::Drain { lasting } => self.drain(config, lasting, out),
+            Order::Drain { never: true, .. } => self.drain(config, Drain::Never, out),
+            Order::Drain { lasting, .. } => {
+                self.drain(config, lasting.map_or(Drain::UntilUndone, Drain::For), out)
+            }
             Order::Undrain => {
                 self.undrain(config, out);
                 Ok(())
@@ -41,7 +47,6 @@ impl Quorum {
             Order::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
             Order::Attribute(attr) => {
                 self.amend(config, |merit| merit.attr = attr);
-                self.give_up_takeover(out);
                 self.consider_takeover(config, out);
                 Ok(())
             }
@@ -52,14 +57,12 @@ impl Quorum {
     }
 
     /// Whether `id` could lead, as the leader sees it.
-    fn is_fit(&self, config: &Config, id: NodeId) -> bool {
+    pub(super) fn is_fit(&self, config: &Config, id: NodeId) -> bool {
         let Duty::Lead(office) = &self.duty else { return false };
         if !config.members.contains(id) {
             return false;
         }
-        let Merit { eligible, still, .. } = self.standings.merit(config, id);
-        eligible
-            && !still
+        self.standings.merit(config, id).eligible
             && office.hears_from(id)
             && (self.reaches_majority(config, id)
                 || !config.quorum.keeps(Rule::HeirReachesMajority))
@@ -118,11 +121,6 @@ impl Quorum {
             };
             self.tell(peer, body, out);
         }
-        if config.quorum.forgiveness > Span::ZERO {
-            // Nobody holds this against it, and it must not either, should it restart. Nobody waits for this.
-            self.ballot.stored_mut().blameless = true;
-            self.store(out);
-        }
     }
 
     /// So long everybody else waits for an heir.
@@ -143,18 +141,21 @@ impl Quorum {
             return;
         }
         out.rule("Q14");
-        self.standings.heed(preference);
+        self.standings.heed(preference, false);
         if std::mem::take(&mut self.refrains) {
             out.cancel_timer(Timer::Refrain);
         }
-        self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
+        if self.would_lead(config) {
+            self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
+        }
         if matches!(self.duty, Duty::Follow) {
             self.be_released(config, from, None, out);
         }
     }
 
-    /// Q12: a better member asks for the office. It gets it if it is the best that could have it, and the leader has led
-    /// for a while.
+    /// Q12: a better member asks for the office, with the word of a majority that the leader is to go. If the leader has
+    /// led for a while, it hands over to the best of those that could lead and have been better than it for a while,
+    /// whoever asked: the best may not ask itself. The one that asked has been patient.
     pub(super) fn on_preempt(
         &mut self,
         config: &Config,
@@ -163,31 +164,32 @@ impl Quorum {
         out: &mut Out,
     ) {
         self.standings.learn(config, from, merit);
-        let preferred = self.standings.preferred() == Some(from);
         let Duty::Lead(office) = &self.duty else { return };
-        let due = match config.quorum.preemption {
-            _ if preferred => true,
+        if office.retiring.is_some() {
+            return;
+        }
+        let (patience, heartbeat) = (config.timing.preempt, self.pace(config).heartbeat);
+        let preferred = self.standings.preferred();
+        let is_due = |id: NodeId| match config.quorum.preemption {
+            _ if preferred == Some(id) => true,
             Preemption::Never => false,
-            Preemption::Delayed => office.seasoned,
+            Preemption::Delayed => {
+                let has_waited = id == from || office.is_long_better(id, patience, heartbeat);
+                office.seasoned && has_waited
+            }
             Preemption::Immediate => true,
         };
-        if due
-            && office.retiring.is_none()
-            && self.standings.outranks(config, from, self.id)
-            && self.best_heir(config) == Some(from)
-        {
-            let cause = if preferred { Cause::Preferred } else { Cause::Outranked };
+        let better = config.members.others(self.id).filter(|&id| {
+            is_due(id) && self.is_fit(config, id) && self.standings.surpasses(config, id, self.id)
+        });
+        if let Some(heir) = better.max_by_key(|&id| self.standings.precedence(config, id)) {
+            let cause = if preferred == Some(heir) { Cause::Preferred } else { Cause::Outranked };
             // Refused only if it has no lease, and then there is nothing to hand over.
-            let _ = self.retire(config, Some(from), cause, out);
+            let _ = self.retire(config, Some(heir), cause, out);
         }
     }
 
-    fn drain(
-        &mut self,
-        config: &Config,
-        lasting: Option<Span>,
-        out: &mut Out,
-    ) -> Result<(), Refusal> {
+    fn drain(&mut self, config: &Config, how: Drain, out: &mut Out) -> Result<(), Refusal> {
         if self.rejoining.is_some() {
             // It would store that it has never voted.
             return Err(Refusal::Rejoining);
@@ -200,25 +202,30 @@ impl Quorum {
         if !somebody {
             return Err(Refusal::NobodyElse);
         }
-        let drained = lasting.map_or(Drain::UntilUndone, Drain::For);
-        self.ballot.stored_mut().drained = Some(drained);
+        self.ballot.stored_mut().drained = Some(how);
         self.store(out);
         self.stand_back(config, out);
-        if self.is_leased() {
-            return self.retire(config, None, Cause::Drained, out);
-        }
-        if let Duty::Lead(office) = &mut self.duty {
-            // It has nothing to hand over yet, and does as soon as it has.
-            office.retiring = Some(Retiring { heir: None, cause: Cause::Drained });
-        }
+        self.give_up_takeover(out);
+        self.drop_candidacy(out);
+        self.await_turn(config, out);
+        self.leave_if_drained(config, out);
         Ok(())
+    }
+
+    /// A drained leader hands over as soon as it has a lease to give up and another member is fit. Until then the drain
+    /// can be taken back.
+    pub(super) fn leave_if_drained(&mut self, config: &Config, out: &mut Out) {
+        let Duty::Lead(office) = &self.duty else { return };
+        let drained = self.ballot.stored().drained.is_some();
+        if drained && office.retiring.is_none() && self.best_heir(config).is_some() {
+            // Refused only if it has no lease yet: then the next acknowledgement tries again.
+            let _ = self.retire(config, None, Cause::Drained, out);
+        }
     }
 
     /// It is drained: it says that it would not lead, until it is told otherwise or the time is over.
     pub(super) fn stand_back(&mut self, config: &Config, out: &mut Out) {
         self.amend(config, |merit| merit.eligible = false);
-        self.give_up_takeover(out);
-        self.drop_candidacy(out);
         match self.ballot.stored().drained {
             Some(Drain::For(span)) => out.set_timer(Timer::Drain, span),
             _ => out.cancel_timer(Timer::Drain),

@@ -53,10 +53,18 @@ pub enum Rule {
     RejoinAsksAll,
     /// An answer to HELLO counts for the life that asked, not for a later one.
     AnswerIsForItsLife,
+    /// A round whose timer has fired never counts again, not even the one with which a lease lapsed.
+    LapsedRoundIsOver,
+    /// A leader never shortens the vote lease that it asks for within a term.
+    VoteLeaseNeverShrinks,
+    /// The longest vote lease that is stored falls only when its whole time has passed without one that long.
+    LongestFallsLate,
+    /// A disk is old if the member was heard in a later term than the disk held when it started.
+    OldDiskByItsStart,
+    /// No safety: a leader whose lease has lapsed asks on in the same term.
+    LapsedAsksOn,
     /// No safety: an office is handed to nobody of whom it is known that it reaches no majority.
     HeirReachesMajority,
-    /// No safety: who keeps still after a restart says so, and is handed no office.
-    StillIsUnfit,
     /// No safety: who was elected and is not heard says "higher" to nobody.
     UnheardIsNobodysBetter,
     /// No safety: an heir that is not elected holds that against itself.

@@ -33,6 +33,9 @@ pub struct Settings {
     pub deferrals: u8,
     /// When a better member takes over.
     pub preemption: Preemption,
+    /// By how much its attribute must be better for that. With a margin, an attribute that falls because its member leads
+    /// does not move the lead for ever; without one, the id decides between equal attributes.
+    pub margin: u64,
     /// `T_ten`: how long a leader stays before a better one may take over.
     pub tenure: Span,
     /// For how long an involuntary loss of office counts against a member, the first time; doubled each time.
@@ -82,6 +85,15 @@ impl Pace {
         let drift = u128::from(self.drift.min(1000));
         let shortened = u128::from(self.promise.as_nanos()) * (1000 - drift) / (1000 + drift);
         Span::from_nanos((shortened as u64).saturating_sub(self.grain.as_nanos()))
+    }
+
+    /// The same lease, by clocks that may be wrong by `drift` thousandths: the vote lease changes. A drift with which no
+    /// vote lease is long enough leaves it as it is, for [`Settings::check`] to refuse.
+    fn with_drift(self, drift: u32) -> Self {
+        if drift == self.drift || drift >= 1000 {
+            return Self { drift, ..self };
+        }
+        Self { drift, promise: vote_lease(self.lease() + self.grain, drift), ..self }
     }
 }
 
@@ -135,8 +147,14 @@ impl Profile {
         Timing { transmission, processing, window: Span::ZERO, heartbeat, preempt }
     }
 
-    /// Its settings.
+    /// Its settings, for clocks that may be wrong by a tenth.
     pub fn settings(self) -> Settings {
+        self.settings_for(USUAL_DRIFT)
+    }
+
+    /// Its settings, for clocks that may be wrong by `drift` thousandths: leases are as long as usual, and the vote leases
+    /// that they rest on are as much longer as that takes.
+    pub fn settings_for(self, drift: u32) -> Settings {
         // Λ_F, ε, J, stagger, T_ten
         let [promise, grain, jitter, stagger, tenure] = match self {
             Self::Fast => [25_000, 200, 1_000, 2_000, 3_000_000],
@@ -144,13 +162,15 @@ impl Profile {
             Self::Wan => [3_000_000, 5_000, 100_000, 300_000, 60_000_000],
         }
         .map(Span::from_micros);
+        let usual = Pace { heartbeat: self.timing().heartbeat, promise, drift: USUAL_DRIFT, grain };
         Settings {
-            pace: Pace { heartbeat: self.timing().heartbeat, promise, drift: 100, grain },
+            pace: usual.with_drift(drift),
             paces: BTreeMap::new(),
             jitter,
             stagger,
             deferrals: 2,
             preemption: Preemption::Delayed,
+            margin: 0,
             tenure,
             forgiveness: tenure * 2,
             probe: Some(self.timing().heartbeat * 20),
@@ -201,17 +221,20 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that follow from a network's timing and the heartbeat: the shortest promise that is safe and lets a
-    /// lease outlast three heartbeats and a round trip.
+    /// The settings that follow from a network's timing and the heartbeat, for clocks that may be wrong by a tenth.
     pub fn for_timing(timing: &Timing) -> Self {
+        Self::for_clocks(timing, USUAL_DRIFT)
+    }
+
+    /// The settings that follow from a network's timing, the heartbeat, and by how many thousandths clocks may be wrong:
+    /// the shortest promise that is safe and lets a lease outlast three heartbeats and a round trip.
+    pub fn for_clocks(timing: &Timing, drift: u32) -> Self {
         let usual = Self::default();
-        let drift = usual.pace.drift;
         let lease = timing.heartbeat * 3 + timing.reply();
         // Rounded up to a multiple of D, so that the lease computed from it is not shorter.
-        let promise = (u128::from(lease.as_nanos()) * u128::from(1000 + drift))
-            .div_ceil(u128::from(1000 - drift))
-            .next_multiple_of(u128::from(timing.transmission.as_nanos().max(1)));
-        let promise = Span::from_nanos(u64::try_from(promise).unwrap_or(u64::MAX));
+        let promise = vote_lease(lease, drift.min(999)).as_nanos();
+        let promise = promise.checked_next_multiple_of(timing.transmission.as_nanos().max(1));
+        let promise = Span::from_nanos(promise.unwrap_or(u64::MAX));
         Self {
             pace: Pace { heartbeat: timing.heartbeat, promise, drift, grain: Span::ZERO },
             jitter: timing.transmission,
@@ -239,9 +262,10 @@ impl Settings {
         self.paces.get(&id).copied().unwrap_or(self.pace)
     }
 
-    /// L1, `Λ_F/(1−ρ) + J + T_c + K·(T_c + 2h) + 2·RTT`: so long it takes until somebody has a lease, once a majority
+    /// L1, `Λ_F/(1−ρ) + J + T_c + K·(T_c + 2h) + 2·RTT + (2h + T_c)`: so long it takes until somebody has a lease, once a majority
     /// is connected and messages keep `D`; a little longer where members with different paces wait for each other's.
-    /// Votes can be split, so that is not always enough.
+    /// The last part is the time for which a leader whose lease has lapsed goes on asking for another. Votes can be split,
+    /// so that is not always enough.
     pub fn recovery(&self, timing: &Timing, members: &Members) -> Span {
         let paces = || members.iter().map(|id| self.pace_of(id));
         let promise = |pace: Pace| {
@@ -253,7 +277,13 @@ impl Settings {
         let heartbeat = paces().map(|pace| pace.heartbeat).max().unwrap_or_default();
         let collection = timing.reply();
         let deferral = collection + heartbeat * 2;
-        longest + self.jitter + collection + deferral * u64::from(self.deferrals) + collection * 2
+        let election = collection + deferral * u64::from(self.deferrals) + collection * 2;
+        longest + self.jitter + election + self.patience_with_a_gap(timing, heartbeat)
+    }
+
+    /// `2h + T_c`: for so long a leader with this heartbeat whose lease has lapsed goes on asking for another.
+    pub fn patience_with_a_gap(&self, timing: &Timing, heartbeat: Span) -> Span {
+        heartbeat * 2 + timing.reply()
     }
 
     /// How long a member that is refused by those who have a leader may wait before it asks again, if it lets others go
@@ -294,6 +324,16 @@ impl Settings {
         let bytes = words.flat_map(u64::to_le_bytes);
         bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
+}
+
+/// ρ, in thousandths: clock discipline may slew a clock by 8 %.
+const USUAL_DRIFT: u32 = 100;
+
+/// The shortest vote lease on which a lease of this length can rest, by clocks that may be wrong by `drift` thousandths.
+fn vote_lease(lease: Span, drift: u32) -> Span {
+    let nanos = u128::from(lease.as_nanos()) * u128::from(1000 + drift);
+    let nanos = nanos.div_ceil(u128::from(1000 - drift));
+    Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// Raised when members of different versions would misunderstand each other.
@@ -342,10 +382,17 @@ mod tests {
             assert_eq!(profile.settings().check(&profile.timing(), &members), Ok(()));
             assert_eq!(profile.name().parse(), Ok(profile));
         }
-        assert_eq!(Profile::Lan.settings().pace.lease(), Span::from_nanos(228_090_909));
+        let lan = Profile::Lan.settings().pace;
+        assert_eq!(lan.lease(), Span::from_nanos(228_090_909));
+        for drift in [0, 1, 10, 50, 200, 500, 900] {
+            let pace = Profile::Lan.settings_for(drift).pace;
+            assert!(pace.drift == drift && pace.lease().as_nanos().abs_diff(228_090_909) <= 2);
+        }
         for micros in [1, 7, 1_000, 123_457] {
             let timing = Timing::for_transmission(Span::from_micros(micros));
-            assert_eq!(Settings::for_timing(&timing).check(&timing, &members), Ok(()));
+            for drift in [0, 10, 100, 200, 900] {
+                assert_eq!(Settings::for_clocks(&timing, drift).check(&timing, &members), Ok(()));
+            }
         }
     }
 

@@ -10,12 +10,12 @@
 //!   clock, and lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so
 //!   that a later one wins wherever it was given. A change is told at once, and to an heir again, so that what was taken
 //!   back does not come back with the next leader. Without a leader it stands still.
-//! - **Flap penalty**: who saw a leader lose its office involuntarily (it fell silent, or its lease ran out) puts that
-//!   member behind those that it has nothing against, for a while. It is remembered by those who saw it, and the culprit
-//!   says it of itself: should it have restarted, it knows from its own vote in its last term that it died in office, or
-//!   on the way there, unless it has noted that it handed over ([`Stored::blameless`](super::Stored::blameless)); and the
-//!   others tell it, when it comes up, what they hold against it. The worse of the two counts, so that all agree. It lowers the rank and forbids nothing, but weighs more than a
-//!   preference: an operator who insists can have it handed over.
+//! - **Flap penalty**: a member that saw a leader lose its office involuntarily (its vote lease ran out, and there was a
+//!   later term) puts that leader behind those that it has nothing against, for a while. So does the leader itself, as long
+//!   as it runs, and it says so, so that others agree. The worse of the two counts. A leader that goes on in the same term
+//!   after a gap has lost nothing. A penalty lowers the rank and forbids nothing, but weighs more than a preference: an
+//!   operator who insists can have it handed over. A restart forgets what a member held against itself; the others tell it when
+//!   it comes up.
 //! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so it says it of
 //!   itself when another leads. (Who lost an ordinary election is not blamed: it may not have had the votes.)
 //! - **Losses in a row**: each penalty is twice as long as the one before, up to 64-fold, as long as the member has not
@@ -38,6 +38,7 @@ use super::message::span_len;
 
 /// How good a member is, as it says itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(from = "WireMerit", into = "WireMerit")]
 pub struct Merit {
     /// Whether it would lead at all.
     pub eligible: bool,
@@ -45,8 +46,27 @@ pub struct Merit {
     pub attr: i64,
     /// How often it has lost its office involuntarily, as far as that counts against it.
     pub losses: u8,
-    /// It has just restarted, and could not stand yet.
-    pub still: bool,
+}
+
+/// A merit as it is sent. Version 1 had one more field, which nobody needs any more.
+#[derive(Serialize, Deserialize)]
+struct WireMerit {
+    eligible: bool,
+    attr: i64,
+    losses: u8,
+    reserved: bool,
+}
+
+impl From<WireMerit> for Merit {
+    fn from(WireMerit { eligible, attr, losses, .. }: WireMerit) -> Self {
+        Self { eligible, attr, losses }
+    }
+}
+
+impl From<Merit> for WireMerit {
+    fn from(Merit { eligible, attr, losses }: Merit) -> Self {
+        Self { eligible, attr, losses, reserved: false }
+    }
 }
 
 impl Merit {
@@ -66,7 +86,7 @@ impl fmt::Display for Merit {
         if self.losses > 0 {
             write!(f, " losses={}", self.losses)?;
         }
-        f.write_str(if self.still { " still" } else { "" })
+        Ok(())
     }
 }
 
@@ -104,8 +124,13 @@ pub(super) struct Standings {
     merits: BTreeMap<NodeId, Merit>,
     losses: BTreeMap<NodeId, Losses>,
     preference: Option<Preference>,
+    /// The latest preference that is known to be over: taken back, or run out.
+    over: Option<(Epoch, u32)>,
     /// The number of the last preference that was given here.
     number: u32,
+    /// The leader whose vote lease ran out here. That counts against it as a loss does; it is one as soon as there is a
+    /// later term, and was only a gap if it leads on in the same.
+    suspect: Option<NodeId>,
 }
 
 /// How often a member has lost its office involuntarily.
@@ -150,7 +175,18 @@ impl Standings {
 
     /// How often `id` has lost its office, as far as that counts against it: here, or by its own word.
     pub(super) fn losses(&self, config: &Config, id: NodeId) -> u8 {
-        self.held(id).max(self.merit(config, id).losses)
+        let here = self.held(id) + u8::from(self.suspect == Some(id));
+        here.min(MOST_LOSSES).max(self.merit(config, id).losses)
+    }
+
+    /// The vote lease of `leader` has run out here.
+    pub(super) fn suspect(&mut self, leader: NodeId) {
+        self.suspect = Some(leader);
+    }
+
+    /// What was suspected is decided, one way or the other.
+    pub(super) fn take_suspect(&mut self) -> Option<NodeId> {
+        self.suspect.take()
     }
 
     /// How often `id` has lost its office, as far as this member holds that against it.
@@ -161,6 +197,18 @@ impl Standings {
     /// Whether `one` is better than `other`.
     pub(super) fn outranks(&self, config: &Config, one: NodeId, other: NodeId) -> bool {
         self.precedence(config, one) > self.precedence(config, other)
+    }
+
+    /// Whether `one` is so much better than `other` that it should lead in its place: by the margin, where nothing but
+    /// their attributes and ids tells them apart.
+    pub(super) fn surpasses(&self, config: &Config, one: NodeId, other: NodeId) -> bool {
+        let (one, other) = (self.precedence(config, one), self.precedence(config, other));
+        if let (Some(one), Some(other), margin @ 1..) = (one, other, config.quorum.margin)
+            && (one.losses, one.preferred) == (other.losses, other.preferred)
+        {
+            return i128::from(one.attr) - i128::from(other.attr) >= i128::from(margin);
+        }
+        one > other
     }
 
     /// Those that are better than `id`.
@@ -181,19 +229,37 @@ impl Standings {
     pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
         let known = self.preference.map_or(0, |preference| preference.given.1);
         self.number = self.number.max(known).wrapping_add(1);
-        let preference = Preference { given: (term, self.number), member, left };
-        self.preference = Some(preference).filter(|preference| preference.left > Span::ZERO);
+        self.replace(Some(Preference { given: (term, self.number), member, left }));
     }
 
-    /// What the leader says of whom the operator prefers. Says whether that is somebody else than before.
-    pub(super) fn heed(&mut self, preference: Option<Preference>) -> bool {
-        let before = self.preferred();
-        // The leader's word counts, unless what is known here was given later.
-        let known = self.preference.map(|known| known.given);
-        if preference.is_none() || preference.map(|preference| preference.given) >= known {
-            self.preference = preference;
+    /// What a leader says of whom the operator prefers. If this member knows of something later, a leader that is `new` is
+    /// to be told; the word of any other counts, for it has been told before.
+    pub(super) fn heed(&mut self, said: Option<Preference>, new: bool) -> Option<Preference> {
+        let known = self.preference;
+        let is_later = known.map(|known| known.given) > said.map(|said| said.given);
+        if is_later && new {
+            return known;
         }
-        self.preferred() != before
+        self.replace(said);
+        None
+    }
+
+    /// A follower tells its leader of a preference. It counts if it is later than what is known, and is not over.
+    pub(super) fn learn_preference(&mut self, told: Preference) {
+        let known = self.preference.map(|known| known.given);
+        if Some(told.given) > known.max(self.over) {
+            self.number = self.number.max(told.given.1);
+            self.replace(Some(told));
+        }
+    }
+
+    fn replace(&mut self, preference: Option<Preference>) {
+        let lasting = preference.filter(|preference| preference.left > Span::ZERO);
+        if lasting.is_none() {
+            let over = preference.or(self.preference).map(|preference| preference.given);
+            self.over = self.over.max(over);
+        }
+        self.preference = lasting;
     }
 
     /// A heartbeat's length has gone by at the leader.
@@ -201,9 +267,8 @@ impl Standings {
         let Some(preference) = &mut self.preference else { return };
         let left = preference.left.as_nanos().saturating_sub(heartbeat.as_nanos());
         preference.left = Span::from_nanos(left);
-        if left == 0 {
-            self.preference = None;
-        }
+        let preference = self.preference;
+        self.replace(preference);
     }
 
     pub(super) fn preference(&self) -> Option<Preference> {
@@ -267,7 +332,6 @@ fn configured(config: &Config, id: NodeId) -> Merit {
         eligible: may_lead(config, id) && !config.quorum.reluctant.contains(id),
         attr: config.members.key(id).attr,
         losses: 0,
-        still: false,
     }
 }
 
@@ -299,8 +363,49 @@ mod tests {
             leader.preference()
         };
         let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
-        assert!(follower.heed(second));
-        assert!(!follower.heed(first), "it is older");
+        assert_eq!(follower.heed(second, true), None);
+        assert_eq!(follower.heed(first, true), second, "a new leader is told of the later one");
         assert_eq!(follower.preferred(), Some(NodeId(2)));
+        assert_eq!(follower.heed(None, false), None, "it has been told, and knows better");
+        assert_eq!(follower.preferred(), None);
+    }
+
+    /// A new leader learns of a preference from a follower, but not of one that it knows to be over.
+    #[test]
+    fn a_preference_that_is_over_does_not_come_back() {
+        let (mut leader, mut follower) = (Standings::default(), Standings::default());
+        leader.prefer(Epoch(5), NodeId(1), Span::from_millis(10));
+        follower.heed(leader.preference(), false);
+        let told = follower.preference().unwrap();
+        let mut next = Standings::default();
+        next.learn_preference(told);
+        assert_eq!(next.preferred(), Some(NodeId(1)));
+        leader.prefer(Epoch(5), NodeId(1), Span::ZERO);
+        leader.learn_preference(told);
+        assert_eq!(leader.preferred(), None, "it was taken back");
+        next.spend(Span::from_millis(10));
+        next.learn_preference(told);
+        assert_eq!(next.preferred(), None, "it has run out");
+    }
+
+    /// The margin counts between attributes; a penalty needs none, and without a margin an id is enough.
+    #[test]
+    fn who_is_to_take_over_is_better_by_the_margin() {
+        let members = crate::members::Members::range(1, 3).unwrap();
+        let attrs = [(NodeId(1), 100), (NodeId(2), 109), (NodeId(3), 110)];
+        let timing = crate::config::Timing::for_transmission(Span::from_millis(1));
+        let members = members.with_attrs(attrs).unwrap();
+        let mut config = Config::new(members, timing, crate::config::Mode::Hardened);
+        config.quorum.margin = 10;
+        let mut standings = Standings::default();
+        let surpasses = |standings: &Standings, config: &Config, one, other| {
+            standings.surpasses(config, NodeId(one), NodeId(other))
+        };
+        assert!(surpasses(&standings, &config, 3, 1));
+        assert!(!surpasses(&standings, &config, 2, 1), "nine are not ten");
+        standings.suspect(NodeId(3));
+        assert!(surpasses(&standings, &config, 2, 3), "a failure counts whatever the margin is");
+        config.quorum.margin = 0;
+        assert!(surpasses(&standings, &config, 2, 1));
     }
 }

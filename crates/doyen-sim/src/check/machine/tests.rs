@@ -20,8 +20,7 @@ use crate::check::budget::Budget;
 
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
 fn explored(bold: bool) -> quorum::rules::Rules {
-    // Who keeps still matters to hand-overs, of which there are none here.
-    let rules = quorum::rules::Rules::default().without(Rule::StillIsUnfit);
+    let rules = quorum::rules::Rules::default();
     let rules = if bold { rules.without(Rule::Courtesy) } else { rules };
     rules.until(Epoch(3))
 }

@@ -119,7 +119,6 @@ fn every_durable_record_of_a_quorum_fits() {
         voted: Some(NodeId(u32::MAX)),
         longest: Span::from_nanos(u64::MAX),
         drained: Some(Drain::For(Span::from_nanos(u64::MAX))),
-        blameless: true,
     };
     assert!(postcard::to_allocvec(&most).unwrap().len() <= LONGEST_DURABLE);
 }
