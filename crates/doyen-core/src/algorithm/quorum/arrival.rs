@@ -156,8 +156,10 @@ impl Quorum {
         }
         if let Some(rejoining) = &mut self.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);
-            // Nobody gives or asks for longer ones.
-            rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
+            if config.quorum.keeps(Rule::RejoinWaitsTheLongest) {
+                // Nobody gives or asks for longer ones.
+                rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
+            }
             self.finish_rejoining(config, out);
         } else if self.welcome.len() + 1 == config.members.len() {
             out.cancel_timer(Timer::Hello);
