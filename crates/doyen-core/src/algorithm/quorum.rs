@@ -358,7 +358,7 @@ impl Quorum {
                 self.on_heartbeat(config, from, term, &beat, out);
             }
             Body::Vote if term <= self.ballot.term() => self.on_vote(config, from, term, out),
-            Body::Ack { round, merit, misses } if term == self.ballot.term() => {
+            Body::Ack { round, merit, misses } if self.counts(config, term) => {
                 self.on_ack(config, from, (round, merit, &misses), out);
             }
             Body::Vote | Body::Ack { .. } | Body::Nack => {
@@ -383,6 +383,12 @@ impl Quorum {
             }
             Body::Hello { life, .. } => self.on_hello(config, from, life, out),
         }
+    }
+
+    /// Whether an acknowledgement of `term` counts now.
+    fn counts(&self, config: &Config, term: Epoch) -> bool {
+        let own = self.ballot.term();
+        term == own || term < own && !config.quorum.keeps(Rule::AckCountsInItsTerm)
     }
 
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Out) {

@@ -174,8 +174,10 @@ impl Quorum {
         self.hold_against(config, self.id, losses, out);
         if let Some(rejoining) = &mut self.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);
-            // Nobody gives or asks for longer ones.
-            rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
+            if config.quorum.keeps(Rule::RejoinWaitsTheLongest) {
+                // Nobody gives or asks for longer ones.
+                rejoining.longest = rejoining.longest.max(longest.min(LONGEST_PROMISE));
+            }
             return self.finish_rejoining(config, out);
         }
         let known = match config.quorum.keeps(Rule::OldDiskByItsStart) {

@@ -194,7 +194,9 @@ impl Quorum {
         heir: Option<NodeId>,
         out: &mut Out,
     ) {
-        if self.leader == Some(from) && term == self.ballot.term() {
+        let own = self.ballot.term();
+        let meant = term == own || term < own && !config.quorum.keeps(Rule::ReleaseIsForItsTerm);
+        if self.leader == Some(from) && meant {
             out.rule("Q14");
             self.be_released(config, from, heir, out);
         }

@@ -37,10 +37,14 @@ pub enum Rule {
     DriftMargin,
     /// A vote is no acknowledgement: it promises nothing.
     VoteIsNoLease,
+    /// An acknowledgement counts in the term that it was given in.
+    AckCountsInItsTerm,
     /// A heartbeat of an earlier term is not acknowledged.
     NoStaleHeartbeat,
     /// Who hands over has given up its lease first.
     LeaseEndsBeforeHandOver,
+    /// A RELEASE frees a member of what it promised in the term of that RELEASE, and of nothing later.
+    ReleaseIsForItsTerm,
     /// A leader that steps down keeps its own lease as a promise until it has run out.
     LeaseBindsItsHolder,
     /// Only what has been retired on its machine is handed over.
@@ -51,6 +55,8 @@ pub enum Rule {
     RejoinVotesLater,
     /// Who lost its disk waits until every other member has answered.
     RejoinAsksAll,
+    /// Who lost its disk waits out the longest promise of all members, not only its own.
+    RejoinWaitsTheLongest,
     /// An answer to HELLO counts for the life that asked, not for a later one.
     AnswerIsForItsLife,
     /// A round whose timer has fired never counts again, not even the one with which a lease lapsed.
