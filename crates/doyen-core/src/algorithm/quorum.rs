@@ -75,6 +75,7 @@ use election::Asking;
 use following::{Beat, Promise};
 use office::Office;
 use reach::Reach;
+use rules::Rule;
 use settings::Pace;
 use standing::Standings;
 
