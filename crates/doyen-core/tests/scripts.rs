@@ -25,6 +25,7 @@
 //! | … `window=0.5` | how long a modified bully collects |
 //! | … `witnesses=3 reluctant=2` | a quorum's members that never lead |
 //! | … `preemption=never probe=50` | a quorum's policy; how often its followers say whom they miss |
+//! | … `margin=10` | by how much a quorum's member must be better than the leader to take over |
 //! | … `promise="3:40" foreign=2` | 3 asks for longer promises than the others; 2 is configured for another cluster |
 //! | `campaign 2 5` | each of these wants an election |
 //! | `run` | plays until it is quiet: nothing in flight, no timer armed but those of upkeep |
@@ -33,7 +34,7 @@
 //! | `crash 5`, `restart 5`, `restart 5 fresh` | fresh: with its disk lost |
 //! | `snapshot 5`, `restart 5 old` | with its disk as it was at the last `snapshot` |
 //! | `order 3 resign`, `order 3 transfer to=2` | an operator's orders, to a quorum |
-//! | `order 3 drain for=50`, `order 3 undrain` | without `for`: until undone |
+//! | `order 3 drain for=50`, `order 3 undrain` | without `for`: until undone; `drain-never`: and not even as a last resort |
 //! | `order 3 prefer to=2 for=50`, `order 3 attribute value=9` | |
 //! | `retired 3` | everything has been stopped that ran under the lease of 3, which is retiring |
 //! | `down 1 5`, `up 1..3 5` | the failure detector tells 1 (1, 2 and 3) that 5 is down (up) |

@@ -41,6 +41,8 @@ pub(super) enum Command {
         #[arg(key)]
         preemption: Option<Preemption>,
         #[arg(key)]
+        margin: Option<u64>,
+        #[arg(key)]
         probe: Option<Time>,
         #[arg(key)]
         promise: Option<Promises>,
@@ -210,7 +212,10 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
-    let Command::Group { witnesses, reluctant, preemption, probe, promise, .. } = command else {
+    let Command::Group { witnesses, reluctant, preemption, margin, .. } = command else {
+        unreachable!("only `group` describes a configuration");
+    };
+    let Command::Group { probe, promise, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
     let mut roll = Members::listed(members.0.clone())?;
@@ -230,6 +235,7 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     config.quorum.witnesses = set(witnesses);
     config.quorum.reluctant = set(reluctant);
     config.quorum.preemption = preemption.unwrap_or_default();
+    config.quorum.margin = margin.unwrap_or_default();
     config.quorum.probe = probe.map(|time| time.0);
     for &(id, promise) in promise.iter().flat_map(|promises| &promises.0) {
         let pace = Pace { promise, ..config.quorum.pace };

@@ -131,12 +131,13 @@ impl Quorum {
             self.ballot.stored_mut().longest = length;
             self.store(out);
         }
-        if length == self.ballot.stored().longest {
-            self.watch_longest(config, out);
-        }
         if config.quorum.keeps(Rule::Promise) {
             self.promise = Some(Promise { term, length });
             out.set_timer(Timer::Promise, length);
+        }
+        // After the vote lease's own timer: if both are due, the lease must be over before the longest can fall.
+        if length == self.ballot.stored().longest {
+            self.watch_longest(config, out);
         }
     }
 
