@@ -9,6 +9,7 @@
 //! The first breach counts: whatever follows may be its consequence.
 
 mod audit;
+mod cover;
 mod first_lease;
 mod ratings;
 
@@ -23,6 +24,7 @@ use crate::hash::FastMap;
 use crate::scenario::Case;
 use crate::time::Time;
 use audit::Audit;
+pub(crate) use cover::{Bound, Counted};
 use first_lease::FirstLease;
 use ratings::Ratings;
 
@@ -201,12 +203,35 @@ impl Oracle {
         }
     }
 
-    /// The lease of the member at `position` runs until another time than before.
-    pub(crate) fn saw_lease(&mut self, at: Time, position: u32, until: Option<Time>) {
-        let Watched { term, stored, .. } = self.members[position as usize];
-        self.first_lease.lease(at, position, until);
+    /// The member at `position` handles a message that asks it for a vote lease of this length.
+    pub(crate) fn saw_asked(&mut self, position: u32, length: Span) {
         if let Some(audit) = &mut self.audit {
-            let found = audit.lease(at, position, until, term, stored);
+            audit.asked(position, length);
+        }
+    }
+
+    /// The lease of the member at `position` runs until another time than before: until when, and what its holder counts
+    /// until then.
+    pub(crate) fn saw_lease(&mut self, at: Time, position: u32, lease: Option<(Time, Counted)>) {
+        let Watched { term, stored, .. } = self.members[position as usize];
+        self.first_lease.lease(at, position, lease.map(|(until, _)| until));
+        if let Some(audit) = &mut self.audit {
+            let found = audit.lease(at, position, lease, term, stored);
+            self.found_by_audit(at, found);
+        }
+    }
+
+    /// What binds the member at `position` may be something else than before.
+    pub(crate) fn saw_bound(&mut self, position: u32, bound: Bound) {
+        if let Some(audit) = &mut self.audit {
+            audit.bound(position, bound);
+        }
+    }
+
+    /// Everything that has just happened has been told: are all leases covered?
+    pub(crate) fn judge_cover(&mut self, at: Time) {
+        if let Some(audit) = &mut self.audit {
+            let found = audit.uncovered(at);
             self.found_by_audit(at, found);
         }
     }

@@ -130,6 +130,9 @@ pub struct World<'a, 'o, P: Protocol> {
 struct Armed {
     arming: u32,
     due: Time,
+    /// Since when it waits, and for how long by its member's clock, whatever the rate.
+    since: Time,
+    wait: u64,
 }
 
 enum Item<M, T> {
@@ -400,6 +403,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.books.received(self.now, depth);
         }
         self.books.witness(self.now, from.0, to, Sight::Received(kind));
+        if self.watched
+            && let Some(length) = message.promise_asked()
+            && let Some(oracle) = &mut self.oracle
+        {
+            oracle.saw_asked(to, length);
+        }
         member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
         self.landed(class);
         if self.watched {

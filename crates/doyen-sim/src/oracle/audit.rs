@@ -9,6 +9,7 @@
 //! | I5, I6, I8, I9 who has a lease may lead and was elected in its stored term; the terms of leases rise | leases-rise |
 //! | I7 who has promised votes for nobody else until the time is over | promises-kept |
 //! | I10 what a message depends on has been stored | stored-first |
+//! | every lease is covered by a majority (7.9) | leases-covered, see `oracle/cover.rs` |
 //!
 //! I4 is taken in its strictest form. A deadline that has been published stands, whatever becomes of the leader, for
 //! somebody may act on it, even if its process has died: nobody else may have a lease before it has passed, unless the
@@ -24,6 +25,7 @@ use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::Pledge;
 use doyen_core::time::Span;
 
+use super::cover::{Bound, Counted, Cover, Covered};
 use crate::check::property::{Fact, Property};
 use crate::hash::FastMap;
 use crate::time::Time;
@@ -38,12 +40,15 @@ pub(super) struct Audit {
     settings: Settings,
     /// For whom each member voted in each term.
     votes: FastMap<(u32, Epoch), NodeId>,
+    /// The length of the vote lease that each member has been asked for last.
+    asked: Vec<Span>,
     /// What each member has promised last.
     promises: Vec<Option<Promised>>,
     /// The terms whose leaders have released their followers.
     released: Vec<Epoch>,
     /// Until when each member may act, as it was published last.
     published: Vec<Option<Published>>,
+    cover: Cover,
     /// Whose lease was the last to begin, and in which term.
     last: Option<(NodeId, Epoch)>,
     /// Who led from the beginning: nobody voted for it.
@@ -60,6 +65,8 @@ struct Promised {
 #[derive(Clone, Copy, Debug)]
 struct Published {
     until: Time,
+    /// The same by the slowest clock that is allowed.
+    latest: Time,
     term: Epoch,
     /// It runs still.
     held: bool,
@@ -71,9 +78,11 @@ impl Audit {
             members: members.clone(),
             settings: settings.clone(),
             votes: FastMap::default(),
+            asked: vec![Span::ZERO; members.len()],
             promises: vec![None; members.len()],
             released: Vec::new(),
             published: vec![None; members.len()],
+            cover: Cover::new(members, settings),
             last: None,
             founder,
         }
@@ -97,7 +106,7 @@ impl Audit {
             Pledge::Candidacy { term } => (term, Some(me)),
             Pledge::Vote { term } => (term, Some(receiver)),
             Pledge::Promise { term } => {
-                self.promise(at, from, to, term);
+                self.promise(at, from, term);
                 (term, None)
             }
             Pledge::Release { term } => {
@@ -120,13 +129,19 @@ impl Audit {
         })
     }
 
-    fn promise(&mut self, at: Time, from: u32, to: u32, term: Epoch) {
-        let pace = self.settings.pace_of(self.id(to));
-        // By the fastest clock that is allowed.
-        let drift = u128::from(self.settings.pace_of(self.id(from)).drift);
-        let real = u128::from(pace.promise.as_nanos()) * 1000 / (1000 + drift);
-        let until = at + Span::from_nanos(real as u64);
-        self.promises[from as usize] = Some(Promised { term, until });
+    /// A member is asked for a vote lease of this length, by a message that it handles now.
+    pub(super) fn asked(&mut self, position: u32, length: Span) {
+        self.asked[position as usize] = length;
+    }
+
+    fn promise(&mut self, at: Time, from: u32, term: Epoch) {
+        let wait = self.asked[from as usize].as_nanos();
+        let drift = self.settings.pace_of(self.id(from)).drift;
+        let until = Counted { since: at, wait }.by_the_fastest(drift);
+        let promise = &mut self.promises[from as usize];
+        let before = promise.filter(|promise| promise.term == term);
+        let until = before.map_or(until, |promise| promise.until.max(until));
+        *promise = Some(Promised { term, until });
     }
 
     fn vote(&mut self, at: Time, from: u32, term: Epoch, vote: NodeId) -> Option<Found> {
@@ -160,12 +175,12 @@ impl Audit {
         &mut self,
         at: Time,
         position: u32,
-        until: Option<Time>,
+        lease: Option<(Time, Counted)>,
         term: Epoch,
         stored: Epoch,
     ) -> Option<Found> {
         let place = position as usize;
-        let Some(until) = until else {
+        let Some((until, counted)) = lease else {
             if let Some(published) = &mut self.published[place] {
                 published.held = false;
             }
@@ -173,7 +188,9 @@ impl Audit {
         };
         let begins = !self.published[place].is_some_and(|published| published.held);
         let found = self.overlap(at, position, term);
-        self.published[place] = Some(Published { until, term, held: true });
+        let latest = self.cover.end(position, counted);
+        self.published[place] = Some(Published { until, latest, term, held: true });
+        self.cover.lease_changed();
         let elected = if begins { self.begin(position, term, stored) } else { None };
         found.or(elected)
     }
@@ -187,7 +204,7 @@ impl Audit {
             (place != position as usize && at < published.until).then_some((place, published))
         });
         let (other, published) = running.next()?;
-        let Published { until, term: theirs, held } = published;
+        let Published { until, term: theirs, held, .. } = published;
         let other = self.id(other as u32);
         let verb = if held { "leads" } else { "led" };
         let facts = vec![
@@ -226,6 +243,26 @@ impl Audit {
             return wrong(id, format!("has {votes} votes of {}", self.members.len()));
         }
         None
+    }
+
+    /// What binds a member may be something else than before.
+    pub(super) fn bound(&mut self, position: u32, bound: Bound) {
+        self.cover.change(position, bound);
+    }
+
+    /// A lease that runs and is not covered. One that has been published counts until its end, whatever becomes of its
+    /// holder, unless that has given it up.
+    pub(super) fn uncovered(&mut self, at: Time) -> Option<Found> {
+        if !self.cover.is_due() {
+            return None;
+        }
+        let published = (0..).zip(&self.published);
+        let mut running = published.filter_map(|(holder, &published)| {
+            let Published { until, latest, term, .. } = published?;
+            (at < until).then_some(Covered { holder, term, end: latest })
+        });
+        let gap = running.find_map(|lease| self.cover.gap(&self.members, lease))?;
+        Some((Property::LeasesCovered, gap))
     }
 
     /// A member has lost its disk; `known` is the latest term that any other has stored. What it voted for itself in

@@ -3,11 +3,15 @@
 //! A member names the timer that ends its lease; here its deadline is looked up after every event, told to those who
 //! watch, and counted in the books: with leases a member leads while its lease runs, whatever it believes. A paused
 //! leader believes that it leads when its time has long been over.
+//!
+//! Those who judge learn also what binds each member to a leader, and until when at least: by the fastest clock that is
+//! allowed, whatever the member's own clock does.
 
-use doyen_core::protocol::Protocol;
+use doyen_core::protocol::{Bonds, Protocol};
 
-use super::World;
 use super::roster::Status;
+use super::{Armed, World};
+use crate::oracle::{Bound, Counted};
 use crate::record::What;
 use crate::time::Time;
 
@@ -29,15 +33,38 @@ impl<P: Protocol> World<'_, '_, P> {
         let member = &self.members[position];
         let alive = matches!(member.status, Status::Up | Status::Paused);
         let timer = if alive { member.protocol.lease() } else { None };
-        let armed = timer.and_then(|timer| self.armed.get(&(position, timer)));
+        let armed = timer.and_then(|timer| self.armed.get(&(position, timer))).copied();
         debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
+        if self.oracle.is_some() {
+            let bound = if alive { self.bound(position) } else { Bound::DOWN };
+            if let Some(oracle) = &mut self.oracle {
+                oracle.saw_bound(position, bound);
+            }
+        }
         let until = armed.map(|armed| armed.due);
         if self.leases.get(&position).map(|lease| lease.until) != until {
-            self.change_lease(position, until);
+            self.change_lease(position, armed);
+        }
+        if let Some(oracle) = &mut self.oracle {
+            oracle.judge_cover(self.now);
         }
     }
 
-    fn change_lease(&mut self, position: u32, until: Option<Time>) {
+    /// What binds a member that is alive.
+    fn bound(&self, position: u32) -> Bound {
+        let counted = |timer: P::Timer| self.armed.get(&(position, timer)).map(Armed::counted);
+        let Bonds { vote_lease, hold_down, own_lease, silenced } =
+            self.members[position].protocol.bonds();
+        Bound {
+            vote_lease: vote_lease.and_then(|(term, timer)| Some((term, counted(timer)?))),
+            hold_down: hold_down.and_then(counted),
+            own_lease: own_lease.is_some(),
+            silenced,
+        }
+    }
+
+    fn change_lease(&mut self, position: u32, armed: Option<Armed>) {
+        let until = armed.map(|armed| armed.due);
         self.count_overdue_leases();
         let counted = self.leases.remove(&position).is_some_and(|lease| lease.counted);
         match until {
@@ -51,7 +78,8 @@ impl<P: Protocol> World<'_, '_, P> {
             None => {}
         }
         if let Some(oracle) = &mut self.oracle {
-            oracle.saw_lease(self.now, position, until);
+            let counted = armed.as_ref().map(Armed::counted);
+            oracle.saw_lease(self.now, position, until.zip(counted));
         }
         self.record(What::Leased { member: self.id(position), until });
     }
@@ -70,5 +98,12 @@ impl<P: Protocol> World<'_, '_, P> {
         for end in ends {
             self.books.reign_ends(end);
         }
+    }
+}
+
+impl Armed {
+    /// The time it counts, for those who reckon with other clocks.
+    fn counted(&self) -> Counted {
+        Counted { since: self.since, wait: self.wait }
     }
 }

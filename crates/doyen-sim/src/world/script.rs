@@ -339,7 +339,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let left = u64::try_from(left).unwrap_or(u64::MAX).saturating_sub(jump);
             let due = self.now + Span::from_nanos(self.by_clock(position, left));
             self.disarm(position, timer);
-            self.arm_at(position, timer, due);
+            self.arm_at(position, timer, due, (armed.since, armed.wait));
         }
         self.record(What::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);

@@ -15,18 +15,25 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
         self.disarm(member, timer);
         let wait = self.random.between(after.min.as_nanos(), after.max.as_nanos());
-        let due = self.now + lag + Span::from_nanos(self.by_clock(member, wait));
-        self.arm_at(member, timer, due);
+        let since = self.now + lag;
+        let due = since + Span::from_nanos(self.by_clock(member, wait));
+        self.arm_at(member, timer, due, (since, wait));
         if self.observer.is_some() {
             let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
             self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
         }
     }
 
-    pub(super) fn arm_at(&mut self, member: u32, timer: P::Timer, due: Time) {
+    pub(super) fn arm_at(
+        &mut self,
+        member: u32,
+        timer: P::Timer,
+        due: Time,
+        (since, wait): (Time, u64),
+    ) {
         self.armings = self.armings.wrapping_add(1);
         let arming = self.armings;
-        self.armed.insert((member, timer), Armed { arming, due });
+        self.armed.insert((member, timer), Armed { arming, due, since, wait });
         *self.ledger(timer) += 1;
         let rank = if P::is_lease(timer) { LEASE_RANK } else { TIMER_RANK };
         self.queue.push(due.0, rank, Item::Timer { member, arming, timer });

@@ -1,0 +1,45 @@
+//! Goal: a lease that is not covered by a majority is found in the run in which it is published, not only when a second
+//! leader makes use of it. Method: take away each rule that leases rest on, and look how soon random runs break
+//! `leases-covered`; with all rules the same runs must not.
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_sim::campaign::Campaign;
+use doyen_sim::check::property::Property;
+use doyen_sim::oracle::Oracle;
+use doyen_sim::run;
+use doyen_sim::scenario::Scenario;
+
+fn is_covered(scenario: &Scenario, without: Option<Rule>) -> bool {
+    let mut case = scenario.resolve().unwrap();
+    if let Some(rule) = without {
+        case.config.quorum.rules = case.config.quorum.rules.without(rule);
+    }
+    let mut oracle = Oracle::of(&case, &[Property::LeasesCovered]);
+    run::judge(&case, None, &mut oracle);
+    oracle.breach().is_none()
+}
+
+#[test]
+fn what_leases_rest_on_is_missed_within_a_few_runs() {
+    let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
+    for (rule, most) in [
+        (Rule::Majority, 20),
+        (Rule::Promise, 3),
+        (Rule::Quarantine, 200),
+        (Rule::QuarantineIsLongest, 1_000),
+        (Rule::PromiseIsTheLeaders, 100),
+        (Rule::LeaseFromSending, 3),
+        (Rule::DriftMargin, 3),
+        (Rule::VoteIsNoLease, 3),
+        (Rule::NoStaleHeartbeat, 1_000),
+        (Rule::LeaseEndsBeforeHandOver, 100),
+    ] {
+        let campaign = Campaign::new(base.clone(), most, 1);
+        let scenario = |run| campaign.scenario(run).unwrap();
+        let found = (1..=most).find(|&run| !is_covered(&scenario(run), Some(rule)));
+        let found = found.unwrap_or_else(|| panic!("{rule:?} is not missed in {most} runs"));
+
+        assert!(is_covered(&scenario(found), None), "run {found}, with all rules");
+    }
+}
