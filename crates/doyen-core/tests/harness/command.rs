@@ -212,10 +212,8 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
-    let Command::Group { witnesses, reluctant, preemption, margin, .. } = command else {
-        unreachable!("only `group` describes a configuration");
-    };
-    let Command::Group { probe, promise, .. } = command else {
+    let Command::Group { witnesses, reluctant, preemption, margin, probe, promise, .. } = command
+    else {
         unreachable!("only `group` describes a configuration");
     };
     let mut roll = Members::listed(members.0.clone())?;
