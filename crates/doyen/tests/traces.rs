@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use support::leases::{Held, downtimes, overlaps, read};
 use support::{Plan, Trial, complaint, doyen};
 
 /// Three members that have recorded an election and a hand-over.
@@ -107,4 +108,24 @@ fn a_trace_that_is_given_twice_is_refused() {
     let (code, _, error) = replay(&[file, &copy]);
     assert_eq!(code, Some(2));
     assert!(error.contains("are both of member 1, start 1; give one of them"), "{error}");
+}
+
+#[test]
+fn leases_are_read_from_a_trace_with_their_gaps() {
+    let trace = "{\"doyen\":\"node-trace\"}\n\
+        {\"at\":10,\"event\":\"received\",\"did\":[\"Inform(Changed(Took { term: Epoch(1) }))\"]}\n\
+        {\"at\":11,\"event\":\"leased\",\"member\":2,\"until\":20}\n\
+        {\"at\":15,\"event\":\"leased\",\"member\":2,\"until\":25}\n\
+        {\"at\":26,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":28,\"event\":\"leased\",\"member\":2,\"until\":40}\n\
+        {\"at\":33,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":34,\"ev";
+    let held = |member, from, until, is_first| Held { member, from, until, is_first };
+    let leases = read(trace);
+    assert_eq!(leases, [held(2, 11, 25, true), held(2, 28, 33, false)]);
+    assert_eq!(downtimes(&leases, 0..50), [0..11, 25..28, 33..50]);
+    assert_eq!(downtimes(&leases, 12..45), [25..28, 33..45]);
+    let other = held(3, 32, 60, true);
+    assert_eq!(overlaps(&[other, leases[0], leases[1]]), [(leases[1], other)]);
+    assert_eq!(downtimes(&[other, leases[1]], 30..50), []);
 }
