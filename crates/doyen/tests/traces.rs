@@ -4,7 +4,12 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use doyen_core::members::NodeId;
+use doyen_core::story::Change;
+use rustix::process::Signal;
+use support::leases::{Held, downtimes, overlaps, read};
 use support::{Plan, Trial, complaint, doyen};
 
 /// Three members that have recorded an election and a hand-over.
@@ -107,4 +112,76 @@ fn a_trace_that_is_given_twice_is_refused() {
     let (code, _, error) = replay(&[file, &copy]);
     assert_eq!(code, Some(2));
     assert!(error.contains("are both of member 1, start 1; give one of them"), "{error}");
+}
+
+/// A lease of 0.88 s rests on vote leases of 5 s: so the clocks are trusted with nothing, and followers wait far longer
+/// than a leader's lease lasts.
+const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\npromise = \"5s\"\ndrift = 0.7";
+
+/// Longer than a lease, and far shorter than a vote lease.
+const STOPPED: Duration = Duration::from_millis(1800);
+
+#[test]
+fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
+    let mut trial = Trial::found(&Plan::default());
+    let trace = trial.folder.join("n3.trace");
+    for member in trial.everybody() {
+        let file = trial.folder_of(member).join("doyen.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(text.contains("profile = \"lan\""), "{text}");
+        fs::write(file, text.replace("profile = \"lan\"", PATIENT)).unwrap();
+    }
+    trial.run_with(3, &["--trace", trace.to_str().unwrap()]);
+    trial.run(2);
+    trial.run(1);
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(3).unwrap().term;
+
+    trial.signal(3, Signal::STOP);
+    std::thread::sleep(STOPPED);
+    trial.signal(3, Signal::CONT);
+    let resumed = Change::Resumed { leader: NodeId(3), term };
+    let history = trial.wait("n3 leads on after the gap", || {
+        let history = trial.history(3);
+        history.iter().any(|entry| entry.change == resumed).then_some(history)
+    });
+    trial.follow(3, &[1, 2, 3]);
+    for member in trial.everybody() {
+        assert_eq!(trial.status(member).unwrap().term, term, "n{member}");
+    }
+    let [.., took, lapsed, last] = &history[..] else { panic!("{history:?}") };
+    assert!(matches!(took.change, Change::Took { term: first, .. } if first == term), "{took:?}");
+    assert_eq!((lapsed.change, last.change), (Change::Lapsed { term }, resumed));
+    assert!(last.dead_air_us.is_some(), "{last:?}");
+    let told = doyen(&["history", "--node", trial.url(3)]);
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let told = told.lines().last().unwrap();
+    assert!(told.contains("after a gap") && told.ends_with(" ms"), "{told}");
+
+    trial.stop(3);
+    let leases = read(&fs::read_to_string(&trace).unwrap());
+    let [first, second] = leases[..] else { panic!("{leases:?}") };
+    assert!(first.is_first && !second.is_first, "{leases:?}");
+    let gap = Duration::from_nanos(second.from - first.until);
+    assert!(gap > Duration::from_millis(500), "no lease while it was stopped: {gap:?}");
+}
+
+#[test]
+fn leases_are_read_from_a_trace_with_their_gaps() {
+    let trace = "{\"doyen\":\"node-trace\"}\n\
+        {\"at\":10,\"event\":\"received\",\"did\":[\"Inform(Changed(Took { term: Epoch(1) }))\"]}\n\
+        {\"at\":11,\"event\":\"leased\",\"member\":2,\"until\":20}\n\
+        {\"at\":15,\"event\":\"leased\",\"member\":2,\"until\":25}\n\
+        {\"at\":26,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":28,\"event\":\"leased\",\"member\":2,\"until\":40}\n\
+        {\"at\":33,\"event\":\"leased\",\"member\":2,\"until\":null}\n\
+        {\"at\":34,\"ev";
+    let held = |member, from, until, is_first| Held { member, from, until, is_first };
+    let leases = read(trace);
+    assert_eq!(leases, [held(2, 11, 25, true), held(2, 28, 33, false)]);
+    assert_eq!(downtimes(&leases, 0..50), [0..11, 25..28, 33..50]);
+    assert_eq!(downtimes(&leases, 12..45), [25..28, 33..45]);
+    let other = held(3, 32, 60, true);
+    assert_eq!(overlaps(&[other, leases[0], leases[1]]), [(leases[1], other)]);
+    assert_eq!(downtimes(&[other, leases[1]], 30..50), []);
 }

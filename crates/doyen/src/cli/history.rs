@@ -1,7 +1,6 @@
 //! `doyen history`: what happened, and why.
 
 use std::io::{self, Write};
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
@@ -9,7 +8,7 @@ use doyen::node::status::Entry;
 
 use super::Answer;
 use super::client::NodeFlags;
-use super::terminal::{Paint, moment, span};
+use super::terminal::{Paint, moment};
 
 /// Show the latest changes of leadership, and why each happened
 #[derive(Args, Debug)]
@@ -50,8 +49,5 @@ impl History {
 /// An entry in a line.
 pub(crate) fn line(entry: &Entry, paint: Paint) -> String {
     let at = paint.faint(&moment(entry.at_unix_ms));
-    let dead_air = entry.dead_air_us.map_or_else(String::new, |us| {
-        format!(" (nobody held a lease for {})", span(Duration::from_micros(us)))
-    });
-    format!("{at}  {}{dead_air}", entry.text)
+    format!("{at}  {}", entry.text)
 }

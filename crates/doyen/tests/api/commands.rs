@@ -330,7 +330,7 @@ fn history_says_what_happened_and_why() {
     fake.remember(1..=3);
     let came = fake.run(&["history"]);
     let expected = "\
-2026-01-01T00:00:01.000Z  follows 3 in term 1: elected, for nobody led (nobody held a lease for 1.5 ms)
+2026-01-01T00:00:01.000Z  follows 3 in term 1: elected, for nobody led; nobody led for 1.5 ms
 2026-01-01T00:00:02.000Z  hears no more of 3, term 2
 2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
 ";

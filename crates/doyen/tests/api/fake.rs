@@ -238,13 +238,12 @@ pub(crate) fn entry(number: u64) -> Entry {
         0 => Change::Silent { leader: NodeId(3), term },
         _ => Change::Follows { leader: NodeId(3), term, why: Why::Elected { after: None } },
     };
-    Entry {
-        number,
-        at_unix_ms: 1_767_225_600_000 + number * 1000,
-        text: change.to_string(),
-        change,
-        dead_air_us: (number == 1).then_some(1500),
-    }
+    let (told, dead_air_us) = match number {
+        1 => ("; nobody led for 1.5 ms", Some(1500)),
+        _ => ("", None),
+    };
+    let text = format!("{change}{told}");
+    Entry { number, at_unix_ms: 1_767_225_600_000 + number * 1000, text, change, dead_air_us }
 }
 
 pub(crate) fn follower_of_n3() -> Status {

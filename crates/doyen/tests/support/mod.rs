@@ -5,6 +5,10 @@
 
 #![allow(dead_code, unreachable_pub, reason = "every test program uses a part of it")]
 
+pub mod earlier;
+pub mod leases;
+
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::net::{TcpListener, UdpSocket};
@@ -60,6 +64,8 @@ pub struct Plan {
     pub flags: Vec<String>,
     /// Flags that `doyen init` gets besides.
     pub init: Vec<String>,
+    /// The program that founds the cluster and runs every member, unless [`Trial::replace_program`] changes that.
+    pub program: PathBuf,
 }
 
 impl Default for Plan {
@@ -73,6 +79,7 @@ impl Default for Plan {
             host: "127.0.0.1",
             flags: Vec::new(),
             init: Vec::new(),
+            program: program().into(),
         }
     }
 }
@@ -96,6 +103,7 @@ struct Node {
     child: Option<Child>,
     /// What its command begins with: `ip netns exec NAME`.
     prefix: Vec<String>,
+    program: PathBuf,
 }
 
 impl Trial {
@@ -112,7 +120,7 @@ impl Trial {
     pub fn found_at(plan: &Plan, places: Vec<(String, String, Vec<String>)>) -> Self {
         let folder = new_folder();
         let cluster = folder.join("cluster");
-        let mut init = Command::new(program());
+        let mut init = Command::new(&plan.program);
         init.args(["init", "--cluster", plan.cluster, "--algorithm", plan.algorithm]);
         init.args(["--profile", plan.profile, "--out"]).arg(&cluster).args(&plan.init);
         for (number, (address, ..)) in places.iter().enumerate() {
@@ -128,6 +136,7 @@ impl Trial {
             url: format!("http://{http}"),
             child: None,
             prefix,
+            program: plan.program.clone(),
         });
         let nodes = nodes.collect();
         let patience = Some(Duration::from_secs(2));
@@ -182,6 +191,11 @@ impl Trial {
         self.nodes[member - 1].prefix = words;
     }
 
+    /// Has a member run this program from its next start.
+    pub fn replace_program(&mut self, member: usize, program: &Path) {
+        self.nodes[member - 1].program = program.to_owned();
+    }
+
     /// Starts a member.
     pub fn run(&mut self, member: usize) {
         self.run_with(member, &[]);
@@ -193,9 +207,9 @@ impl Trial {
         let node = &mut self.nodes[member - 1];
         assert!(node.child.is_none(), "n{member} runs already");
         let log = File::options().create(true).append(true).open(node.folder.join("log"));
-        let mut words = node.prefix.clone();
-        words.push(program().to_owned());
-        let child = Command::new(&words[0])
+        let words = node.prefix.iter().map(OsStr::new).chain([node.program.as_os_str()]);
+        let words: Vec<&OsStr> = words.collect();
+        let child = Command::new(words[0])
             .args(&words[1..])
             .arg("node")
             .arg("--config")

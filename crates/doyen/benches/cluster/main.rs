@@ -7,32 +7,34 @@
 //!
 //! **Hand-over.** The leader is told to resign; its successor says for how long nobody led.
 //!
-//! **Loss.** Of all datagrams none, then one in twenty, then one in five is lost for [`LOSSY`]; how often does the leader
-//! change though nothing has failed? The cluster is in a network namespace for that, and a rule of the packet filter drops
-//! them: that needs root, `ip` and `nft`, and is left out without them. A machine that stops for longer than a lease ends
-//! it too, so a bystander counts how often it was kept waiting.
+//! **Loss.** Datagrams are lost, and nothing else goes wrong: `loss.rs`.
 //!
 //! **Idling.** Nothing happens for [`IDLE`]. Counted are the datagrams that the leader sends, the processor time that
 //! the system charges it with, and its resident memory.
 //!
-//! `DOYEN_BENCH_ROUNDS` sets the kills. The figures are for reading: a target that is missed is no error.
+//! `DOYEN_BENCH_ROUNDS` sets the kills; `DOYEN_BASELINE` is the absolute path of another version of the program, built
+//! the same way, to measure beside this one where datagrams are lost. Of the command line, `part=` takes one of
+//! `failover`, `hand-over`, `loss` and `idle` alone, and `seconds=` and `runs=` set how long and how often datagrams are
+//! lost: `cargo bench -p doyen --bench cluster -- part=loss seconds=2 runs=1` tries that out in less than a minute.
+//!
+//! The figures are for reading: a target that is missed is no error.
 
-#[path = "../tests/support/mod.rs"]
+mod loss;
+mod namespace;
+#[path = "../../tests/support/mod.rs"]
 mod support;
 
 use std::fs;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doyen::node::status::{Entry, Status};
+use doyen::node::status::Entry;
 use doyen_core::story::Change;
 use support::{Plan, Trial, program};
 
 const MEMBERS: usize = 5;
 const KILLS: usize = 20;
 const HAND_OVERS: usize = 10;
-const LOSSY: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(20);
 
 /// How long everybody must have been following the same leader.
@@ -46,22 +48,43 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
+    let parts = ["failover", "hand-over", "loss", "idle"];
+    let is_known = argument("part").is_none_or(|part| parts.contains(&part.as_str()));
+    assert!(is_known, "part= takes one of {parts:?}");
     let rounds = std::env::var("DOYEN_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
     println!("A cluster of {MEMBERS} processes on loopback");
-    println!("\n{:<34} {:>9} {:>9} {:>9}   aim", "milliseconds", "least", "median", "most");
-    for (profile, aim) in [("fast", "30 ms"), ("lan", "340 ms")] {
-        failover(profile, aim, rounds.unwrap_or(KILLS));
+    if takes("failover") || takes("hand-over") {
+        println!("\n{:<34} {:>9} {:>9} {:>9}   aim", "milliseconds", "least", "median", "most");
     }
-    hand_over();
-    println!();
-    for profile in ["fast", "lan"] {
-        for percent in [0, 5, 20] {
-            loss(profile, percent);
+    if takes("failover") {
+        for (profile, aim) in [("fast", "30 ms"), ("lan", "340 ms")] {
+            failover(profile, aim, rounds.unwrap_or(KILLS));
         }
     }
-    idle();
-    let bytes = fs::metadata(program()).expect("the program has a size").len();
-    println!("{:<34} {:>9.1} MB   aim: at most 20", "size of the program", bytes as f64 / 1e6);
+    if takes("hand-over") {
+        hand_over();
+    }
+    if takes("loss") {
+        loss::measure();
+    }
+    if takes("idle") {
+        idle();
+    }
+}
+
+/// Whether this part is measured: all are, unless the command line takes one.
+fn takes(part: &str) -> bool {
+    argument("part").is_none_or(|only| only == part)
+}
+
+/// `name=value` of the command line.
+fn argument(name: &str) -> Option<String> {
+    let value = |text: String| Some(text.strip_prefix(name)?.strip_prefix('=')?.to_owned());
+    std::env::args().find_map(value)
+}
+
+fn number(name: &str) -> Option<u64> {
+    argument(name).map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: no number")))
 }
 
 fn start(profile: &'static str) -> Trial {
@@ -136,84 +159,6 @@ fn hand_over() {
     row("lan: nobody leads in a hand-over", dead_air, "");
 }
 
-fn loss(profile: &'static str, percent: u32) {
-    let what = format!("{profile}: changes with {percent} % lost");
-    let Some(space) = Namespace::make() else {
-        return println!("{what:<34} left out: it needs root, `ip` and `nft`");
-    };
-    let places = (1..=MEMBERS).map(|member| {
-        let address = |port: usize| format!("127.0.0.1:{}", port + member);
-        (address(7400), address(7500), space.prefix())
-    });
-    let mut trial = Trial::found_at(&plan(profile), places.collect());
-    run_all(&mut trial);
-    let term = || trial.wait("somebody leads", || space.status(trial.url(1))).term.0;
-    term();
-    sleep(CALM);
-    let rule = format!(
-        "add rule inet loss arriving meta l4proto udp numgen random mod 100 < {percent} drop"
-    );
-    space.run("nft", &[&rule]).expect("a rule that drops datagrams");
-    let before = term();
-    let stalls = stalls(LOSSY);
-    let terms = term() - before;
-    println!("{what:<34} {terms:>9} in {} s; {stalls} stalls of the machine", LOSSY.as_secs());
-}
-
-/// Waits for `time`, a millisecond at a time. Says how often the machine kept it waiting for more than ten.
-fn stalls(time: Duration) -> usize {
-    let begun = Instant::now();
-    let mut stalls = 0;
-    while begun.elapsed() < time {
-        let asleep = Instant::now();
-        sleep(Duration::from_millis(1));
-        stalls += usize::from(asleep.elapsed() > Duration::from_millis(10));
-    }
-    stalls
-}
-
-/// A network namespace with a packet filter that has no rules yet.
-struct Namespace(String);
-
-impl Namespace {
-    fn make() -> Option<Self> {
-        let name = format!("dybench{}", std::process::id());
-        let made = Command::new("ip").args(["netns", "add", &name]).output();
-        made.ok().filter(|output| output.status.success())?;
-        let space = Self(name);
-        space.run("ip", &["link", "set", "lo", "up"])?;
-        space.run("nft", &["add table inet loss"])?;
-        let chain = "add chain inet loss arriving { type filter hook input priority 0; }";
-        space.run("nft", &[chain])?;
-        Some(space)
-    }
-
-    /// What a command in it begins with.
-    fn prefix(&self) -> Vec<String> {
-        ["ip", "netns", "exec", &self.0].map(str::to_owned).to_vec()
-    }
-
-    /// Runs a command in it; what it printed, if it went well.
-    fn run(&self, program: &str, arguments: &[&str]) -> Option<Vec<u8>> {
-        let [ip, words @ ..] = &self.prefix()[..] else { return None };
-        let output = Command::new(ip).args(words).arg(program).args(arguments).output().ok()?;
-        output.status.success().then_some(output.stdout)
-    }
-
-    /// What a node in it says of itself, if it knows who leads.
-    fn status(&self, url: &str) -> Option<Status> {
-        let text = self.run(program(), &["status", "--json", "--node", url])?;
-        serde_json::from_slice(&text).ok()
-    }
-}
-
-impl Drop for Namespace {
-    fn drop(&mut self) {
-        // What cannot be removed is not in anybody's way.
-        let _ = Command::new("ip").args(["netns", "del", &self.0]).output();
-    }
-}
-
 fn idle() {
     let trial = start("lan");
     let leader = calm_down(&trial);
@@ -224,9 +169,11 @@ fn idle() {
     let packets = (datagrams(&trial, leader) - before.0) / seconds;
     let share = (processor_time(pid) - before.1) / seconds * 100.0;
     let resident = resident(pid) / 1e6;
-    println!("{:<34} {packets:>9.1} /s   aim: at most 100", "lan, idle: the leader sends");
+    println!("\n{:<34} {packets:>9.1} /s   aim: at most 100", "lan, idle: the leader sends");
     println!("{:<34} {share:>9.2} %    aim: at most 1 of a core", "lan, idle: processor");
     println!("{:<34} {resident:>9.1} MB   aim: at most 12", "lan, idle: resident memory");
+    let bytes = fs::metadata(program()).expect("the program has a size").len();
+    println!("{:<34} {:>9.1} MB   aim: at most 20", "size of the program", bytes as f64 / 1e6);
 }
 
 /// Waits until all have been following the same leader for a while.
