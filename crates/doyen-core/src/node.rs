@@ -51,7 +51,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::detector::{self, Detector, DetectorConfig};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
-use crate::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, Serial, View};
+use crate::protocol::{Bonds, Boot, Effect, Effects, Event, Notice, Protocol, Serial, View};
 
 pub use packet::{Body, Packet};
 
@@ -188,6 +188,10 @@ impl<P: Protocol> Protocol for Node<P> {
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner.lease().map(Timer::Inner)
+    }
+
+    fn bonds(&self) -> Bonds<Self::Timer> {
+        self.inner.bonds().map(Timer::Inner)
     }
 
     fn is_lease(timer: Self::Timer) -> bool {

@@ -60,6 +60,11 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         None
     }
 
+    /// What keeps this member from voting, for those who check that leases are covered.
+    fn bonds(&self) -> Bonds<Self::Timer> {
+        Bonds::NONE
+    }
+
     /// Whether `timer` may end a lease: those come first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
         false
@@ -90,8 +95,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         None
     }
 
-    /// Whether `message` of `from` has no effect on this member, now and whatever happens to it from now on: explorers
-    /// need not keep it.
+    /// Whether `message` of `from` seems to have no effect on this member, now and whatever happens to it from now on, as
+    /// long as it keeps its disk. Explorers verify that before they leave the message out.
     fn is_spent(&self, _config: &Self::Config, _from: NodeId, _message: &Self::Message) -> bool {
         false
     }
@@ -111,6 +116,36 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
     /// timers are left.
     fn is_upkeep(timer: Self::Timer) -> bool;
+}
+
+/// What keeps a member from voting, each with the armed timer whose firing ends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Bonds<T> {
+    /// Its vote lease, and of which term's leader it is.
+    pub vote_lease: Option<(Epoch, T)>,
+    /// Its hold-down after a restart.
+    pub hold_down: Option<T>,
+    /// Its own lease, on which others may still act, whether it leads or not.
+    pub own_lease: Option<T>,
+    /// It votes in no case before its hold-down begins, because it has lost its disk and has not heard from every other
+    /// member yet; or it never votes again.
+    pub silenced: bool,
+}
+
+impl<T> Bonds<T> {
+    /// Nothing keeps it from voting.
+    pub const NONE: Self =
+        Self { vote_lease: None, hold_down: None, own_lease: None, silenced: false };
+
+    /// The same where timers have other names.
+    pub fn map<U>(self, name: impl Fn(T) -> U) -> Bonds<U> {
+        Bonds {
+            vote_lease: self.vote_lease.map(|(term, timer)| (term, name(timer))),
+            hold_down: self.hold_down.map(&name),
+            own_lease: self.own_lease.map(&name),
+            silenced: self.silenced,
+        }
+    }
 }
 
 /// What a member stores.

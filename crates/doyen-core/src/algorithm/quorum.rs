@@ -66,7 +66,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{Boot, Effects, Event, Notice, Protocol, Role, Serial, View};
+use crate::protocol::{Bonds, Boot, Effects, Event, Notice, Protocol, Role, Serial, View};
 use crate::story::Why;
 
 use arrival::Rejoining;
@@ -268,6 +268,15 @@ impl Protocol for Quorum {
         match &self.duty {
             Duty::Lead(office) => office.lease.map(Timer::Lease),
             _ => None,
+        }
+    }
+
+    fn bonds(&self) -> Bonds<Timer> {
+        Bonds {
+            vote_lease: self.promise.map(|promise| (promise.term, Timer::Promise)),
+            hold_down: self.quarantined.then_some(Timer::Quarantine),
+            own_lease: self.lease().or(self.lingering.map(Timer::Lease)),
+            silenced: self.rejoining.is_some() || matches!(self.duty, Duty::Halted),
         }
     }
 

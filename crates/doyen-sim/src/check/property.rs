@@ -37,6 +37,8 @@ pub enum Property {
     LeasesRise,
     /// I10: what a message depends on has been stored before it leaves.
     StoredFirst,
+    /// Every lease is covered by a majority that votes for no other until it is over.
+    LeasesCovered,
     /// No message grows without bound.
     BoundedMessages,
     /// No term rises beyond what the faults of a run can account for.
@@ -70,7 +72,7 @@ impl fmt::Display for Fact {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Agreement,
         Self::Validity,
         Self::Termination,
@@ -81,6 +83,7 @@ impl Property {
         Self::PromisesKept,
         Self::LeasesRise,
         Self::StoredFirst,
+        Self::LeasesCovered,
         Self::BoundedMessages,
         Self::BoundedTerms,
         Self::Safety004,
@@ -98,7 +101,7 @@ impl Property {
     ];
 
     /// What a quorum has besides: its safety.
-    pub const QUORUM: [Self; 7] = [
+    pub const QUORUM: [Self; 8] = [
         Self::OneLeader,
         Self::OneLeaderPerTerm,
         Self::TermsNeverFall,
@@ -106,6 +109,7 @@ impl Property {
         Self::PromisesKept,
         Self::LeasesRise,
         Self::StoredFirst,
+        Self::LeasesCovered,
     ];
 
     /// What an algorithm should have in every run.
@@ -119,9 +123,10 @@ impl Property {
         usual
     }
 
-    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise has lasted.
+    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise or a lease has lasted.
     pub fn is_explorable(self, timers: Timers) -> bool {
-        self != Self::PromisesKept || !matches!(timers, Timers::Free { .. })
+        let is_timed = matches!(self, Self::PromisesKept | Self::LeasesCovered);
+        !is_timed || !matches!(timers, Timers::Free { .. })
     }
 
     /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.
@@ -153,6 +158,7 @@ impl Property {
             Self::PromisesKept => "promises-kept",
             Self::LeasesRise => "leases-rise",
             Self::StoredFirst => "stored-first",
+            Self::LeasesCovered => "leases-covered",
             Self::BoundedMessages => "bounded-messages",
             Self::BoundedTerms => "bounded-terms",
             Self::Safety004 => "004-safety",
@@ -187,6 +193,9 @@ impl Property {
             Self::StoredFirst => {
                 "stored first: what a message depends on has been stored before the message leaves"
             }
+            Self::LeasesCovered => {
+                "leases covered: while a lease runs, a majority is bound to its holder until it is over, by any clocks"
+            }
             Self::BoundedMessages => {
                 "bounded messages: no message grows beyond what all members together can fill"
             }
@@ -213,6 +222,7 @@ impl Property {
             | Self::PromisesKept
             | Self::LeasesRise
             | Self::StoredFirst
+            | Self::LeasesCovered
             | Self::BoundedMessages
             | Self::BoundedTerms => Claim::NoStep,
         }
