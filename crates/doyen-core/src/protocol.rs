@@ -95,8 +95,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         None
     }
 
-    /// Whether `message` of `from` has no effect on this member, now and whatever happens to it from now on: explorers
-    /// need not keep it.
+    /// Whether `message` of `from` seems to have no effect on this member, now and whatever happens to it from now on, as
+    /// long as it keeps its disk. Explorers verify that before they leave the message out.
     fn is_spent(&self, _config: &Self::Config, _from: NodeId, _message: &Self::Message) -> bool {
         false
     }

@@ -123,6 +123,7 @@ fn on_doyen(engine: Engine) -> (u64, Duration) {
         fifo: true,
         properties: vec![Property::OneLeader],
         from: None,
+        scope: None,
     };
     let plan = Plan {
         depth_first: engine == Engine::Depth,

@@ -1,42 +1,99 @@
 //! Explores the quorum as far as time and memory go: `make check-quorum`.
 //!
 //! The voting rules alone to the end; leases and promises, and the whole, until everything has been seen or a limit is
-//! reached, and then says how deep that was. See `tests/check_quorum/subject.rs` for what is explored, and docs/quorum.md
+//! reached, and then says how deep that was. See `check/part.rs` for what is explored, and docs/quorum.md
 //! for what came of it.
 //!
 //! ```console
 //! $ cargo bench -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000 only=leases
 //! ```
 
-#[path = "../tests/check_quorum/subject.rs"]
-mod subject;
-
 use std::process::ExitCode;
 use std::time::Duration;
 
-use doyen_sim::check::Report;
-use doyen_sim::check::search::{Limits, Progress};
+use doyen_sim::check::budget::Budget;
+use doyen_sim::check::part::{Part, Scope};
+use doyen_sim::check::search::{Limits, Plan, Progress};
+use doyen_sim::check::{self, Report, Rules, Timers};
 
-use subject::Subject;
+/// An exploration: what it is in words, how many members there are, what may happen, and whether it must come to an end.
+struct Subject {
+    name: &'static str,
+    members: u32,
+    rules: Rules,
+    must_end: bool,
+}
 
-/// What is explored, in words, and whether it must come to an end.
-fn subjects() -> Vec<(&'static str, Subject, bool)> {
-    let once = |subject: Subject| Subject { faults: 1, ..subject };
+fn subjects() -> Vec<Subject> {
+    let of = |part, terms| Scope { terms, ..Scope::new(part) };
+    let rules = |part, terms| of(part, terms).rules(false);
+    let leases = |terms| rules(Part::Leases, terms);
+    let mixed = Scope { mixed: true, ..of(Part::Leases, 2) }.rules(false);
+    let whole = rules(Part::Whole, 2);
+    let subject = |name, members, rules, must_end| Subject { name, members, rules, must_end };
+    let with = |rules: &Rules, change: fn(&mut Budget)| {
+        let mut rules = rules.clone();
+        change(&mut rules.budget);
+        rules
+    };
+    let operated: fn(&mut Budget) = |budget| {
+        (budget.transfers, budget.commands, budget.rejoins) = (1, 1, 1);
+    };
     vec![
-        ("votes, 3 members, 3 terms, 1 crash and restart", once(Subject::votes(3, 3)), true),
-        ("votes, 4 members, 2 terms, 1 crash and restart", once(Subject::votes(4, 2)), true),
-        ("votes, 3 members, 3 terms, any crashes", Subject::votes(3, 3), true),
-        ("votes, 4 members, 2 terms, any crashes", Subject::votes(4, 2), true),
-        ("leases, 3 members, 2 terms, any crashes", Subject::leases(3, 2), true),
-        ("leases, 3 members, 3 terms, any crashes", Subject::leases(3, 3), true),
-        ("leases, 4 members, 2 terms, any crashes", Subject::leases(4, 2), false),
-        (
-            "leases by clocks wrong by a fifth, 3 members, 2 terms, any crashes",
-            Subject { drift: 200, ..Subject::leases(3, 2) },
+        subject("votes, 3 members, 3 terms, 1 crash", 3, once(rules(Part::Votes, 3)), true),
+        subject("votes, 4 members, 2 terms, 1 crash", 4, once(rules(Part::Votes, 2)), true),
+        subject("votes, 3 members, 3 terms", 3, rules(Part::Votes, 3), true),
+        subject("votes, 4 members, 2 terms", 4, rules(Part::Votes, 2), true),
+        subject("leases, 3 members, 2 terms", 3, leases(2), true),
+        subject("leases, 3 members, 3 terms", 3, leases(3), true),
+        subject(
+            "leases, 3 members, 2 terms, 1 transfer",
+            3,
+            with(&leases(2), |it| it.transfers = 1),
+            true,
+        ),
+        subject(
+            "leases, 3 members, 3 terms, 2 transfers",
+            3,
+            with(&leases(3), |it| it.transfers = 2),
             false,
         ),
-        ("the whole, 3 members, 2 terms, any crashes", Subject::whole(3, 2), false),
+        subject(
+            "leases, 3 members, 2 terms, 1 rejoin",
+            3,
+            with(&leases(2), |it| it.rejoins = 1),
+            false,
+        ),
+        subject("leases, mixed timings, 3 members, 2 terms", 3, mixed, true),
+        subject("leases, 4 members, 2 terms", 4, leases(2), false),
+        subject(
+            "leases, wrong clocks, 3 members, 2 terms",
+            3,
+            of(Part::Leases, 2).rules(true),
+            false,
+        ),
+        subject("whole, 3 members, 2 terms", 3, whole.clone(), false),
+        subject("whole, 3 members, 2 terms, operated", 3, with(&whole, operated), false),
     ]
+}
+
+/// The same with one crash and one restart.
+fn once(mut rules: Rules) -> Rules {
+    (rules.budget.crashes, rules.budget.restarts) = (1, 1);
+    if let Timers::Free { expiries } = &mut rules.timers {
+        *expiries = 1;
+    }
+    rules
+}
+
+impl Subject {
+    fn explore(&self, limits: Limits) -> Report {
+        let scope = self.rules.scope.expect("a part of the quorum");
+        let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let plan = Plan { depth_first: false, reduce: true, threads, limits };
+        check::check(&case, &self.rules, &plan, &|_| {})
+    }
 }
 
 fn main() -> ExitCode {
@@ -46,10 +103,10 @@ fn main() -> ExitCode {
         ..Limits::default()
     };
     let only = argument("only").unwrap_or_default();
-    for (name, subject, must_end) in subjects().into_iter().filter(|it| it.0.starts_with(&only)) {
-        let report = subject.explore(true, limits, &|_| {});
-        println!("{name}\n    {}", outcome(&report));
-        if report.violation.is_some() || must_end && report.limit.is_some() {
+    for subject in subjects().into_iter().filter(|it| it.name.starts_with(&only)) {
+        let report = subject.explore(limits);
+        println!("{}\n    {}", subject.name, outcome(&report));
+        if report.violation.is_some() || subject.must_end && report.limit.is_some() {
             return ExitCode::FAILURE;
         }
     }

@@ -7,7 +7,7 @@
 //! - `space`: what a search explores; `machine` makes a space of any protocol, `local` is one member in it;
 //! - `search`: breadth first on all cores, or depth first; `level` is what it
 //!   has yet to visit, `seen` what it remembers; `graph` finds runs that never end, `reduce` leaves out orders that make no difference;
-//! - `property`: what is checked, in words; `budget`: what may go wrong;
+//! - `property`: what is checked, in words; `budget`: what may go wrong; `part`: what is explored of the quorum;
 //! - [`counterexample`]: a run that breaks a property, as a file; [`replay`]: that run again, and why.
 
 pub mod arrange;
@@ -20,6 +20,7 @@ mod intern;
 mod level;
 mod local;
 mod machine;
+pub mod part;
 pub mod property;
 mod reduce;
 pub mod replay;
@@ -32,7 +33,8 @@ pub mod space;
 use std::fmt;
 
 use doyen_core::algorithm::Algorithm;
-use doyen_core::algorithm::quorum::settings;
+use doyen_core::algorithm::quorum::voter::Voter;
+use doyen_core::algorithm::quorum::{Quorum, settings};
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
@@ -45,6 +47,7 @@ use crate::time::Time;
 use budget::{ANY, Budget};
 use local::Pace;
 use machine::{Machine, Step};
+use part::{Part, Scope};
 use property::Property;
 use schedule::Move;
 use search::{Found, Limit, Plan, Progress, Watch};
@@ -65,6 +68,8 @@ pub struct Rules {
     pub properties: Vec<Property>,
     /// From which moment of the simulated run everything is explored; from the scene of its beginning without it.
     pub from: Option<Time>,
+    /// What is explored of the quorum; all members as the case has them without it.
+    pub scope: Option<Scope>,
 }
 
 impl Rules {
@@ -228,7 +233,16 @@ pub struct Violation {
 
 /// Checks `case` under `rules`.
 pub fn check(case: &Case, rules: &Rules, plan: &Plan, watch: Watch<'_>) -> Report {
-    dispatch!(case.algorithm, check_as(case, rules, plan, watch))
+    let Some(scope) = rules.scope else {
+        return dispatch!(case.algorithm, check_as(case, rules, plan, watch));
+    };
+    let case = scope.apply(case, rules.timers);
+    match scope.part {
+        Part::Votes => report_on(machine::<Voter>(&case, &case.config, rules), plan, watch),
+        Part::Leases | Part::Whole => {
+            report_on(machine::<Quorum>(&case, &case.config, rules), plan, watch)
+        }
+    }
 }
 
 fn check_as<P: Explorable + Protocol<Config = Config>>(
@@ -274,12 +288,13 @@ fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Wat
         machine.reduce_states();
     }
     let found = explore_all(&machine, plan, watch);
-    let Found { progress, limit, violation, sought_endless } = found;
+    let Found { progress, limit, violation, sought_endless, .. } = found;
     let violation = violation.map(|violation| in_words(&machine, &violation));
     Report { progress, limit, violation, sought_endless }
 }
 
-/// Searches; and again, if the search met a link that the reduction did not reckon with.
+/// Searches; and again, if the search met a link that the reduction did not reckon with, or has left something out that
+/// may matter.
 fn explore_all<P: Explorable>(
     machine: &Machine<'_, P>,
     plan: &Plan,
@@ -292,8 +307,8 @@ fn explore_all<P: Explorable>(
         let mut found = search::search(machine, &plan, watch);
         spent.elapsed += found.progress.elapsed;
         found.progress.elapsed = spent.elapsed;
-        let misjudged = plan.reduce && machine.links_known() > links;
-        if found.violation.is_some() || found.limit.is_some() || !misjudged {
+        let misjudged = plan.reduce && machine.links_known() > links && found.limit.is_none();
+        if found.violation.is_some() || !misjudged && !found.void {
             return found;
         }
     }

@@ -1,10 +1,13 @@
 //! Hash maps with a fast and fixed hash. Keys are small numbers of our own making, so nobody can attack them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A hash map with [`FastHasher`].
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+/// A hash set with [`FastHasher`].
+pub type FastSet<T> = HashSet<T, BuildHasherDefault<FastHasher>>;
 
 /// Multiplies and rotates each word into the state.
 #[derive(Clone, Copy, Default, Debug)]

@@ -32,7 +32,7 @@ fn ring(members: u32) -> Case {
 
 fn calm(timers: Timers, properties: &[Property]) -> Rules {
     let properties = properties.to_vec();
-    Rules { budget: Budget::default(), timers, fifo: true, properties, from: None }
+    Rules { budget: Budget::default(), timers, fifo: true, properties, from: None, scope: None }
 }
 
 fn plan(depth_first: bool, reduce: bool, threads: usize) -> Plan {

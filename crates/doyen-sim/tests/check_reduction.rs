@@ -13,8 +13,17 @@ use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Report, Rules, Timers};
 use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, Scenario};
 
-const NOTHING: Budget =
-    Budget { crashes: 0, restarts: 0, losses: 0, duplications: 0, suspicions: 0, campaigns: 0 };
+const NOTHING: Budget = Budget {
+    crashes: 0,
+    restarts: 0,
+    losses: 0,
+    duplications: 0,
+    suspicions: 0,
+    campaigns: 0,
+    transfers: 0,
+    commands: 0,
+    rejoins: 0,
+};
 const CRASH: Budget = Budget { crashes: 1, ..NOTHING };
 const LOSS: Budget = Budget { losses: 1, ..NOTHING };
 const SUSPICION: Budget = Budget { suspicions: 1, ..NOTHING };
@@ -45,7 +54,7 @@ fn explore(case: &Case, budget: Budget, fifo: bool, property: Property, reduce: 
     let timers = Timers::Bounded { tick: Span::from_millis(1), detection: 2 };
     // An orphan's token that goes round for ever and grows has no end of states: it is stopped when it is too long.
     let properties = vec![property, Property::BoundedMessages];
-    let rules = Rules { budget, timers, fifo, properties, from: None };
+    let rules = Rules { budget, timers, fifo, properties, from: None, scope: None };
     let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
     // With one thread it is always the same state at which a search stops.
     let plan = Plan { depth_first: false, reduce, threads: 1, limits };

@@ -184,7 +184,14 @@ where
     let timers = Timers::Free { expiries };
     // What is never broken here, so that everything is explored.
     let properties = vec![Property::TermsNeverFall];
-    let rules = Rules { budget: Budget::default(), timers, fifo: true, properties, from: None };
+    let rules = Rules {
+        budget: Budget::default(),
+        timers,
+        fifo: true,
+        properties,
+        from: None,
+        scope: None,
+    };
     let report = check::explore::<P>(&config, &scene, &rules, &plan(), &|_| {});
     assert_eq!((report.limit, report.violation), (None, None));
     [theirs, report.progress.states]

@@ -20,6 +20,12 @@ pub struct Budget {
     pub suspicions: u8,
     /// Members that call an election of themselves.
     pub campaigns: u8,
+    /// Leaders that an operator tells to transfer or to resign.
+    pub transfers: u8,
+    /// Other commands of an operator: `drain`, `undrain`, `prefer`.
+    pub commands: u8,
+    /// Members that are down and come up again without their disk.
+    pub rejoins: u8,
 }
 
 /// The most of each that can be counted.
@@ -37,11 +43,14 @@ pub(crate) enum Item {
     Duplication,
     Suspicion,
     Campaign,
+    Transfer,
+    Command,
+    Rejoin,
 }
 
 impl Budget {
     /// Every item with its name and number.
-    pub fn items(&self) -> [(&'static str, u8); 6] {
+    pub fn items(&self) -> [(&'static str, u8); 9] {
         [
             ("crashes", self.crashes),
             ("restarts", self.restarts),
@@ -49,6 +58,9 @@ impl Budget {
             ("duplications", self.duplications),
             ("suspicions", self.suspicions),
             ("campaigns", self.campaigns),
+            ("transfers", self.transfers),
+            ("commands", self.commands),
+            ("rejoins", self.rejoins),
         ]
     }
 
@@ -64,13 +76,16 @@ impl Budget {
 
     /// The budgets that have one of some item less. Less than any number is every number, none first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 6] = [
+        let items: [fn(&mut Self) -> &mut u8; 9] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
             |budget| &mut budget.duplications,
             |budget| &mut budget.suspicions,
             |budget| &mut budget.campaigns,
+            |budget| &mut budget.transfers,
+            |budget| &mut budget.commands,
+            |budget| &mut budget.rejoins,
         ];
         items.into_iter().flat_map(move |item| {
             let mut less = self;
@@ -85,9 +100,9 @@ impl Budget {
         })
     }
 
-    /// As one word of a state.
+    /// As a part of a state.
     pub(crate) fn pack(self) -> Purse {
-        let counts = self.items().into_iter().rev().map(|(_, count)| u32::from(count.min(ANY)));
+        let counts = self.items().into_iter().rev().map(|(_, count)| u64::from(count.min(ANY)));
         Purse(counts.fold(0, |word, count| word << 4 | count))
     }
 }
@@ -115,13 +130,31 @@ fn singular(name: &str) -> &str {
 
 /// What is left of a budget, four bits an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Purse(pub(crate) u32);
+pub(crate) struct Purse(u64);
 
 impl Purse {
+    /// As words of a state.
+    #[inline]
+    pub(crate) fn words(self) -> [u32; 2] {
+        [self.0 as u32, (self.0 >> 32) as u32]
+    }
+
+    /// From the words of a state.
+    #[inline]
+    pub(crate) fn read(words: &[u32]) -> Self {
+        Self(u64::from(words[0]) | u64::from(words[1]) << 32)
+    }
+
+    /// A number that stands for it.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     /// How many of these may still happen.
     #[inline]
     pub(crate) fn left(self, item: Item) -> u32 {
-        self.0 >> (4 * item as u32) & 15
+        (self.0 >> (4 * item as u32) & 15) as u32
     }
 
     /// What is left after one more.
@@ -166,8 +199,13 @@ mod tests {
             duplications: 1,
             suspicions: 1,
             campaigns: 1,
+            transfers: 1,
+            commands: 1,
+            rejoins: 1,
         };
-        let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign";
+        assert_eq!(Purse::read(&one_each.pack().words()), one_each.pack());
+        let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
+                     1 rejoin";
         assert_eq!(one_each.to_string(), words);
         assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }

@@ -28,7 +28,7 @@
 //!
 //! There are two forms. With a `path` it is a *schedule* that a check has found: the steps, one a line, from the
 //! scene to where the property is broken, and those that are then repeated for ever. With `from` among the rules, the
-//! scenario is simulated up to that time first. Without one it is a *timed run* of the simulator that a campaign has
+//! scenario is simulated up to that time first; with `part`, it is about that part of the quorum. Without one it is a *timed run* of the simulator that a campaign has
 //! found: the scenario holds the faults and the seed.
 //!
 //! A file is read as strictly as a scenario is: what is unknown, missing or cut short is refused, with the line. The
@@ -42,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::budget::{ANY, Budget, MOST};
+use super::part::Scope;
 use super::property::Property;
 use super::schedule::Move;
 use super::{MOST_MEMBERS, Rules, Timers, Violation};
@@ -234,6 +235,10 @@ struct RulesEntry {
     drift: Option<f64>,
     fifo: bool,
     from: Option<String>,
+    part: Option<String>,
+    terms: Option<u64>,
+    mixed: Option<bool>,
+    without: Option<String>,
 }
 
 impl RulesEntry {
@@ -250,7 +255,22 @@ impl RulesEntry {
             }
         };
         let from = rules.from.map(|at| at.to_string());
-        Self { budget, timers: timers.to_owned(), expiries, tick, detection, drift, fifo, from }
+        let timers = timers.to_owned();
+        let scope = rules.scope;
+        Self {
+            budget,
+            timers,
+            expiries,
+            tick,
+            detection,
+            drift,
+            fifo,
+            from,
+            part: scope.map(|scope| scope.part.to_string()),
+            terms: scope.map(|scope| scope.terms),
+            mixed: scope.and_then(|scope| scope.mixed.then_some(true)),
+            without: scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
+        }
     }
 
     fn read_timers(&self) -> Result<Timers, ScenarioError> {
@@ -293,8 +313,29 @@ impl RulesEntry {
         }
         let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
         let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
+        let scope = self.read_scope()?;
         let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
-        Ok(Rules { budget, timers, fifo, properties, from })
+        Ok(Rules { budget, timers, fifo, properties, from, scope })
+    }
+
+    fn read_scope(&self) -> Result<Option<Scope>, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let Self { part, terms, mixed, without, .. } = self;
+        match (part, terms) {
+            (Some(part), &Some(terms)) => {
+                let part = part.parse().map_err(|problem| wrong("part", problem))?;
+                let without = without.as_ref().map(|rule| rule.parse()).transpose();
+                let without = without.map_err(|problem| wrong("without", problem))?;
+                Ok(Some(Scope { part, terms, mixed: mixed.unwrap_or(false), without }))
+            }
+            (None, None) if mixed.is_none() && without.is_none() => Ok(None),
+            _ => {
+                let problem =
+                    "`part` and `terms` belong together, and `mixed` and `without` to them";
+                Err(wrong("part", problem.to_owned()))
+            }
+        }
     }
 
     fn written(&self) -> String {
@@ -320,6 +361,15 @@ impl RulesEntry {
         let _ = writeln!(text, "fifo = {}", self.fifo);
         if let Some(from) = &self.from {
             let _ = writeln!(text, "from = \"{from}\"");
+        }
+        if let (Some(part), Some(terms)) = (&self.part, self.terms) {
+            let _ = writeln!(text, "part = \"{part}\"\nterms = {terms}");
+        }
+        if let Some(mixed) = self.mixed {
+            let _ = writeln!(text, "mixed = {mixed}");
+        }
+        if let Some(rule) = &self.without {
+            let _ = writeln!(text, "without = \"{rule}\"");
         }
         text
     }
@@ -395,6 +445,7 @@ mod tests {
             fifo: true,
             properties: vec![Property::Agreement, Property::Termination],
             from: None,
+            scope: None,
         };
         let steps = |lines: &[&str]| lines.iter().map(|line| line.parse().unwrap()).collect();
         let path = steps(&["deliver ELECTION from 1 to 2, crash after 1", "wait 2 ticks"]);

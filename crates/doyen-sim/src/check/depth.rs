@@ -155,6 +155,7 @@ impl<S: Space> Depth<'_, S> {
         });
         let is_cut = violation.is_none() && self.cut_off > 0;
         let limit = limit.or(is_cut.then_some(Limit::Depth));
-        Found { progress: self.progress, limit, violation, sought_endless: false }
+        let void = violation.is_none() && !self.space.is_sound();
+        Found { progress: self.progress, limit, violation, sought_endless: false, void }
     }
 }

@@ -3,7 +3,7 @@
 
 use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
+    Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -29,10 +29,16 @@ pub(crate) struct Local<P: Protocol> {
     /// For how many ticks somebody may act on the lease that it had last, even if it is dead by then. Zero where there are
     /// no leases.
     pub(crate) published: u32,
+    /// The term of that lease, while somebody may act on it.
+    pub(crate) lease_term: Epoch,
     /// The timer that ends that lease, while it is armed: it counts by the same clock as those who act.
     pub(crate) publisher: Option<P::Timer>,
     /// What it has promised last, whatever it remembers of that itself; nothing when that is over, or not asked about.
     pub(crate) promised: Option<Promised>,
+    /// The last vote for another member that was lost with its disk, and in which term.
+    pub(crate) forgotten: Option<(Epoch, NodeId)>,
+    /// It has lost its disk and has stored nothing since: it can come up only as one that has.
+    pub(crate) lost: bool,
     /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
     /// then detectors have noticed.
     pub(crate) calm: u8,
@@ -119,6 +125,11 @@ impl<P: Protocol> Terms<'_, P> {
         P::HEEDS_DETECTOR && self.pace.is_some_and(|pace| pace.detection.is_some())
     }
 
+    /// For how long an operator prefers a member: a few heartbeats.
+    pub(crate) fn preference(&self) -> Span {
+        self.pace.map_or(Span::ZERO, |pace| pace.tick * 4)
+    }
+
     /// The bit that stands for a member.
     pub(crate) fn bit(&self, id: NodeId) -> u64 {
         self.members.position(id).map_or(0, |position| 1 << position)
@@ -143,8 +154,11 @@ impl<P: Protocol> Local<P> {
             reported: 0,
             expiries,
             published: 0,
+            lease_term: Epoch::default(),
             publisher: None,
             promised: None,
+            forgotten: None,
+            lost: false,
             calm: u8::MAX,
         }
     }
@@ -182,6 +196,7 @@ impl<P: Protocol> Local<P> {
             id: names(self.id),
             state: self.state.as_ref().map(|state| state.renamed(names)),
             disk: self.disk.as_ref().map(|disk| disk.renamed(names)),
+            forgotten: self.forgotten.map(|(term, vote)| (term, names(vote))),
             ..self.clone()
         }
     }
@@ -197,15 +212,30 @@ impl<P: Protocol> Local<P> {
 
     /// Notes how long its lease may last, if it has one.
     fn publish(&mut self) {
-        let timer = self.state.as_ref().and_then(Protocol::lease);
+        let Some(state) = &self.state else { return };
+        let timer = state.lease();
         if let Some(armed) = self.timers.iter().find(|armed| Some(armed.timer) == timer) {
             (self.published, self.publisher) = (armed.latest, timer);
+            self.lease_term = state.view().epoch;
         }
     }
 
     /// Nobody acts on its lease any more.
     fn end_lease(&mut self) {
         (self.published, self.publisher) = (0, None);
+        self.lease_term = Epoch::default();
+    }
+
+    /// Whether it votes for no rival of whoever has a lease in `term`. One that is down does not if it observes hold-down
+    /// when it comes up.
+    pub(crate) fn covers(&self, terms: &Terms<'_, P>, term: Epoch) -> bool {
+        let Some(state) = &self.state else {
+            let started = handle(terms, self, Stimulus::Start(self.origin()), None).local;
+            return started.is_up() && started.covers(terms, term);
+        };
+        let Bonds { vote_lease, hold_down, own_lease, silenced } = state.bonds();
+        let is_its = vote_lease.is_some_and(|(followed, _)| followed == term);
+        is_its || hold_down.is_some() || own_lease.is_some() || silenced
     }
 
     /// Nothing of a process is left but what it stored.
@@ -215,6 +245,21 @@ impl<P: Protocol> Local<P> {
         self.publisher = None;
         self.timers.clear();
         self.reported = 0;
+    }
+
+    /// As what it comes up, if it loses nothing now.
+    pub(crate) fn origin(&self) -> Origin {
+        if self.lost { Origin::Rejoining } else { Origin::Joining }
+    }
+
+    /// Nothing of what it stored is left, but what it has told others counts.
+    fn lose_disk(&mut self) {
+        self.lost = true;
+        let Some(disk) = self.disk.take() else { return };
+        // A vote for itself that went with the candidate is counted by no other member.
+        if let Some(vote) = disk.vote().filter(|&vote| vote != self.id) {
+            self.forgotten = Some((disk.term(), vote));
+        }
     }
 
     fn arm(&mut self, timer: P::Timer, after: Delay, pace: Option<Pace>) {
@@ -277,8 +322,12 @@ pub(crate) fn handle<P: Protocol>(
     match stimulus {
         Stimulus::Start(origin) => {
             next.calm = 0;
-            let lives = if P::HEEDS_INCARNATION { next.incarnation.0 } else { 0 };
-            next.incarnation = Incarnation(lives + 1);
+            if origin == Origin::Rejoining {
+                next.lose_disk();
+            }
+            let is_new_life = P::HEEDS_INCARNATION || origin == Origin::Rejoining;
+            let lives = next.incarnation.0;
+            next.incarnation = Incarnation(if is_new_life { lives + 1 } else { lives.max(1) });
             let (incarnation, durable) = (next.incarnation, next.disk.clone());
             let boot = Boot { incarnation, durable, origin };
             next.state = Some(P::start(next.id, terms.config, boot, &mut out));
@@ -295,6 +344,9 @@ pub(crate) fn handle<P: Protocol>(
             let calm = u32::from(next.calm).saturating_add(ticks);
             next.calm = calm.min(terms.detection().into()) as u8;
             next.published = next.published.saturating_sub(ticks);
+            if next.published == 0 {
+                next.lease_term = Epoch::default();
+            }
             next.promised = next.promised.and_then(|promised| promised.after(ticks));
             for armed in &mut next.timers {
                 armed.earliest = armed.earliest.saturating_sub(ticks);
@@ -352,11 +404,13 @@ fn carry_out<P: Protocol>(
                 acts += 1;
                 missteps.extend(unstored(&local, *to, message));
                 missteps.extend(unfaithful(&local, *to, message));
+                missteps.extend(repeated(&local, *to, message));
                 local.note_promise(terms, message, asked);
             }
             Effect::Persist(durable) => {
                 acts += 1;
                 last_write = acts;
+                local.lost = false;
                 let before = local.disk.replace(durable.clone());
                 missteps.extend(before.and_then(|before| contradicts(local.id, &before, durable)));
             }
@@ -437,6 +491,21 @@ fn unfaithful<P: Protocol>(
             format!("follows the leader of term {followed}, as promised for {left} ticks more");
         let votes = format!("votes for {vote} in term {term}");
         (Property::PromisesKept, [promised, votes].map(|fact| Fact::new(local.id, fact)))
+    })
+}
+
+/// For whom no member may vote that has voted for another in the same term, before it lost its disk.
+fn repeated<P: Protocol>(
+    local: &Local<P>,
+    to: NodeId,
+    message: &P::Message,
+) -> Option<(Property, [Fact; 2])> {
+    let (term, vote) = local.forgotten?;
+    let Pledge::Vote { term: now } = message.pledge()? else { return None };
+    (now == term && to != vote).then(|| {
+        let voted = format!("voted for {vote} in term {term}, and has lost its disk since");
+        let votes = format!("votes for {to} in term {term}");
+        (Property::OneVoteATerm, [voted, votes].map(|fact| Fact::new(local.id, fact)))
     })
 }
 

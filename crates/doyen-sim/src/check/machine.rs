@@ -42,6 +42,7 @@
 //! often, and whatever was heard of it by those who took no notice. A delivery that changes nothing is no step.
 
 mod hand;
+mod spent;
 mod steps;
 mod symmetry;
 #[cfg(test)]
@@ -53,23 +54,31 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, Serial, View};
 
-use super::budget::ANY;
+use super::budget::{ANY, Budget, Item, Purse};
 use super::fingerprint::mix;
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Stimulus, Terms};
 use super::property::Property;
-use super::schedule::{Happening as Words, Mail, Move};
+use super::schedule::{Command, Happening as Words, Mail, Move};
 use super::space::{Claim, Space, Successors};
 use super::{Rules, Scene, Timers};
+use crate::hash::FastSet;
 use crate::world::{self, Frozen, Snapshot};
 
 use hand::FlightFacts;
 pub(crate) use hand::{Hand, is_elected, leads_in_a_term};
+use spent::Trust;
 pub(super) use steps::Parts;
 use symmetry::Symmetry;
 
 /// A message takes at most so many ticks where timers are bounded.
 const MOST_TICKS: u8 = 1;
+
+/// So many words of a state stand between its local states and its messages: what is left of the budget, and who led.
+const HEAD: usize = 3;
+
+/// What tells a serial number that is past from one that is counted from the first.
+const PAST: u64 = 1 << 62;
 
 /// The most members that a check takes.
 pub const MOST_MEMBERS: usize = 32;
@@ -121,6 +130,13 @@ pub(crate) enum Act {
     Campaign(u8),
     Crash(u8),
     Restart(u8),
+    /// It comes up without its disk.
+    Rejoin(u8),
+    /// An operator tells a member what to do.
+    Command {
+        member: u8,
+        command: Command,
+    },
     /// So many ticks go by.
     Wait(u32),
 }
@@ -148,6 +164,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     /// Where messages last: whether those are left out that have no effect any more, and crashes that lose nothing but
     /// messages.
     frugal: bool,
+    /// Which messages may be left out.
+    trust: Trust,
     /// By what else members could be called, where they are alike.
     symmetry: Symmetry,
     /// To whom each member has ever sent, a bit for each position.
@@ -163,6 +181,8 @@ struct Store<P: Protocol> {
     timers: Interner<P::Timer>,
     /// Who led in which term.
     histories: Interner<Vec<(Epoch, NodeId)>>,
+    /// From which local state to which other a step leads.
+    transitions: FastSet<(u32, u32)>,
 }
 
 impl<'c, P: Protocol> Machine<'c, P> {
@@ -229,6 +249,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             flights: Interner::new(),
             timers: Interner::new(),
             histories: Interner::new(),
+            transitions: FastSet::default(),
         };
         Self {
             terms: Terms {
@@ -247,6 +268,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
             canonical: false,
             essential: false,
             frugal: false,
+            trust: Trust::default(),
             symmetry: Symmetry::default(),
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
@@ -316,10 +338,11 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let mut state: Vec<u32> = Vec::new();
         let up: Vec<bool> = cast.locals.iter().map(Local::is_up).collect();
         state.extend(cast.locals.into_iter().map(|local| store.locals.number(local)));
-        state.push(self.rules.budget.pack().0);
+        state.extend(self.rules.budget.pack().words());
         state.push(history);
         let awaited = |flight: &Flight<P::Message>| {
-            up[usize::from(flight.to)] || self.rules.budget.restarts > 0
+            let Budget { restarts, rejoins, .. } = self.rules.budget;
+            up[usize::from(flight.to)] || restarts > 0 || rejoins > 0
         };
         let mut flights: Vec<(u16, u32)> = cast
             .sends
@@ -423,21 +446,25 @@ impl<P: Explorable> Space for Machine<'_, P> {
 
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
         let (locals, rest) = state.split_at(self.terms.members.len());
-        let history = hand.histories[rest[1] as usize].print;
-        let mut print = mix(history ^ u64::from(rest[0]), seat(63));
+        let history = hand.histories[rest[HEAD - 1] as usize].print;
+        let mut print = mix(history ^ Purse::read(rest).bits(), seat(63));
         let awaited = self.awaiting_news(hand, state);
         for (place, &local) in locals.iter().enumerate() {
             let facts = &hand.locals[local as usize];
             let own = if awaited >> place & 1 == 1 { facts.print } else { facts.calm_print };
             print = print.wrapping_add(mix(own, seat(place)));
         }
-        self.each_flight(hand, locals, &rest[2..], |facts, serial, seat| {
+        self.each_flight(hand, state, |facts, serial, seat| {
             print = print.wrapping_add(print_of_flight(facts.print, serial, seat));
         });
         match self.symmetry.renamings().is_empty() {
             true => print,
             false => mix(print, seat(0)).wrapping_add(self.print_renamed(hand, state)),
         }
+    }
+
+    fn is_sound(&self) -> bool {
+        !self.essential || self.verify_spent()
     }
 
     fn mood(&self, hand: &mut Hand<P>, state: &[u32]) -> u32 {
@@ -500,22 +527,29 @@ impl<P: Protocol> Machine<'_, P> {
         let store = self.lock();
         let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
         let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
-        (locals.iter().map(local).collect(), rest[2..].iter().map(flight).collect())
+        (locals.iter().map(local).collect(), rest[HEAD..].iter().map(flight).collect())
     }
 
     /// The serial number of a message, counted from the first that makes a difference to whoever gave it; zero if it makes
-    /// none.
-    fn serial_in_essence(
-        &self,
-        hand: &Hand<P>,
-        locals: &[u32],
-        facts: &FlightFacts<P::Message>,
-    ) -> u64 {
+    /// none. A message back to whoever gave the number makes none if it is [spent](Self::is_spent).
+    fn serial_in_essence(&self, hand: &Hand<P>, state: &[u32], flight: u32) -> u64 {
+        let (locals, rest) = state.split_at(self.terms.members.len());
+        let facts = &hand.flights[flight as usize];
         let Some((serial, giver)) = facts.serial else { return 0 };
         let first = hand.locals[locals[giver] as usize].first_serial;
         let counts =
             |first: &Serial| first.series == serial.series && first.number <= serial.number;
-        first.filter(counts).map_or(0, |first| serial.number - first.number + 1)
+        let matters = || {
+            let returns = giver == facts.to();
+            self.trust.lacks_serials()
+                || Purse::read(rest).left(Item::Rejoin) > 0
+                || returns && !self.is_spent(hand, locals[giver], flight)
+        };
+        match first.filter(counts) {
+            Some(first) => serial.number - first.number + 1,
+            None if matters() => PAST | serial.number,
+            None => 0,
+        }
     }
 
     /// Names everything under way, the serial number that counts if it has one, and its seat.
@@ -523,18 +557,17 @@ impl<P: Protocol> Machine<'_, P> {
     fn each_flight(
         &self,
         hand: &Hand<P>,
-        locals: &[u32],
-        flights: &[u32],
+        state: &[u32],
         mut then: impl FnMut(&FlightFacts<P::Message>, Option<u64>, u64),
     ) {
         let (mut before, mut place) = (u16::MAX, 0);
-        for &flight in flights {
+        for &flight in &state[self.terms.members.len() + HEAD..] {
             let facts = &hand.flights[flight as usize];
             place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
             before = facts.channel;
             // Where essences do not count, no message has a serial number.
             let serial = match self.essential {
-                true => facts.serial.map(|_| self.serial_in_essence(hand, locals, facts)),
+                true => facts.serial.map(|_| self.serial_in_essence(hand, state, flight)),
                 false => None,
             };
             then(facts, serial, seat(64 + place));
@@ -546,14 +579,15 @@ impl<P: Protocol> Machine<'_, P> {
         let (locals, rest) = state.split_at(self.terms.members.len());
         let mut sums = std::mem::take(&mut hand.sums);
         sums.clear();
-        let histories = hand.histories[rest[1] as usize].renamed.iter();
-        sums.extend(histories.map(|&own| mix(own ^ u64::from(rest[0]), seat(63))));
+        let histories = hand.histories[rest[HEAD - 1] as usize].renamed.iter();
+        let purse = Purse::read(rest).bits();
+        sums.extend(histories.map(|&own| mix(own ^ purse, seat(63))));
         for &local in locals {
             for (sum, &own) in sums.iter_mut().zip(&hand.locals[local as usize].renamed) {
                 *sum = sum.wrapping_add(own);
             }
         }
-        self.each_flight(hand, locals, &rest[2..], |facts, serial, seat| {
+        self.each_flight(hand, state, |facts, serial, seat| {
             for (sum, &own) in sums.iter_mut().zip(&facts.renamed) {
                 *sum = sum.wrapping_add(print_of_flight(own, serial, seat));
             }
@@ -582,7 +616,7 @@ impl<P: Protocol> Machine<'_, P> {
             let mistaken = !(facts.reported ^ up) & others;
             awaited |= mistaken | u64::from(mistaken != 0) << place;
         }
-        for facts in rest[2..].iter().map(|&flight| &hand.flights[flight as usize]) {
+        for facts in rest[HEAD..].iter().map(|&flight| &hand.flights[flight as usize]) {
             if up >> facts.from() & 1 == 0 {
                 awaited |= 1 << facts.from() | 1 << facts.to();
             }
@@ -624,6 +658,8 @@ impl<P: Protocol> Machine<'_, P> {
             Act::Campaign(member) => Words::Campaign(id(member)),
             Act::Crash(member) => Words::Crash(id(member)),
             Act::Restart(member) => Words::Restart(id(member)),
+            Act::Rejoin(member) => Words::Rejoin(id(member)),
+            Act::Command { member, command } => Words::Command { member: id(member), command },
             Act::Wait(ticks) => Words::Wait(ticks),
         };
         Move { what, crash_after: (step.crash_after > 0).then_some(step.crash_after) }

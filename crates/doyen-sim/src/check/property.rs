@@ -123,14 +123,10 @@ impl Property {
         usual
     }
 
-    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise has lasted. Whether leases
-    /// are covered is judged in random runs.
+    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise or a lease has lasted.
     pub fn is_explorable(self, timers: Timers) -> bool {
-        match self {
-            Self::LeasesCovered => false,
-            Self::PromisesKept => !matches!(timers, Timers::Free { .. }),
-            _ => true,
-        }
+        let is_timed = matches!(self, Self::PromisesKept | Self::LeasesCovered);
+        !is_timed || !matches!(timers, Timers::Free { .. })
     }
 
     /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.

@@ -134,7 +134,9 @@ fn owner<P: Protocol>(hand: &Hand<P>, step: Step) -> usize {
         | Act::Suspect { member, .. }
         | Act::Campaign(member)
         | Act::Crash(member)
-        | Act::Restart(member) => usize::from(member),
+        | Act::Restart(member)
+        | Act::Rejoin(member)
+        | Act::Command { member, .. } => usize::from(member),
         Act::Wait(_) => unreachable!("time is not a member's"),
     }
 }

@@ -23,6 +23,8 @@ mod walk;
 
 use std::collections::BTreeSet;
 
+use doyen_core::algorithm::quorum::Quorum;
+use doyen_core::algorithm::quorum::voter::Voter;
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
@@ -31,6 +33,7 @@ use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
 use super::machine::Explorable;
+use super::part::Part;
 use super::property::{Fact, Property, belief};
 use super::schedule::{Happening, Move};
 use super::space::{Claim, Space};
@@ -189,7 +192,14 @@ impl Counterexample {
             Course::Schedule { rules, path, cycle } => {
                 let most_ways = walk::MOST_WAYS;
                 let schedule = Schedule { file: self, rules, path, cycle, most_ways };
-                dispatch!(case.algorithm, replay_as(&case, &schedule))
+                let Some(scope) = rules.scope else {
+                    return dispatch!(case.algorithm, replay_as(&case, &schedule));
+                };
+                let case = scope.apply(&case, rules.timers);
+                match scope.part {
+                    Part::Votes => play::<Voter>(&case.config, &case, &schedule),
+                    Part::Leases | Part::Whole => play::<Quorum>(&case.config, &case, &schedule),
+                }
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Steps in words: what a counterexample is written down as, and read back from.
 //!
-//! One line a step: `deliver ELECTION epoch=1 from 1 to 2`, `expire Reply at 2`, `crash 3`, `wait 2 ticks`. A step in
-//! the middle of which a member crashes ends with `, crash after 1`: after the first thing that it sends or stores.
+//! One line a step: `deliver ELECTION epoch=1 from 1 to 2`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`, `wait 2
+//! ticks`. A step in the middle of which a member crashes ends with `, crash after 1`: after the first thing that it sends or stores.
 
 use std::fmt;
 use std::str::FromStr;
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
+use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
 /// One step of a run.
@@ -50,8 +52,45 @@ pub enum Happening {
     Crash(NodeId),
     /// A member comes up again.
     Restart(NodeId),
+    /// A member comes up again without its disk, and asks to rejoin.
+    Rejoin(NodeId),
+    /// An operator gives a member a command.
+    Command {
+        /// Whom.
+        member: NodeId,
+        /// What.
+        command: Command,
+    },
     /// So many ticks go by.
     Wait(u32),
+}
+
+/// What an operator wants of a member.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Command {
+    /// Lead no longer.
+    Resign,
+    /// Hand over to this member.
+    Transfer(NodeId),
+    /// Do not lead.
+    Drain,
+    /// You may lead again.
+    Undrain,
+    /// This member is to lead while it can.
+    Prefer(NodeId),
+}
+
+impl Command {
+    /// As the state machine is told. `lasting`: for how long a preference holds.
+    pub(crate) fn order(self, lasting: Span) -> Order {
+        match self {
+            Self::Resign => Order::Resign,
+            Self::Transfer(to) => Order::Transfer { to },
+            Self::Drain => Order::Drain { lasting: None, never: false },
+            Self::Undrain => Order::Undrain,
+            Self::Prefer(member) => Order::Prefer { member, lasting },
+        }
+    }
 }
 
 /// A message, and between whom.
@@ -84,6 +123,14 @@ impl fmt::Display for Move {
             Happening::Campaign(member) => write!(f, "campaign {member}")?,
             Happening::Crash(member) => write!(f, "crash {member}")?,
             Happening::Restart(member) => write!(f, "restart {member}")?,
+            Happening::Rejoin(member) => write!(f, "rejoin {member}")?,
+            Happening::Command { member, command } => match command {
+                Command::Resign => write!(f, "resign {member}")?,
+                Command::Transfer(to) => write!(f, "transfer {member} to {to}")?,
+                Command::Drain => write!(f, "drain {member}")?,
+                Command::Undrain => write!(f, "undrain {member}")?,
+                Command::Prefer(preferred) => write!(f, "prefer {preferred} at {member}")?,
+            },
             Happening::Wait(1) => f.write_str("wait 1 tick")?,
             Happening::Wait(ticks) => write!(f, "wait {ticks} ticks")?,
         }
@@ -155,6 +202,18 @@ fn parse(what: &str, whole: &str) -> Result<Happening, String> {
         "campaign" => Happening::Campaign(id(rest)?),
         "crash" => Happening::Crash(id(rest)?),
         "restart" => Happening::Restart(id(rest)?),
+        "rejoin" => Happening::Rejoin(id(rest)?),
+        "resign" => Happening::Command { member: id(rest)?, command: Command::Resign },
+        "drain" => Happening::Command { member: id(rest)?, command: Command::Drain },
+        "undrain" => Happening::Command { member: id(rest)?, command: Command::Undrain },
+        "transfer" => {
+            let (member, to) = rest.split_once(" to ").ok_or_else(unknown)?;
+            Happening::Command { member: id(member)?, command: Command::Transfer(id(to)?) }
+        }
+        "prefer" => {
+            let (preferred, member) = rest.split_once(" at ").ok_or_else(unknown)?;
+            Happening::Command { member: id(member)?, command: Command::Prefer(id(preferred)?) }
+        }
         "wait" => {
             let ticks = rest.strip_suffix(" ticks").or(rest.strip_suffix(" tick"));
             Happening::Wait(number(ticks.ok_or_else(unknown)?, whole)?)
@@ -183,6 +242,12 @@ mod tests {
             "campaign 1",
             "crash 2",
             "restart 2",
+            "rejoin 2",
+            "resign 3",
+            "transfer 3 to 2",
+            "drain 3, crash after 1",
+            "undrain 3",
+            "prefer 1 at 3",
             "wait 1 tick",
             "wait 5 ticks",
             "deliver ELECTION from 1 to 2, crash after 2",

@@ -98,6 +98,8 @@ pub struct Found<S> {
     pub violation: Option<Violation<S>>,
     /// Whether runs that never end were looked for.
     pub sought_endless: bool,
+    /// Something was left out that may matter, so this search counts for nothing, unless it has found a violation.
+    pub void: bool,
 }
 
 /// A run that breaks a claim.
@@ -109,6 +111,13 @@ pub struct Violation<S> {
     pub path: Vec<S>,
     /// The steps that go on for ever after that.
     pub cycle: Vec<S>,
+}
+
+impl<S> Found<S> {
+    /// A search that has seen everything and has found nothing.
+    fn nothing(progress: Progress) -> Self {
+        Self { progress, limit: None, violation: None, sought_endless: false, void: false }
+    }
 }
 
 /// What is done with what has been seen so far.
@@ -216,12 +225,15 @@ impl<'a, S: Space> Breadth<'a, S> {
                 self.progress = self.glance(&level, left_over);
                 let violation = Some(self.explain(&mut shares[0].hand, broken));
                 let progress = self.progress;
-                return Found { progress, limit: None, violation, sought_endless: false };
+                return Found { violation, ..Found::nothing(progress) };
             }
             self.gather(&mut level, &mut shares);
             self.progress.depth += u32::from(level.len() > 0);
             self.progress = self.glance(&level, level.len() + left_over);
             (self.watch)(&self.progress);
+            if !self.space.is_sound() {
+                return Found { void: true, ..Found::nothing(self.progress) };
+            }
             let reached = || self.plan.limits.reached(&self.progress);
             let is_left = self.progress.frontier > 0;
             limit = self.stopped.get().copied().or_else(reached).filter(|_| is_left);
@@ -232,7 +244,7 @@ impl<'a, S: Space> Breadth<'a, S> {
         let violation =
             whole.and_then(|graph| graph.find_endless(self.space, &self.seen, &mut shares[0].hand));
         self.progress.elapsed = self.began.elapsed();
-        Found { progress: self.progress, limit, violation, sought_endless }
+        Found { limit, violation, sought_endless, ..Found::nothing(self.progress) }
     }
 
     /// The level that has the start alone.

@@ -154,7 +154,7 @@ mod tests {
         let budget = Budget { crashes: 2, losses: 1, ..Budget::default() };
         let properties = vec![Property::Termination];
         let timers = Timers::Free { expiries: 1 };
-        let rules = Rules { budget, timers, fifo: true, properties, from: None };
+        let rules = Rules { budget, timers, fifo: true, properties, from: None, scope: None };
         let limits = Limits::default();
         let plan = Plan { depth_first: false, reduce: true, threads: 1, limits };
         let case = scenario.resolve().expect("a scenario that makes sense");

@@ -28,6 +28,12 @@ pub trait Space: Sync {
     /// Sixty-four bits that stand for `state`: the start, or one that this hand has found a step to.
     fn fingerprint(&self, hand: &mut Self::Hand, state: &[u32]) -> u64;
 
+    /// Whether what was left out so far may be left out. If not, what was explored counts for nothing: it must be explored
+    /// again, and will be less reduced.
+    fn is_sound(&self) -> bool {
+        true
+    }
+
     /// What the claims are about: all states of one mood are alike to them.
     fn mood(&self, hand: &mut Self::Hand, state: &[u32]) -> u32;
 

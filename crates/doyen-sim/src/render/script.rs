@@ -12,6 +12,7 @@
 
 use std::fmt::Write;
 
+use doyen_core::algorithm::quorum::rules::Rules;
 use doyen_core::config::Announce;
 use doyen_core::members::{Key, NodeId};
 
@@ -45,12 +46,16 @@ pub fn golden(case: &Case, claim: &str, steps: &[Move]) -> Result<String, String
 
 fn check_bare(case: &Case, steps: &[Move]) -> Result<(), String> {
     let restarts = |step: &Move| matches!(step.what, Happening::Restart(_));
+    let needs_operator =
+        |step: &Move| matches!(step.what, Happening::Rejoin(_) | Happening::Command { .. });
     let beneath = if case.reliable {
         "the reliable link"
     } else if case.detector.is_some() {
         "the failure detector"
     } else if case.is_layered() && steps.iter().any(restarts) {
         "the filter that tells a restarted member from what it was"
+    } else if steps.iter().any(needs_operator) || case.config.quorum.rules != Rules::default() {
+        "an operator, or members without one of their rules"
     } else {
         return Ok(());
     };
@@ -122,7 +127,10 @@ fn command(step: &Move) -> String {
         Happening::Campaign(member) => (*member, format!("campaign {member}")),
         Happening::Crash(member) => (*member, format!("crash {member}")),
         Happening::Restart(member) => (*member, format!("restart {member}")),
-        Happening::Wait(_) => return String::new(),
+        // Time stands still in a script, and scripts have no operator: see `check_bare`.
+        Happening::Wait(_) | Happening::Rejoin(_) | Happening::Command { .. } => {
+            return String::new();
+        }
     };
     match step.crash_after {
         Some(acts) => format!("doom {member} {acts}\n{command}\n"),

@@ -74,7 +74,7 @@ fn hardened(text: &str) -> Case {
 }
 
 fn rules(budget: Budget, timers: Timers, properties: &[Property]) -> Rules {
-    Rules { budget, timers, fifo: true, properties: properties.to_vec(), from: None }
+    Rules { budget, timers, fifo: true, properties: properties.to_vec(), from: None, scope: None }
 }
 
 fn plan() -> Plan {

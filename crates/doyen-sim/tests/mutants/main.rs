@@ -74,7 +74,7 @@ impl Trial {
         // Without faults not even for an instant do two lead. Else only a majority could prevent it.
         properties.extend((self.budget == Budget::default()).then_some(Property::OneLeader));
         let timers = Timers::Bounded { tick: TICK, detection: 2 };
-        Rules { budget: self.budget, timers, fifo: true, properties, from: None }
+        Rules { budget: self.budget, timers, fifo: true, properties, from: None, scope: None }
     }
 
     /// Explores `P` with one thing changed.

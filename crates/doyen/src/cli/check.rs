@@ -2,25 +2,29 @@
 
 mod asked;
 mod limits;
+mod part;
 mod random;
 mod report;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{ANY, Budget, MOST};
 use doyen_sim::check::counterexample::Counterexample;
+use doyen_sim::check::part::{Part, Scope};
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
-use doyen_sim::scenario::{Case, Initiators, RingOrder, Scenario};
+use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
 use doyen_sim::sweep::Shard;
 use doyen_sim::time::Time;
 
@@ -41,6 +45,8 @@ Examples:
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
   doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
   doyen check --algorithm ring-list --members 4 --ring every --crashes 1
+  doyen check --algorithm quorum --part leases
+  doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
 
 Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
 timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says. Clocked
@@ -57,6 +63,9 @@ pub(crate) struct Check {
     election: Election,
 
     #[command(flatten)]
+    parts: part::Parts,
+
+    #[command(flatten)]
     faults: Faults,
 
     /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened].
@@ -65,6 +74,7 @@ pub(crate) struct Check {
         long,
         conflicts_with_all = [
             "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
+            "transfers", "commands", "rejoins", "part", "terms", "mixed_timings", "without",
             "timers", "expiries", "detection", "drift", "from",
             "max_states", "max_memory", "max_depth", "depth_first", "no_reduction",
         ],
@@ -165,36 +175,51 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What may go wrong, and how often: so many times, or `any` number of times.
+/// What may go wrong, and how often: so many times, or `any` number of times; never without a flag, unless --part.
 #[derive(Args, Debug)]
 struct Faults {
     /// Members that crash, at any moment
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    crashes: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    crashes: Option<Count>,
 
     /// Members that come up again, or that were dead and come up
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    restarts: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    restarts: Option<Count>,
 
     /// Messages that are lost
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    losses: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    losses: Option<Count>,
 
     /// Messages that arrive twice
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    duplications: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    duplications: Option<Count>,
 
     /// Live members that a failure detector takes for dead, until it hears them again
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    suspicions: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    suspicions: Option<Count>,
 
     /// Members that call an election of themselves, at any moment
-    #[arg(long, value_name = "COUNT", default_value = "0", help_heading = "Faults")]
-    campaigns: Count,
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    campaigns: Option<Count>,
+
+    /// Leaders of a quorum that an operator tells to transfer or to resign
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    transfers: Option<Count>,
+
+    /// Other commands of an operator to a quorum: drain, undrain, prefer
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    commands: Option<Count>,
+
+    /// Members of a quorum that come up without their disk, and rejoin
+    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
+    rejoins: Option<Count>,
 }
 
 /// How many random runs are made unless one says otherwise.
 const RUNS: u64 = 100_000;
+
+/// How many members a part of the quorum has unless one says otherwise.
+const MEMBERS_OF_A_PART: u32 = 3;
 
 /// How often each member's free timers expire unless one says otherwise.
 const EXPIRIES: u8 = 2;
@@ -246,20 +271,31 @@ impl FromStr for Count {
 }
 
 impl Faults {
-    fn budget(&self) -> Budget {
+    /// What may go wrong: what the flags say, else as often as in `usual`.
+    fn budget(&self, usual: Budget) -> Budget {
+        let given = |flag: Option<Count>, usual| flag.map_or(usual, |count| count.0);
+        let is_part = usual != Budget::default();
+        // Of a part whose crashes are counted, restarts are counted as well.
+        let restarts = self.crashes.filter(|_| is_part).map_or(usual.restarts, |count| count.0);
         Budget {
-            crashes: self.crashes.0,
-            restarts: self.restarts.0,
-            losses: self.losses.0,
-            duplications: self.duplications.0,
-            suspicions: self.suspicions.0,
-            campaigns: self.campaigns.0,
+            crashes: given(self.crashes, usual.crashes),
+            restarts: given(self.restarts, restarts),
+            losses: given(self.losses, usual.losses),
+            duplications: given(self.duplications, usual.duplications),
+            suspicions: given(self.suspicions, usual.suspicions),
+            campaigns: given(self.campaigns, usual.campaigns),
+            transfers: given(self.transfers, usual.transfers),
+            commands: given(self.commands, usual.commands),
+            rejoins: given(self.rejoins, usual.rejoins),
         }
     }
 }
 
 impl Check {
     pub(crate) fn run(self) -> Result<Answer> {
+        if self.parts.lists_rules() {
+            return list_rules();
+        }
         let every_ring = self.election.wants_every_ring();
         let scenario = self.scenario(every_ring)?;
         if self.random {
@@ -334,6 +370,9 @@ impl Check {
     }
 
     fn scenario(&self, every_ring: bool) -> Result<Scenario> {
+        if let Some(scope) = self.parts.scope()? {
+            return self.scenario_of(scope);
+        }
         let mut scenario = Scenario::default();
         if let Some(path) = &self.file {
             let (name, text) = sim::read(path)?;
@@ -361,8 +400,59 @@ impl Check {
         Ok(scenario)
     }
 
+    /// The scene of a part of the quorum.
+    fn scenario_of(&self, scope: Scope) -> Result<Scenario> {
+        let mut given = Scenario::default();
+        self.election.apply(&mut given)?;
+        if !given.algorithm.is_empty() && given.algorithm != Algorithm::Quorum.name() {
+            bail!("--part: only the quorum has parts; add --algorithm quorum");
+        }
+        match given.members {
+            None => Ok(scope.scenario(MEMBERS_OF_A_PART)),
+            Some(MemberList::Count(count)) if count <= MOST_MEMBERS as u64 => {
+                Ok(scope.scenario(count as u32))
+            }
+            Some(_) => {
+                bail!("--members: of a part, say how many, such as 3; at most {MOST_MEMBERS}")
+            }
+        }
+    }
+
+    /// What is explored of a part of the quorum.
+    fn rules_of(&self, scope: Scope) -> Result<(Rules, Asked)> {
+        let wrong_clocks = match self.drift {
+            None | Some(0.0) => false,
+            Some(0.2) => true,
+            Some(_) => bail!("--drift: the clocks of a part are right, or wrong by 0.2"),
+        };
+        let usual = scope.rules(wrong_clocks);
+        let mut timers = usual.timers;
+        match (&mut timers, self.expiries) {
+            (_, None) => {}
+            (Timers::Free { expiries }, Some(count)) => *expiries = count.0,
+            (_, Some(_)) => bail!("--expiries: only those of --part votes are counted"),
+        }
+        if wrong_clocks && scope.part == Part::Votes {
+            bail!("--drift: votes know no clock; use --part leases");
+        }
+        let budget = self.faults.budget(usual.budget);
+        if budget.commands > 0 && scope.part != Part::Whole {
+            bail!(
+                "--commands: without courtesy they come to transfers; use --transfers, or --part whole"
+            );
+        }
+        if budget.transfers > 0 && scope.part == Part::Votes {
+            bail!("--transfers: votes know no leases; use --part leases");
+        }
+        let asked = Asked::of_part(&self.property, &usual.properties)?;
+        Ok((Rules { budget, timers, properties: asked.judged.clone(), ..usual }, asked))
+    }
+
     fn rules(&self, case: &Case) -> Result<(Rules, Asked)> {
-        let budget = self.faults.budget();
+        if let Some(scope) = self.parts.scope()? {
+            return self.rules_of(scope);
+        }
+        let budget = self.faults.budget(Budget::default());
         let timers = self.timers(case)?;
         let ends_unseen = self.ends_unseen(timers, budget);
         let asked = Asked::of_exploration(&self.property, case.algorithm, timers, ends_unseen)?;
@@ -372,7 +462,8 @@ impl Check {
             Ok::<_, anyhow::Error>(Time(span.as_nanos()))
         });
         let from = from.transpose()?;
-        Ok((Rules { budget, timers, fifo: case.network.fifo, properties, from }, asked))
+        let fifo = case.network.fifo;
+        Ok((Rules { budget, timers, fifo, properties, from, scope: None }, asked))
     }
 
     /// When timers expire. What can mean nothing to them is refused.
@@ -441,11 +532,15 @@ impl Check {
     }
 
     fn plan(&self) -> Result<Plan> {
+        let mut limits = self.limits.resolve(signals::first_asks()?)?;
+        if self.parts.scope()?.is_some() {
+            limits.time = limits.time.or(Some(part::MOST_TIME));
+        }
         Ok(Plan {
             depth_first: self.depth_first,
             reduce: !self.no_reduction,
             threads: self.threads()?,
-            limits: self.limits.resolve(signals::first_asks()?)?,
+            limits,
         })
     }
 
@@ -476,6 +571,13 @@ impl Check {
         }
         Ok(subject.answer(least.is_some()))
     }
+}
+
+/// Prints the name of every rule that can be taken away.
+fn list_rules() -> Result<Answer> {
+    let names: Vec<String> = Rule::ALL.iter().map(Rule::to_string).collect();
+    writeln!(io::stdout(), "{}", names.join("\n"))?;
+    Ok(Answer::Yes)
 }
 
 /// Refuses a reading of a seed without the algorithm that it is a reading of.
@@ -514,6 +616,15 @@ fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
     let count = case.members().len();
     if count > MOST_MEMBERS {
         bail!("--members: {count} are too many to explore; a check takes at most {MOST_MEMBERS}");
+    }
+    if rules.scope.is_some() {
+        return Ok(());
+    }
+    let Budget { transfers, commands, rejoins, .. } = rules.budget;
+    if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
+        bail!(
+            "--transfers, --commands, --rejoins: only a quorum has an operator; add --algorithm quorum"
+        );
     }
     rules.timers.suit(case).map_err(|problem| anyhow!("--timers: {problem}"))?;
     let is_called = case.leader.is_some() || !case.initiators.is_empty();
@@ -571,6 +682,6 @@ mod tests {
             assert_eq!(found, expected, "{words:?}");
             refused += usize::from(expected.is_some());
         }
-        assert_eq!(refused, 16);
+        assert_eq!(refused, 23);
     }
 }

@@ -122,8 +122,10 @@ impl Quorum {
         for peer in self.unanswered.clone().iter() {
             self.greet(peer, out);
         }
-        self.hellos = self.hellos.saturating_add(1);
-        if self.rejoining.is_some() || self.hellos < MOST_HELLOS {
+        if self.rejoining.is_none() {
+            self.hellos += 1;
+        }
+        if self.hellos < MOST_HELLOS {
             out.set_timer(Timer::Hello, self.pace(config).heartbeat);
         }
     }

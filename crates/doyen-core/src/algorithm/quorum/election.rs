@@ -112,7 +112,7 @@ impl Quorum {
             out.election_started();
             match config.quorum.keeps(Rule::Courtesy) {
                 true => self.ask(config, None, out),
-                false => self.stand_boldly(config, out),
+                false => self.stand_boldly(config, None, out),
             }
         }
     }
@@ -252,7 +252,7 @@ impl Quorum {
         self.drop_candidacy(out);
         self.end_promise(out);
         self.leader = None;
-        self.heir |= released.is_some();
+        self.heir |= released.is_some() && config.quorum.keeps(Rule::Courtesy);
         // Should it win, what it then asks for must be waited out even if it restarts: a lease may be known to others.
         let promise = self.pace(config).promise;
         let longest = &mut self.ballot.stored_mut().longest;

@@ -2,27 +2,28 @@
 //! nothing else.
 //!
 //! **Rounds.** Heartbeats are numbered for as long as somebody leads, so no two states of a leader would ever be the
-//! same. But only the rounds from a *first* one on count: those that can renew a lease, and, where somebody may take
-//! over, the last three, by which a leader knows whom it hears. All that came before is forgotten alike, and the others
+//! same. But only the rounds from a *first* one on count: those that can renew a lease, and, where a leader chooses a
+//! successor, the last three, by which a leader knows whom it hears. All that came before is forgotten alike, and the others
 //! count from that first one. An acknowledgement of a forgotten round has no effect, now or later, for the first round
 //! that counts never falls while its leader is in office, and nobody leads twice in a term.
 //!
 //! **Votes.** Who voted for a member matters as long as it stands. What it remembers of the search for a leader matters
 //! to the courteous alone.
 //!
-//! **Spent messages.** Terms never fall, and in one term a member votes once and stands at most once. So much of what is
+//! **Spent messages.** Terms never fall, and in one term a member votes once and campaigns at most once. So much of what is
 //! still under way can have no effect on its receiver any more, whatever happens to it, not even if it restarts: see
-//! [`Quorum::has_no_use_for`]. It holds with the rules that it names.
+//! [`Quorum::has_no_use_for`]. It reads no rule, because a reduction must not assume what it is to prove: what it says is
+//! a conjecture, which explorers verify on clones of every member that they meet and drop where it is wrong.
 //!
 //! **Names.** Who is better is a matter of courtesy and of taking over. Where there is neither, and everybody has the same
 //! attribute and goes at the same pace, members differ in nothing but their names ([`are_alike`]).
 //!
-//! All of this is so as long as no operator gives orders: then nobody's merit changes, and nobody asks a leader whom it
-//! hears but where somebody may take over. And it is so where members do not keep account of each other ([`is_known`]):
+//! A leader that may hand over asks whom it has heard lately: that is why the last three rounds count where there is
+//! courtesy. All of this is so where members do not keep account of each other ([`is_known`]):
 //! else every message has an effect, and the number of a heartbeat says how long somebody has led.
 
 use crate::config::Config;
-use crate::members::NodeId;
+use crate::members::{Epoch, NodeId};
 use crate::time::Span;
 
 use super::message::{Body, Message, Round};
@@ -56,11 +57,12 @@ impl Quorum {
         let Duty::Lead(office) = &self.duty else { return None };
         let renews = office.lease.map_or(office.oldest, |lease| office.oldest.max(lease.next()));
         let among_last = |count: u64| Round((office.newest.0 + 1).saturating_sub(count).max(1));
+        let bold = !config.quorum.keeps(Rule::Courtesy);
         Some(match config.quorum.preemption {
             // Whether the last one was the first tells whether it has had time to be heard.
-            Preemption::Never if office.lease.is_none() => renews.min(among_last(2)),
-            Preemption::Never => renews,
-            Preemption::Delayed | Preemption::Immediate => renews.min(among_last(3)),
+            Preemption::Never if bold && office.lease.is_none() => renews.min(among_last(2)),
+            Preemption::Never if bold => renews,
+            _ => renews.min(among_last(3)),
         })
     }
 
@@ -72,6 +74,10 @@ impl Quorum {
         }
         if !config.quorum.keeps(Rule::Courtesy) {
             this.forget_the_search();
+        }
+        if self.unanswered.is_empty() {
+            // It asks no one what is known of its disk, so what that held does not matter.
+            this.booted = Epoch::default();
         }
         this.lingering = self.lingering.map(|_| Round::default());
         let Some(first) = self.first_round(config) else { return this };
@@ -95,8 +101,12 @@ impl Quorum {
         this.id = names(self.id);
         this.ballot = self.ballot.renamed(names);
         this.leader = self.leader.map(names);
+        this.unanswered = self.unanswered.iter().map(names).collect();
         if let Duty::Lead(office) = &mut this.duty {
             office.acks = office.acks.iter().map(|(&id, &round)| (names(id), round)).collect();
+            if let Some(retiring) = &mut office.retiring {
+                retiring.heir = retiring.heir.map(names);
+            }
         }
         this
     }
@@ -110,17 +120,16 @@ impl Quorum {
         }
     }
 
-    /// Whether `message` has no effect on it, now and whatever happens to it from now on.
+    /// Whether `message` seems to have no effect on it, now and whatever happens to it from now on.
     pub(super) fn has_no_use_for(&self, config: &Config, from: NodeId, message: &Message) -> bool {
-        if self.rejoining.is_some() || !config.quorum.keeps(Rule::TermIsStored) {
+        if self.rejoining.is_some() {
             return false;
         }
         let (term, own) = (message.term, self.ballot.term());
         match message.body {
             Body::Vote => {
                 let stands = matches!(self.duty, Duty::Stand(_));
-                config.quorum.keeps(Rule::VoteCountsInItsTerm)
-                    && (term < own || term == own && !stands)
+                term < own || term == own && !stands
             }
             Body::Ack { round, .. } => {
                 let counts = self.first_round(config).is_some_and(|first| round >= first);
@@ -129,18 +138,12 @@ impl Quorum {
             Body::Nack => term <= own,
             Body::Request { .. } if term < own => !config.quorum.keeps(Rule::Courtesy),
             Body::Request { .. } => {
-                let fixed = config.quorum.keeps(Rule::OneVoteATerm)
-                    && config.quorum.keeps(Rule::VoteIsStored)
-                    && config.quorum.keeps(Rule::VoteOutlivesOffice);
                 let voted = self.ballot.stored().voted;
-                fixed && term == own && voted.is_some_and(|voted| voted != from)
+                term == own && voted.is_some_and(|voted| voted != from)
             }
-            Body::Heartbeat { .. } => {
-                term < own
-                    && config.quorum.keeps(Rule::NoStaleHeartbeat)
-                    && !config.quorum.keeps(Rule::Courtesy)
-            }
+            Body::Heartbeat { .. } => term < own && !config.quorum.keeps(Rule::Courtesy),
             Body::TimeoutNow { .. } | Body::Release { .. } => term < own,
+            Body::Welcome { .. } => !config.quorum.keeps(Rule::Courtesy),
             _ => false,
         }
     }

@@ -246,7 +246,9 @@ impl Quorum {
         }
         out.rule("Q7");
         office.lease = None;
-        office.gaps += 1;
+        // How many gaps are too many is courtesy: a bold leader may go on after any number of them.
+        let counted = if config.quorum.keeps(Rule::Courtesy) { LAST_GAP } else { 1 };
+        office.gaps = (office.gaps + 1).min(counted);
         if config.quorum.keeps(Rule::LapsedRoundIsOver) {
             office.oldest = round.next();
         }

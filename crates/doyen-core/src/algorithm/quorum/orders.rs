@@ -62,6 +62,9 @@ impl Quorum {
         if !config.members.contains(id) {
             return false;
         }
+        if !config.quorum.keeps(Rule::Courtesy) {
+            return true; // who gets the office is courtesy
+        }
         self.standings.merit(config, id).eligible
             && office.hears_from(id)
             && (self.reaches_majority(config, id)
@@ -70,6 +73,9 @@ impl Quorum {
 
     /// The best member that could lead in its place.
     fn best_heir(&self, config: &Config) -> Option<NodeId> {
+        if !config.quorum.keeps(Rule::Courtesy) {
+            return None; // an operator names one, or everybody is released
+        }
         let fit = config.members.others(self.id).filter(|&id| self.is_fit(config, id));
         fit.max_by_key(|&id| self.standings.precedence(config, id))
     }
@@ -108,18 +114,27 @@ impl Quorum {
         let term = self.ballot.term();
         if config.quorum.keeps(Rule::LeaseEndsBeforeHandOver) {
             self.leave_office(config, Loss::HandedOver { to: heir, cause }, out);
-            self.refrains = true;
-            // Longer than the others wait for its heir: it was to go, so they are first should nothing come of that.
-            let heir_first = heir.map_or(Span::ZERO, |_| self.heir_first(config));
-            out.set_timer(Timer::Refrain, heir_first + self.pace(config).heartbeat * 2);
+            self.refrain(config, heir, out);
         }
         debug_assert_eq!(term, self.ballot.term(), "handing over opens no term");
         for peer in config.members.others(self.id) {
             let body = match heir == Some(peer) {
                 true => Body::TimeoutNow { cause, preference: self.standings.preference() },
-                false => Body::Release { heir },
+                false => {
+                    Body::Release { heir: heir.filter(|_| config.quorum.keeps(Rule::Courtesy)) }
+                }
             };
             self.tell(peer, body, out);
+        }
+    }
+
+    /// Lets others go first, as long as they wait for its heir and a little longer: it was to go, so they are first should
+    /// nothing come of that.
+    fn refrain(&mut self, config: &Config, heir: Option<NodeId>, out: &mut Out) {
+        if config.quorum.keeps(Rule::Courtesy) {
+            self.refrains = true;
+            let heir_first = heir.map_or(Span::ZERO, |_| self.heir_first(config));
+            out.set_timer(Timer::Refrain, heir_first + self.pace(config).heartbeat * 2);
         }
     }
 
@@ -145,7 +160,9 @@ impl Quorum {
         if std::mem::take(&mut self.refrains) {
             out.cancel_timer(Timer::Refrain);
         }
-        if self.would_lead(config) {
+        if !config.quorum.keeps(Rule::Courtesy) {
+            self.stand_boldly(config, Some(term), out);
+        } else if self.would_lead(config) {
             self.stand(config, Some(term), Why::HandedOver { by: from, cause }, out);
         }
         if matches!(self.duty, Duty::Follow) {

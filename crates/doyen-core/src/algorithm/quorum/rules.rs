@@ -6,8 +6,27 @@
 //!
 //! [`Quorum`]: super::Quorum
 
+use std::fmt;
+use std::str::FromStr;
+
 use crate::members::Epoch;
 
+/// Names every rule once: as a variant, in [`Rule::ALL`] and in words.
+macro_rules! rules {
+    ($(#[$about:meta])* pub enum Rule { $($(#[$doc:meta])* $name:ident,)* }) => {
+        $(#[$about])*
+        pub enum Rule {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+rules! {
 /// A rule that can be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Rule {
@@ -86,6 +105,33 @@ pub enum Rule {
     /// `quorum/bold.rs`.
     Courtesy,
 }
+}
+
+impl fmt::Display for Rule {
+    /// `vote-is-stored`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut name = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_ascii_uppercase() && !name.is_empty() {
+                name.push('-');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        f.pad(&name)
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_meant = |rule: &&Self| rule.to_string() == text;
+        Self::ALL.iter().find(is_meant).copied().ok_or_else(|| {
+            let names: Vec<String> = Self::ALL.iter().map(Self::to_string).collect();
+            format!("unknown rule `{text}`; there are {}", names.join(", "))
+        })
+    }
+}
 
 /// Which rules stand. All of them, unless a check takes one away.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -124,5 +170,22 @@ impl Rules {
     /// How many of `members` are a majority.
     pub(super) fn majority(self, members: usize) -> usize {
         if self.keeps(Rule::Majority) { members / 2 + 1 } else { (members / 2).max(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_a_name_and_a_bit_of_its_own() {
+        assert!(Rule::ALL.len() <= 64);
+        for &rule in Rule::ALL {
+            assert_eq!(rule.to_string().parse(), Ok(rule));
+            let rules = Rules::default().without(rule);
+            let missing = Rule::ALL.iter().filter(|&&other| !rules.keeps(other));
+            assert_eq!(missing.collect::<Vec<_>>(), [&rule]);
+        }
+        assert_eq!(Rule::OneVoteATerm.to_string(), "one-vote-a-term");
     }
 }

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{Durable, Event, Giver, Message, Origin, Protocol, Serial, View};
 
-use super::{Flight, Machine, Store, channel, seat};
+use super::{Flight, HEAD, Machine, Store, channel, seat};
 use crate::check::Timers;
 use crate::check::fingerprint::{fingerprint, mix};
 use crate::check::intern::Interner;
 use crate::check::local::{self, Handled, Local, Stimulus};
 use crate::check::property::{Property, longest_message};
+use crate::check::schedule::Command;
 use crate::hash::FastMap;
 
 /// What happens to one member.
@@ -24,6 +25,8 @@ pub(super) enum Input {
     Campaign,
     Crash,
     Restart,
+    Rejoin,
+    Command(Command),
     Wait(u32),
 }
 
@@ -42,7 +45,7 @@ pub(crate) struct Hand<P: Protocol> {
     /// Room for the fingerprints of one state by every renaming.
     pub(super) sums: Vec<u64>,
     /// Whether a member in this local state has no use for this message.
-    spent: RefCell<FastMap<(u32, u32), bool>>,
+    pub(super) spent: RefCell<FastMap<(u32, u32), bool>>,
 }
 
 /// Who led in which term.
@@ -68,6 +71,10 @@ pub(in crate::check) struct LocalFacts<P: Protocol> {
     pub(super) leased: bool,
     /// For how many ticks somebody may act on its lease.
     pub(super) published: u32,
+    /// The term of that lease.
+    pub(super) lease_term: Epoch,
+    /// It is down, and observes hold-down when it comes up.
+    pub(super) held_down: bool,
     pub(in crate::check) up: bool,
     pub(super) reported: u64,
     pub(super) calm: u8,
@@ -140,8 +147,8 @@ impl<P: Protocol> Machine<'_, P> {
         let lacks =
             |known: usize, numbers: &[u32]| numbers.iter().any(|&number| number as usize >= known);
         let lacks_something = lacks(hand.locals.len(), locals)
-            || lacks(hand.histories.len(), &rest[1..2])
-            || lacks(hand.flights.len(), &rest[2..]);
+            || lacks(hand.histories.len(), &rest[HEAD - 1..HEAD])
+            || lacks(hand.flights.len(), &rest[HEAD..]);
         if lacks_something {
             let mut store = self.lock();
             self.copy(hand, &mut store);
@@ -149,7 +156,7 @@ impl<P: Protocol> Machine<'_, P> {
     }
 
     pub(super) fn copy(&self, hand: &mut Hand<P>, store: &mut Store<P>) {
-        let Store { locals, flights, timers, histories } = store;
+        let Store { locals, flights, timers, histories, .. } = store;
         for led in histories.since(hand.histories.len()) {
             let renamed = self.symmetry.each(|renaming| {
                 let name = |&(term, leader): &(Epoch, NodeId)| (term, renaming.name(leader));
@@ -213,6 +220,8 @@ impl<P: Protocol> Machine<'_, P> {
             first_serial: state.and_then(|state| state.first_serial(self.terms.config)),
             leased: state.is_some_and(|state| state.lease().is_some()),
             published: local.published,
+            lease_term: local.lease_term,
+            held_down: P::LEASES && state.is_none() && local.covers(&self.terms, Epoch::default()),
             view_print: fingerprint(&view),
             up: local.is_up(),
             reported: local.reported,
@@ -225,29 +234,6 @@ impl<P: Protocol> Machine<'_, P> {
             stranded: !may_expire && local.timers.iter().any(|armed| !P::is_upkeep(armed.timer)),
             local: Arc::clone(local),
         }
-    }
-
-    /// Whether a member in this local state has no use any more for a message, whatever happens to it. One that is down
-    /// has none if it has none when it comes up.
-    pub(super) fn is_spent(&self, hand: &Hand<P>, local: u32, flight: u32) -> bool {
-        if !self.essential {
-            return false;
-        }
-        let mut known = hand.spent.borrow_mut();
-        *known.entry((local, flight)).or_insert_with(|| {
-            let Flight { from, message, .. } = &*hand.flights[flight as usize].flight;
-            let from = self.terms.members.at(usize::from(*from));
-            let local = &hand.locals[local as usize].local;
-            let is_spent = |state: &P| state.is_spent(self.terms.config, from, message);
-            match &local.state {
-                Some(state) => is_spent(state),
-                None => {
-                    let start = Stimulus::Start(Origin::Joining);
-                    let started = local::handle(&self.terms, local, start, None).local;
-                    started.state.as_ref().is_some_and(is_spent)
-                }
-            }
-        })
     }
 
     /// What `input` makes of a member in this local state: asked of the state machine once.
@@ -284,7 +270,12 @@ impl<P: Protocol> Machine<'_, P> {
         let breaks = self.breaks(&handled, &flights);
         let cuts = if self.frugal { handled.last_write } else { handled.acts };
         let mut store = self.lock();
+        let before = local;
         let local = store.locals.number(handled.local);
+        // Nothing is left out as long as a disk can be lost.
+        if self.essential && before != local && input != Input::Rejoin {
+            store.transitions.insert((before, local));
+        }
         let sends = flights.into_iter().map(|flight| store.flights.number(flight)).collect();
         self.copy(hand, &mut store);
         Consequence { local, sends, cuts: cuts.min(250) as u8, breaks, leads }
@@ -304,6 +295,8 @@ impl<P: Protocol> Machine<'_, P> {
             Input::Suspect(peer) => return Stimulus::Suspect(id(peer)),
             Input::Crash => return Stimulus::Crash,
             Input::Restart => return Stimulus::Start(Origin::Joining),
+            Input::Rejoin => return Stimulus::Start(Origin::Rejoining),
+            Input::Command(command) => Event::Order(command.order(self.terms.preference())),
             Input::Wait(ticks) => return Stimulus::Wait(ticks),
         })
     }

@@ -3,9 +3,10 @@
 use doyen_core::protocol::Protocol;
 
 use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
-use super::{Act, MOST_TICKS, Machine, Step};
+use super::{Act, HEAD, MOST_TICKS, Machine, Step};
 use crate::check::budget::{Item, Purse};
 use crate::check::property::Property;
+use crate::check::schedule::Command;
 use crate::check::space::Successors;
 
 /// With more local states than this to come to, nobody tries out what a member may send.
@@ -67,7 +68,8 @@ impl<P: Protocol> Machine<'_, P> {
             u64::from(hand.locals[local as usize].up) << position
         };
         let up = locals.iter().enumerate().map(is_up).fold(0, |up, bit| up | bit);
-        Parts { locals, purse: Purse(rest[0]), history: rest[1], flights: &rest[2..], up }
+        let (purse, history) = (Purse::read(rest), rest[HEAD - 1]);
+        Parts { locals, purse, history, flights: &rest[HEAD..], up }
     }
 
     /// Writes the state that a change makes of another.
@@ -76,7 +78,8 @@ impl<P: Protocol> Machine<'_, P> {
         let start = words.len();
         words.extend_from_slice(parts.locals);
         words[start + change.member] = change.local;
-        words.extend([change.purse.0, change.history]);
+        words.extend(change.purse.words());
+        words.push(change.history);
         let first = words.len();
         let bit = 1 << change.member;
         let up = match hand.locals[change.local as usize].up {
@@ -85,9 +88,11 @@ impl<P: Protocol> Machine<'_, P> {
         };
         // Nobody will ever know what became of a message to a member that is down for good.
         let everybody = (1 << parts.locals.len()) - 1;
-        let all_matter = up == everybody || change.purse.left(Item::Restart) > 0;
+        let comes_up = |item| change.purse.left(item) > 0;
+        let all_matter = up == everybody || comes_up(Item::Restart) || comes_up(Item::Rejoin);
+        let may_forget = change.purse.left(Item::Rejoin) > 0;
         let is_spent = |flight: u32, is_sent: bool| {
-            if !self.frugal {
+            if !self.frugal || may_forget {
                 return false;
             }
             let to = hand.flights[flight as usize].to();
@@ -124,11 +129,10 @@ impl<P: Protocol> Machine<'_, P> {
         first: usize,
     ) {
         let (state, flights) = words.split_at_mut(first);
-        let locals = &state[start..start + self.terms.members.len()];
+        let state = &state[start..];
         let facts = |flight: u32| &hand.flights[flight as usize];
         let is_past = |flight: u32| {
-            let facts = facts(flight);
-            facts.serial.is_some() && self.serial_in_essence(hand, locals, facts) == 0
+            facts(flight).serial.is_some() && self.serial_in_essence(hand, state, flight) == 0
         };
         let mut kept = 0;
         for place in 0..flights.len() {
@@ -197,7 +201,10 @@ impl<P: Protocol> Machine<'_, P> {
         };
         let &Consequence { ref sends, cuts, breaks, .. } = &hand.consequences[known];
         let change = Change { member, local, landed, sends, purse, history };
-        let breaks = breaks.or(usurps).or_else(|| self.overlaps(hand, parts, member, local));
+        let breaks = breaks
+            .or(usurps)
+            .or_else(|| self.overlaps(hand, parts, member, local))
+            .or_else(|| self.uncovers(hand, parts, member, local));
         out.add(Step { act, crash_after }, breaks, |words| {
             self.write(hand, parts, change, words);
         });
@@ -219,6 +226,30 @@ impl<P: Protocol> Machine<'_, P> {
         let mut published = others.map(|(_, &other)| hand.locals[other as usize].published);
         let claim = || self.properties.iter().position(|&it| it == Property::OneLeader);
         if published.any(|left| left > 0) { claim() } else { None }
+    }
+
+    /// The claim that a step of `member` to `local` breaks if it leaves somebody's lease without a majority that is bound.
+    fn uncovers(
+        &self,
+        hand: &Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        local: u32,
+    ) -> Option<usize> {
+        let claim = self.properties.iter().position(|&it| it == Property::LeasesCovered)?;
+        let number = |place: usize| if place == member { local } else { parts.locals[place] };
+        let facts = |place: usize| &hand.locals[number(place) as usize];
+        let places = || 0..parts.locals.len();
+        let is_uncovered = |&holder: &usize| {
+            let term = facts(holder).lease_term;
+            let covers = |&place: &usize| match facts(place).up {
+                true => facts(place).local.covers(&self.terms, term),
+                false => facts(place).held_down,
+            };
+            places().filter(covers).count() < parts.locals.len() / 2 + 1
+        };
+        let mut leases = places().filter(|&place| facts(place).published > 0);
+        leases.any(|holder| is_uncovered(&holder)).then_some(claim)
     }
 
     fn add_deliveries(&self, hand: &mut Hand<P>, parts: &Parts<'_>, out: &mut Successors<Step>) {
@@ -349,6 +380,44 @@ impl<P: Protocol> Machine<'_, P> {
         }
     }
 
+    /// Adds what an operator can tell a live member. What is rejected changes nothing, and is no step.
+    fn add_commands(
+        &self,
+        hand: &mut Hand<P>,
+        parts: &Parts<'_>,
+        member: usize,
+        out: &mut Successors<Step>,
+    ) {
+        let [transfers, commands] =
+            [Item::Transfer, Item::Command].map(|item| parts.purse.left(item) > 0);
+        if !P::LEASES || !transfers && !commands {
+            return;
+        }
+        let ids = || self.terms.members.iter();
+        let own = self.terms.members.at(member);
+        let hand_overs = ids().filter(|&id| id != own).map(Command::Transfer);
+        let hand_overs = hand_overs.chain([Command::Resign]).map(|it| (Item::Transfer, it));
+        let others = ids().map(Command::Prefer).chain([Command::Drain, Command::Undrain]);
+        let others = others.map(|it| (Item::Command, it));
+        for (item, command) in hand_overs.chain(others) {
+            if parts.purse.left(item) == 0 {
+                continue;
+            }
+            let (purse, input) = (parts.purse.spend(item), Input::Command(command));
+            let known = self.consequence(hand, member, parts.locals[member], input, 0);
+            let Consequence { local, sends, .. } = &hand.consequences[known];
+            if *local != parts.locals[member] || !sends.is_empty() {
+                let act = Act::Command { member: member as u8, command };
+                self.happen(
+                    hand,
+                    parts,
+                    Happening { member, input, act, landed: None, purse },
+                    out,
+                );
+            }
+        }
+    }
+
     /// Whether a message for `member` has taken as long as it may: it comes before a timer.
     fn has_overdue_mail(&self, hand: &Hand<P>, parts: &Parts<'_>, member: usize) -> bool {
         let overdue = |&flight: &u32| {
@@ -413,7 +482,8 @@ impl<P: Protocol> Machine<'_, P> {
         }
         out.add(Step { act: Act::Wait(ticks), crash_after: 0 }, None, |words| {
             words.extend(locals);
-            words.extend([parts.purse.0, parts.history]);
+            words.extend(parts.purse.words());
+            words.push(parts.history);
             words.extend(flights);
         });
     }
@@ -507,11 +577,20 @@ impl<P: Protocol> Machine<'_, P> {
         for member in 0..parts.locals.len() {
             if parts.up >> member & 1 == 1 {
                 self.add_own_steps(hand, parts, member, out);
-            } else if parts.purse.left(Item::Restart) > 0 {
-                let purse = parts.purse.spend(Item::Restart);
-                let act = Act::Restart(member as u8);
-                let restart = Happening { member, input: Input::Restart, act, landed: None, purse };
-                self.happen(hand, parts, restart, out);
+                self.add_commands(hand, parts, member, out);
+                continue;
+            }
+            let name = member as u8;
+            for (item, input, act) in [
+                (Item::Restart, Input::Restart, Act::Restart(name)),
+                (Item::Rejoin, Input::Rejoin, Act::Rejoin(name)),
+            ] {
+                let lacks_disk = hand.locals[parts.locals[member] as usize].local.lost;
+                if parts.purse.left(item) > 0 && !(lacks_disk && item == Item::Restart) {
+                    let purse = parts.purse.spend(item);
+                    let start = Happening { member, input, act, landed: None, purse };
+                    self.happen(hand, parts, start, out);
+                }
             }
         }
         if self.terms.pace.is_some() {

@@ -54,13 +54,14 @@ fn rules(campaigns: u8) -> Rules {
         fifo: false,
         properties: Property::QUORUM.to_vec(),
         from: None,
+        scope: None,
     }
 }
 
 impl<P: Explorable> Machine<'_, P> {
     /// The fingerprint of the state that a search keeps in place of this one.
     fn print_of_essence(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
-        let (kept, flights) = state.split_at(self.terms.members.len() + 2);
+        let (kept, flights) = state.split_at(self.terms.members.len() + HEAD);
         let mut words = kept.to_vec();
         let is_spent = |flight: u32| {
             let to = hand.flights[flight as usize].to();
@@ -134,11 +135,12 @@ impl<P: Explorable> Machine<'_, P> {
             let renamed = local.renamed(&|id| renaming.name(id));
             words[usize::from(renaming.place(place as u8))] = store.locals.number(renamed);
         }
-        let led = Arc::clone(&store.histories.since(state[count + 1] as usize)[0]);
+        let led = Arc::clone(&store.histories.since(state[count + HEAD - 1] as usize)[0]);
         let mut led: Vec<(Epoch, NodeId)> =
             led.iter().map(|&(term, leader)| (term, renaming.name(leader))).collect();
         led.sort_unstable();
-        words.extend([state[count], store.histories.number(led)]);
+        words.extend(&state[count..count + HEAD - 1]);
+        words.push(store.histories.number(led));
         let rename = |flight: Flight<P::Message>| {
             let (from, to) = (renaming.place(flight.from), renaming.place(flight.to));
             let flight = Flight { from, to, ..flight };

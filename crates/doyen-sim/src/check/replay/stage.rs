@@ -221,6 +221,16 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
                 self.happen(member.into(), Stimulus::Start(Origin::Joining), crash_after, what)
             }
+            Act::Rejoin(member) => {
+                let what = |rules| Some(What::Restarted { member: id(member), disk: false, rules });
+                self.happen(member.into(), Stimulus::Start(Origin::Rejoining), crash_after, what)
+            }
+            Act::Command { member, command } => {
+                let order = command.order(self.machine.terms.preference());
+                let text = order.to_string();
+                let what = |rules| Some(What::Ordered { member: id(member), order: text, rules });
+                self.happen(member.into(), Stimulus::Event(Event::Order(order)), crash_after, what)
+            }
             Act::Wait(ticks) => {
                 for member in 0..self.locals.len() {
                     self.locals[member] = self.handle(member, Stimulus::Wait(ticks), None).local;
@@ -420,6 +430,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             note(Property::BoundedMessages, id, what);
         }
         self.note_lease(member, handled);
+        self.note_cover(member, handled);
         let view = handled.local.state.as_ref().map(Protocol::view);
         if let Some(View { epoch, .. }) = view.filter(leads_in_a_term) {
             self.note_reign(member, epoch, handled);
@@ -442,6 +453,33 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             let had = "had a lease that has not run out: somebody may act on it".to_owned();
             let facts = [(other.id, had), (handled.local.id, "has a lease".to_owned())];
             self.note(Property::OneLeader, facts);
+        }
+    }
+
+    /// Somebody's lease may be without a majority that is bound.
+    fn note_cover(&mut self, member: usize, handled: &Handled<P>) {
+        let replaced =
+            |place: usize| if place == member { &handled.local } else { &self.locals[place] };
+        let locals: Vec<&Local<P>> = (0..self.locals.len()).map(replaced).collect();
+        for holder in locals.iter().filter(|local| local.published > 0) {
+            let term = holder.lease_term;
+            let covering = locals.iter().filter(|local| local.covers(&self.machine.terms, term));
+            let bound: Vec<String> = covering.map(|local| local.id.to_string()).collect();
+            if bound.len() < locals.len() / 2 + 1 {
+                let lease = format!("has a lease of term {term} on which others may act");
+                let cover = format!(
+                    "is covered by no majority: of {} members {} bound",
+                    locals.len(),
+                    match bound.len() {
+                        0 => "none is".to_owned(),
+                        1 => format!("only {} is", bound[0]),
+                        _ => format!("only {} are", bound.join(" and ")),
+                    }
+                );
+                let facts = [lease, cover]
+                    .map(|what| (Property::LeasesCovered, Fact::new(holder.id, what)));
+                self.missteps.extend(facts);
+            }
         }
     }
 

@@ -16,7 +16,8 @@ const BOUNDED: Timers = Timers::Bounded { tick: Span::from_millis(1), detection:
 
 /// What a check of `scenario` for `property` finds, written to a file and read back.
 fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> Counterexample {
-    let rules = Rules { budget, timers, fifo: true, properties: vec![property], from: None };
+    let rules =
+        Rules { budget, timers, fifo: true, properties: vec![property], from: None, scope: None };
     let scenario = Scenario::parse("test", scenario).unwrap();
     let case = scenario.resolve().unwrap();
     let limits = Limits { states: Some(500_000), ..Limits::default() };
@@ -142,6 +143,7 @@ fn ways_that_were_not_followed_are_not_taken_for_sound() {
         fifo: false,
         properties: vec![Property::Termination],
         from: None,
+        scope: None,
     };
     let steps = ["wait 1 tick", "crash 1", "restart 1", "deliver ELECTION from 1 to 2"];
     let path: Vec<Move> = steps.iter().map(|step| step.parse().unwrap()).collect();
@@ -226,6 +228,7 @@ fn a_message_to_one_who_is_down_for_good_arrives_in_vain() {
         fifo: true,
         properties: vec![Property::Agreement],
         from: None,
+        scope: None,
     };
     let path = vec!["deliver ELECTION from 1 to 2".parse().unwrap()];
     let violation = Violation { property: Property::Agreement, path, cycle: Vec::new() };
@@ -245,6 +248,7 @@ fn the_steps_of_a_tick_follow_each_other_closely() {
         fifo: true,
         properties: Vec::new(),
         from: None,
+        scope: None,
     };
     let micros = |rules: &Rules| -> Vec<u64> {
         let times = times(&moves, rules, Span::from_millis(1));
@@ -367,6 +371,7 @@ fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
         fifo: true,
         properties: vec![Property::Termination],
         from: Some(Time(1_500_000)),
+        scope: None,
     };
     let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
     let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| {}).violation.unwrap();

@@ -51,6 +51,16 @@ impl Asked {
         Self::sorted(names, wanted, left_out)
     }
 
+    /// What an exploration of a part of the quorum judges of what `names` ask for, or of what the part has.
+    pub(super) fn of_part(names: &[String], of_part: &[Property]) -> Result<Self> {
+        let wanted = named(names)?.unwrap_or_else(|| of_part.to_vec());
+        let left_out = |property| {
+            let (why, remedy) = ("not about this part of the quorum", "leave it out");
+            (!of_part.contains(&property)).then_some(LeftOut { property, why, remedy })
+        };
+        Self::sorted(names, wanted, left_out)
+    }
+
     /// What random runs judge of what `names` ask for; of what the algorithm of each run promises, if they ask for
     /// nothing.
     pub(super) fn of_random_runs(names: &[String]) -> Result<Option<Self>> {

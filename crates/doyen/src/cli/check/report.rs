@@ -105,6 +105,9 @@ impl Subject {
         let Self { case, rules, .. } = self;
         let order = if rules.fifo { "keep the order" } else { "do not keep the order" };
         writeln!(text, "{}, {}, {} members", case.algorithm, case.mode(), case.members().len())?;
+        if let Some(scope) = rules.scope {
+            writeln!(text, "  part               {scope}")?;
+        }
         writeln!(text, "  what may go wrong  {}", rules.budget)?;
         writeln!(text, "  timers             {}", rules.timers)?;
         writeln!(text, "  links              {order}")?;
@@ -202,6 +205,10 @@ impl Subject {
             "algorithm": case.algorithm.name(),
             "mode": case.mode().to_string(),
             "members": case.members().len(),
+            "part": rules.scope.map(|scope| scope.part.name()),
+            "terms": rules.scope.map(|scope| scope.terms),
+            "mixed_timings": rules.scope.map(|scope| scope.mixed),
+            "without": rules.scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
             "budget": budget_json(rules.budget),
             "timers": rules.timers.to_string(),
             "fifo": rules.fifo,
