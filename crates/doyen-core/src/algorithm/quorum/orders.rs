@@ -6,7 +6,7 @@
 //! and releases the others from their promises. So there is no moment without somebody responsible that could be
 //! avoided, and none with two.
 //!
-//! An heir must be fit: it would lead, it acknowledges heartbeats (so its hold-down is over), and as far as the leader
+//! An heir must be fit: it would lead, it has acknowledged one of the last heartbeats, and as far as the leader
 //! knows it reaches a majority both ways (`reach.rs`). One that is not would win nothing, and everybody would wait for it.
 //! Nobody is better than somebody who cannot: if none is fit, the others are released and elect by their turns.
 //!

@@ -15,7 +15,7 @@
 //!   as it runs, and it says so, so that others agree. The worse of the two counts. A leader that goes on in the same term
 //!   after a gap has lost nothing. A penalty lowers the rank and forbids nothing, but weighs more than a preference: an
 //!   operator who insists can have it handed over. A restart forgets what a member held against itself; the others tell it when
-//!   it comes up.
+//!   it comes up, as far as they know by then.
 //! - **Heirs that fail**: who was handed an office and never led has lost it too. Nobody followed it, so it says it of
 //!   itself when another leads. (Who lost an ordinary election is not blamed: it may not have had the votes.)
 //! - **Losses in a row**: each penalty is twice as long as the one before, up to 64-fold, as long as the member has not
