@@ -371,6 +371,7 @@ fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
         fifo: true,
         properties: vec![Property::Termination],
         from: Some(Time(1_500_000)),
+        scope: None,
     };
     let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
     let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| {}).violation.unwrap();
