@@ -17,6 +17,7 @@ fn explore(scenario: &str, from: Option<&str>) -> Report {
         fifo: case.network.fifo,
         properties: Property::USUAL.to_vec(),
         from: from.map(at),
+        scope: None,
     };
     let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
     check::check(&case, &rules, &plan, &|_| {})

@@ -184,12 +184,14 @@ fn a_rule_less_breaks_a_vote_lease_or_leaves_a_lease_uncovered() {
         (Rule::Promise, Property::LeasesCovered),
         (Rule::Quarantine, Property::LeasesCovered),
         (Rule::LeaseFromSending, Property::LeasesCovered),
-        (Rule::DriftMargin, Property::LeasesCovered),
         (Rule::VoteIsNoLease, Property::LeasesCovered),
         (Rule::AckCountsInItsTerm, Property::LeasesCovered),
     ] {
         is_missed(property, Subject::of(without(rule, leases())).faults(1), true);
     }
+    let rules = without(Rule::DriftMargin, leases()).rules(true);
+    let wrong_clocks = Subject { members: 3, rules }.faults(0);
+    is_missed(Property::LeasesCovered, wrong_clocks, true);
 }
 
 #[test]

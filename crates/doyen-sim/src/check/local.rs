@@ -35,7 +35,7 @@ pub(crate) struct Local<P: Protocol> {
     pub(crate) publisher: Option<P::Timer>,
     /// What it has promised last, whatever it remembers of that itself; nothing when that is over, or not asked about.
     pub(crate) promised: Option<Promised>,
-    /// The last vote for another member that was lost with its disk, and in which term.
+    /// The last vote that was lost with its disk, and in which term.
     pub(crate) forgotten: Option<(Epoch, NodeId)>,
     /// It has lost its disk and has stored nothing since: it can come up only as one that has.
     pub(crate) lost: bool,
@@ -256,8 +256,7 @@ impl<P: Protocol> Local<P> {
     fn lose_disk(&mut self) {
         self.lost = true;
         let Some(disk) = self.disk.take() else { return };
-        // A vote for itself that went with the candidate is counted by no other member.
-        if let Some(vote) = disk.vote().filter(|&vote| vote != self.id) {
+        if let Some(vote) = disk.vote() {
             self.forgotten = Some((disk.term(), vote));
         }
     }
@@ -502,7 +501,8 @@ fn repeated<P: Protocol>(
 ) -> Option<(Property, [Fact; 2])> {
     let (term, vote) = local.forgotten?;
     let Pledge::Vote { term: now } = message.pledge()? else { return None };
-    (now == term && to != vote).then(|| {
+    // A vote for itself that went with the candidate is counted by no other member.
+    (now == term && to != vote && vote != local.id).then(|| {
         let voted = format!("voted for {vote} in term {term}, and has lost its disk since");
         let votes = format!("votes for {to} in term {term}");
         (Property::OneVoteATerm, [voted, votes].map(|fact| Fact::new(local.id, fact)))

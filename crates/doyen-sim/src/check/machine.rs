@@ -282,7 +282,9 @@ impl<'c, P: Protocol> Machine<'c, P> {
         self.canonical = true;
         // A loop of essences is not always a loop, so what never ends must be told by whole states.
         let is_safety = self.properties.iter().all(|property| property.is_safety());
-        self.essential = is_safety && P::has_essence(self.terms.config);
+        // By commands an operator says what members remember of each other, which no essence leaves out.
+        let is_plain = self.rules.budget.commands == 0;
+        self.essential = is_safety && is_plain && P::has_essence(self.terms.config);
         self.frugal = is_safety && self.lasting;
         if is_safety && P::is_symmetric(self.terms.config) && !P::HEEDS_DETECTOR {
             self.symmetry = Symmetry::of(self.terms.members);

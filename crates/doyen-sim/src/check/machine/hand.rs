@@ -331,11 +331,12 @@ impl<P: Protocol> Machine<'_, P> {
         let fallen = led.iter().any(|&(other, _)| other > term);
         let mut led = Vec::clone(led);
         led.insert(place, (term, leader));
-        let disk = |(place, &other): (usize, &u32)| {
+        let voter = |(place, &other): (usize, &u32)| {
             let number = if place == member { local } else { other };
-            hand.locals[number as usize].local.disk.as_ref()
+            &*hand.locals[number as usize].local
         };
-        let unelected = P::LEASES && !is_elected(leader, term, locals.iter().enumerate().map(disk));
+        let unelected =
+            P::LEASES && !is_elected(leader, term, locals.iter().enumerate().map(voter));
         let mut store = self.lock();
         let history = store.histories.number(led);
         self.copy(hand, &mut store);
@@ -365,17 +366,22 @@ impl<P: Protocol> Machine<'_, P> {
     }
 }
 
-/// Whether a majority has voted for `leader` in `term`, as far as everybody's disk still says: of who has stored a later
-/// term it does not.
-pub(crate) fn is_elected<'d, D: Durable + 'd>(
+/// Whether a majority has voted for `leader` in `term`, as far as that is still known of everybody: of who has stored a
+/// later term it is not. What was lost with a disk counts.
+pub(crate) fn is_elected<'l, P: Protocol + 'l>(
     leader: NodeId,
     term: Epoch,
-    disks: impl ExactSizeIterator<Item = Option<&'d D>>,
+    voters: impl ExactSizeIterator<Item = &'l Local<P>>,
 ) -> bool {
-    let majority = disks.len() / 2 + 1;
-    let may_have_voted =
-        |disk: &D| disk.term() > term || disk.term() == term && disk.vote() == Some(leader);
-    disks.flatten().filter(|disk| may_have_voted(disk)).count() >= majority
+    let majority = voters.len() / 2 + 1;
+    let may_be = |stored: Epoch, vote: Option<NodeId>| {
+        stored > term || stored == term && vote == Some(leader)
+    };
+    let may_have_voted = |voter: &&Local<P>| {
+        let stored = voter.disk.as_ref().is_some_and(|disk| may_be(disk.term(), disk.vote()));
+        stored || voter.forgotten.is_some_and(|(term, vote)| may_be(term, Some(vote)))
+    };
+    voters.filter(may_have_voted).count() >= majority
 }
 
 /// Whether this is the view of a leader whose term counts: epoch zero means that the algorithm knows none.

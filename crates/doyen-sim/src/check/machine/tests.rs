@@ -17,6 +17,7 @@ use doyen_core::time::Span;
 use super::symmetry::Renaming;
 use super::*;
 use crate::check::budget::Budget;
+use crate::check::{explore_all, search};
 
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
 fn explored(bold: bool) -> quorum::rules::Rules {
@@ -73,38 +74,179 @@ impl<P: Explorable> Machine<'_, P> {
     }
 }
 
+/// What can happen in states, by what they are taken for.
+#[derive(Default)]
+struct Outcomes {
+    known: HashMap<u64, BTreeSet<(u64, Option<usize>)>>,
+    /// How many states were taken for one that was known.
+    merged: usize,
+}
+
+impl Outcomes {
+    /// Compares what can happen in a state with what can happen in those that are taken for the same. The steps are left in
+    /// `out`.
+    fn compare<P: Explorable>(
+        &mut self,
+        machine: &Machine<'_, P>,
+        hand: &mut Hand<P>,
+        state: &[u32],
+        out: &mut Successors<Step>,
+    ) {
+        machine.steps(hand, state, false, out);
+        let own = machine.print_of_essence(hand, state);
+        let print = |next| machine.print_of_essence(hand, out.state(next));
+        let prints: Vec<u64> = out.list().iter().map(print).collect();
+        let breaks = out.list().iter().map(|next| next.breaks);
+        let mut outcome: BTreeSet<(u64, Option<usize>)> = prints.into_iter().zip(breaks).collect();
+        // A step that leads nowhere is as good as none.
+        outcome.remove(&(own, None));
+        if let Some(other) = self.known.get(&own) {
+            self.merged += 1;
+            let (locals, flights) = machine.taken_apart(state);
+            assert_eq!(*other, outcome, "{locals:?} {flights:?}");
+        } else {
+            self.known.insert(own, outcome);
+        }
+    }
+}
+
 /// Compares what can happen in the first `count` whole states, as far as they are taken for one; says how many were.
 fn compare<P: Explorable>(machine: &mut Machine<'_, P>, count: usize) -> usize {
     (machine.canonical, machine.essential) = (true, true);
-    let mut hand = machine.hand();
-    let mut out = Successors::new();
+    let (mut hand, mut out) = (machine.hand(), Successors::new());
     let mut states = vec![machine.start()];
     let mut seen: HashSet<Vec<u32>> = states.iter().cloned().collect();
-    let mut outcomes: HashMap<u64, BTreeSet<(u64, Option<usize>)>> = HashMap::new();
-    let mut merged = 0;
+    let mut outcomes = Outcomes::default();
     for visited in 0..count {
         let state = states[visited].clone();
-        machine.steps(&mut hand, &state, false, &mut out);
-        let own = machine.print_of_essence(&mut hand, &state);
-        let mut outcome = BTreeSet::new();
-        for next in out.list() {
-            let reached = out.state(next);
-            outcome.insert((machine.print_of_essence(&mut hand, reached), next.breaks));
+        outcomes.compare(machine, &mut hand, &state, &mut out);
+        for reached in out.list().iter().map(|next| out.state(next)) {
             if seen.insert(reached.to_vec()) {
                 states.push(reached.to_vec());
             }
         }
-        // A step that leads nowhere is as good as none.
-        outcome.remove(&(own, None));
-        if let Some(other) = outcomes.get(&own) {
-            merged += 1;
-            let (locals, flights) = machine.taken_apart(&state);
-            assert_eq!(*other, outcome, "{visited}: {locals:?} {flights:?}");
-        } else {
-            outcomes.insert(own, outcome);
+    }
+    outcomes.merged
+}
+
+/// What long runs have come to.
+#[derive(Default, Debug)]
+struct Reached {
+    merged: usize,
+    /// States in which one member has led in two terms.
+    second_leaderships: usize,
+    /// Steps by which a leader was told to hand over.
+    transfers: usize,
+}
+
+/// The same along random runs of `length` steps, which come to second leaderships and transfers.
+fn compare_along(machine: &mut Machine<'_, Quorum>, runs: u64, length: usize) -> Reached {
+    (machine.canonical, machine.essential) = (true, true);
+    let (mut hand, mut out) = (machine.hand(), Successors::new());
+    let mut outcomes = Outcomes::default();
+    let mut reached = Reached::default();
+    for run in 0..runs {
+        let mut state = machine.start();
+        let mut random = mix(run + 1, seat(0));
+        for _ in 0..length {
+            outcomes.compare(machine, &mut hand, &state, &mut out);
+            let led = &hand.histories[state[machine.terms.members.len() + HEAD - 1] as usize].led;
+            let twice = |&(term, id): &(Epoch, NodeId)| {
+                led.iter().any(|&(other, again)| again == id && other != term)
+            };
+            reached.second_leaderships += usize::from(led.iter().any(twice));
+            random = mix(random, seat(1));
+            // Crashes are rare, or no run would come far.
+            let calm = |next: &&crate::check::space::Successor<Step>| {
+                !matches!(next.step.act, Act::Crash(_)) && next.step.crash_after == 0
+            };
+            let steps: Vec<_> = match random >> 60 {
+                0 => out.list().iter().collect(),
+                _ => out.list().iter().filter(calm).collect(),
+            };
+            if steps.is_empty() {
+                break;
+            }
+            let next = steps[(random % steps.len() as u64) as usize];
+            reached.transfers += usize::from(matches!(next.step.act, Act::Command { .. }));
+            state = out.state(next).to_vec();
         }
     }
-    merged
+    reached.merged = outcomes.merged;
+    reached
+}
+
+#[test]
+fn states_of_the_same_essence_are_alike_in_long_runs_too() {
+    let bold = config(Preemption::Never, true);
+    let mut scene = Scene::new(&bold.members);
+    scene.leader = Some(bold.members.highest());
+    let mut rules = rules(ANY);
+    rules.budget.transfers = 3;
+    let mut machine = Machine::<Quorum>::new(&bold, &scene, rules);
+    let reached = compare_along(&mut machine, 150, 70);
+    assert!(reached.second_leaderships > 100 && reached.transfers > 30, "{reached:?}");
+    assert!(reached.merged > 100, "{reached:?}");
+}
+
+/// Which reductions are made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reduced {
+    Nothing,
+    /// Canonical forms, rounds counted from the first that counts.
+    Forms,
+    /// And spent messages.
+    Spent,
+    /// Names alone.
+    Names,
+    All,
+}
+
+/// In how many steps something is broken, if it is; and how long all runs are that were seen.
+fn verdict(machine: &mut Machine<'_, Quorum>, reduced: Reduced) -> (Option<usize>, usize) {
+    let symmetry = Symmetry::of(machine.terms.members);
+    match reduced {
+        Reduced::Nothing => {}
+        Reduced::Forms => machine.essential = true,
+        Reduced::Spent => (machine.essential, machine.frugal) = (true, true),
+        Reduced::Names => machine.symmetry = symmetry,
+        Reduced::All => machine.reduce_states(),
+    }
+    let limits = search::Limits { states: Some(6_000), ..search::Limits::default() };
+    let plan = search::Plan { depth_first: false, reduce: false, threads: 1, limits };
+    let found = explore_all(machine, &plan, &|_| {});
+    let seen = found.progress.depth as usize - usize::from(found.limit.is_some());
+    (found.violation.map(|violation| violation.path.len()), seen)
+}
+
+/// With every rule in turn taken away, each reduction comes to the same as none: it breaks something in as many steps, or
+/// breaks nothing as far as both have seen.
+#[test]
+fn with_any_rule_less_each_reduction_finds_what_none_finds() {
+    let mut found = 0;
+    for &rule in Rule::ALL {
+        let mut config = config(Preemption::Never, true);
+        config.quorum.rules = explored(true).without(rule);
+        let alike: Vec<(NodeId, i64)> = config.members.iter().map(|id| (id, 0)).collect();
+        config.members = config.members.clone().with_attrs(alike).expect("three attributes");
+        let mut scene = Scene::new(&config.members);
+        scene.leader = Some(config.members.highest());
+        let mut rules = rules(ANY);
+        rules.budget.transfers = 1;
+        let verdict = |reduced| {
+            let mut machine = Machine::<Quorum>::new(&config, &scene, rules.clone());
+            verdict(&mut machine, reduced)
+        };
+        let (broken, seen) = verdict(Reduced::Nothing);
+        found += usize::from(broken.is_some());
+        for reduced in [Reduced::Forms, Reduced::Spent, Reduced::Names, Reduced::All] {
+            let (other, far) = verdict(reduced);
+            let both = seen.min(far);
+            let within = |steps: Option<usize>| steps.filter(|&steps| steps <= both);
+            assert_eq!(within(other), within(broken), "{rule}, {reduced:?}");
+        }
+    }
+    assert!(found >= 5, "only {found} rules were missed within the limit: this shows little");
 }
 
 #[test]

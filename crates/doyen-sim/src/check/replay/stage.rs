@@ -498,11 +498,11 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             let facts = [(other, format!("had a lease in term {later} before")), lease()];
             self.note(Property::LeasesRise, facts);
         }
-        let disks = self.locals.iter().enumerate().map(|(place, local)| match place == member {
-            true => handled.local.disk.as_ref(),
-            false => local.disk.as_ref(),
+        let voters = self.locals.iter().enumerate().map(|(place, local)| match place == member {
+            true => &handled.local,
+            false => local,
         });
-        if P::LEASES && !is_elected(id, term, disks) {
+        if P::LEASES && !is_elected(id, term, voters) {
             let facts = [(id, "was elected by no majority".to_owned()), lease()];
             self.note(Property::LeasesRise, facts);
         }
