@@ -10,6 +10,9 @@
 //! everybody follows the best live member and the run comes to rest. Hardened mode bears all of that. A textbook
 //! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
 //!
+//! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
+//! nevertheless, and stay.
+//!
 //! What a campaign comes to does not depend on how many threads run it, and the reports of its shards add up to that
 //! of the whole.
 
@@ -32,7 +35,7 @@ use crate::check::property::Property;
 use crate::oracle::{Breach, Oracle};
 use crate::random::splitmix;
 use crate::run;
-use crate::scenario::{FaultEntry, Scenario, ScenarioError};
+use crate::scenario::{COPY, DiskEntry, FaultEntry, Scenario, ScenarioError};
 use crate::sweep::Shard;
 use waits::{Wait, Waits};
 
@@ -53,6 +56,8 @@ pub struct Campaign {
     pub shard: Shard,
     /// After how many failures to stop.
     pub patience: usize,
+    /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
+    pub lasting: bool,
 }
 
 /// What a campaign came to.
@@ -68,6 +73,8 @@ pub struct Report {
     pub messages: u64,
     /// What went wrong and was mended, by kind.
     pub faults: BTreeMap<&'static str, u64>,
+    /// In how many runs something else than the usual was drawn, by what it is.
+    pub drawn: BTreeMap<&'static str, u64>,
     /// Elections called.
     pub elections: u64,
     /// How often somebody became leader who was not the leader before.
@@ -126,7 +133,16 @@ impl Campaign {
     /// calm, and always that stored terms never fall and messages do not grow. That there is at most one leader at any
     /// instant, or in any term, is promised by a quorum alone.
     pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
-        Self { base, members: 3..=7, properties: None, runs, seed, shard: Shard::ALL, patience: 3 }
+        Self {
+            base,
+            members: 3..=7,
+            properties: None,
+            runs,
+            seed,
+            shard: Shard::ALL,
+            patience: 3,
+            lasting: false,
+        }
     }
 
     /// What run number `run` runs, counted from one.
@@ -137,10 +153,13 @@ impl Campaign {
     fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
         let scenario = self.scenario(run)?;
         let case = scenario.resolve()?;
-        let promised = || Property::usual_at_random(case.algorithm);
+        let promised = || match self.lasting {
+            true => Property::usual_while_faults_last(),
+            false => Property::usual_at_random(case.algorithm),
+        };
         let mut oracle = Oracle::of(&case, &self.properties.clone().unwrap_or_else(promised));
         let outcome = run::judge(&case, None, &mut oracle);
-        let bound = case.config.quorum.recovery(&case.config.timing, case.members());
+        let bound = case.recovery();
         let first_lease = oracle.first_lease(outcome.end);
         Ok(Verdict {
             first_lease: first_lease.map(|lasted| Wait { run, lasted, bound }),
@@ -254,6 +273,9 @@ impl Report {
         for fault in &scenario.fault {
             *self.faults.entry(kind_of(fault)).or_default() += 1;
         }
+        for feature in features(&scenario) {
+            *self.drawn.entry(feature).or_default() += 1;
+        }
         match breach {
             Some(breach) => self.failures.push(Failure { run, breach, scenario }),
             None if undecided => self.undecided += 1,
@@ -290,6 +312,9 @@ impl Report {
         for (kind, count) in other.faults {
             *self.faults.entry(kind).or_default() += count;
         }
+        for (feature, runs) in other.drawn {
+            *self.drawn.entry(feature).or_default() += runs;
+        }
         if let Some((recovery, run)) = other.slowest_recovery {
             self.recovered(recovery, run);
         }
@@ -304,7 +329,13 @@ impl Report {
 fn kind_of(fault: &FaultEntry) -> &'static str {
     let kinds = [
         ("crash", fault.crash.is_some()),
-        ("restart without disk", fault.restart.is_some() && fault.disk == Some(false)),
+        ("copy", fault.copy.is_some()),
+        ("restart with a copied disk", fault.disk == Some(DiskEntry::Named(COPY.to_owned()))),
+        (
+            "restart without disk",
+            fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)),
+        ),
+        ("restart with another pace", fault.pace.is_some()),
         ("restart", fault.restart.is_some()),
         ("pause", fault.pause.is_some()),
         ("clock", fault.clock.is_some()),
@@ -313,9 +344,31 @@ fn kind_of(fault: &FaultEntry) -> &'static str {
         ("partition", fault.partition.is_some()),
         ("weather", fault.weather.is_some()),
         ("heal", fault.heal),
+        ("changing attribute", !fault.values.is_empty()),
         ("order", fault.order.is_some()),
     ];
     kinds.into_iter().find(|&(_, is)| is).map_or("false suspicion", |(kind, _)| kind)
+}
+
+/// What is not as usual in a run of a quorum.
+fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
+    let features = scenario.quorum.as_ref().map_or([("", false); 9], |entry| {
+        let prefers = |policy: &str| entry.preemption.as_deref() == Some(policy);
+        let faults = || scenario.fault.iter();
+        let lost = faults().filter(|fault| kind_of(fault) == "restart without disk");
+        [
+            ("preemption never", prefers("never")),
+            ("preemption delayed", prefers("delayed")),
+            ("preemption immediate", prefers("immediate")),
+            ("witnesses", !entry.witnesses.is_empty()),
+            ("reluctant members", !entry.reluctant.is_empty()),
+            ("members with their own pace", !entry.pace.is_empty()),
+            ("probes", entry.probe.is_some()),
+            ("several lost disks", lost.count() > 1),
+            ("leader at the start", scenario.leader.is_some()),
+        ]
+    });
+    features.into_iter().filter(|&(_, is)| is).map(|(feature, _)| feature)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What goes wrong, and when. Members are named by their position.
 
+use doyen_core::algorithm::quorum::settings::{Pace, Settings};
+use doyen_core::members::Members;
 use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
@@ -21,8 +23,15 @@ pub enum Fault {
     Restart {
         /// Who.
         member: u32,
-        /// Whether it still has its disk.
-        disk: bool,
+        /// What becomes of its disk.
+        disk: Disk,
+        /// With which pace it comes up, if with another than it is set to.
+        pace: Option<Pace>,
+    },
+    /// Somebody makes a copy of a member's disk, as it is now.
+    CopyDisk {
+        /// Whose.
+        member: u32,
     },
     /// A member does nothing for a while; what arrives waits for it.
     Pause {
@@ -60,6 +69,21 @@ pub enum Fault {
     Weather(LinkRule),
     /// Every cut and partition is over, and so is bad weather.
     Heal,
+}
+
+/// What becomes of the disk of a member that restarts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Disk {
+    /// It is there.
+    #[default]
+    Kept,
+    /// It is lost.
+    Lost,
+    /// It is lost, unless another member has lost its disk and has not come back yet: two of them would wait for each
+    /// other for ever.
+    LostUnlessAnother,
+    /// It is restored from the copy that was made last; it is there if none was made.
+    Restored,
 }
 
 /// Something the script of a simulation does.
@@ -109,6 +133,25 @@ pub(crate) fn slowest_clock(script: &[(Trigger, Action)]) -> u32 {
         _ => None,
     };
     script.iter().filter_map(rate).fold(1_000_000, u32::min).max(1)
+}
+
+/// These settings with the longest vote lease and heartbeat that each member ever has.
+pub(crate) fn longest_paces(
+    settings: &Settings,
+    members: &Members,
+    script: &[(Trigger, Action)],
+) -> Settings {
+    let mut longest = settings.clone();
+    for (_, action) in script {
+        if let Action::Fault(Fault::Restart { member, pace: Some(pace), .. }) = action {
+            let id = members.at(*member as usize);
+            let before = longest.pace_of(id);
+            let promise = before.promise.max(pace.promise);
+            let heartbeat = before.heartbeat.max(pace.heartbeat);
+            longest.paces.insert(id, Pace { promise, heartbeat, ..before });
+        }
+    }
+    longest
 }
 
 /// For how long anybody is preferred, at most: so long a lower member may lead in peace.

@@ -11,6 +11,7 @@
 mod audit;
 mod cover;
 mod first_lease;
+mod lasting;
 mod ratings;
 
 use doyen_core::members::{Epoch, Members, NodeId};
@@ -20,12 +21,14 @@ use doyen_core::time::Span;
 use crate::account::{Ended, Outcome};
 use crate::check::property::{Fact, Property, belief, longest_message};
 use crate::check::replay::Ending;
+use crate::fault::Disk;
 use crate::hash::FastMap;
 use crate::scenario::Case;
 use crate::time::Time;
 use audit::Audit;
 pub(crate) use cover::{Bound, Counted};
 use first_lease::FirstLease;
+use lasting::Lasting;
 use ratings::Ratings;
 
 /// Of a run that does not come to rest, at most so many members are named that know no leader.
@@ -49,6 +52,8 @@ pub struct Oracle {
     /// The same: who should lead in the end, and how long it takes until somebody has a lease.
     ratings: Ratings,
     first_lease: FirstLease,
+    /// Where faults last: who leads nevertheless.
+    lasting: Option<Box<Lasting>>,
     /// How many elections were called, and who called the last when.
     elections: u64,
     last_election: Option<(NodeId, Time)>,
@@ -112,6 +117,7 @@ impl Oracle {
             audit: None,
             ratings: Ratings::default(),
             first_lease: FirstLease::after(Time::ZERO),
+            lasting: None,
             elections: 0,
             last_election: None,
             last_message: None,
@@ -128,6 +134,8 @@ impl Oracle {
             oracle.audit = Some(Box::new(Audit::new(case.members(), settings, case.leader)));
             oracle.ratings = Ratings::new(settings);
             oracle.first_lease = FirstLease::after(case.calm());
+            let is_lasting = properties.iter().any(|it| Property::LASTING.contains(it));
+            oracle.lasting = is_lasting.then(|| Box::new(Lasting::new(case)));
         }
         oracle
     }
@@ -219,6 +227,10 @@ impl Oracle {
             let found = audit.lease(at, position, lease, term, stored);
             self.found_by_audit(at, found);
         }
+        if let Some(lasting) = &mut self.lasting {
+            let found = lasting.lease(at, position, term, lease.map(|(until, _)| until));
+            self.found_by_audit(at, found);
+        }
     }
 
     /// What binds the member at `position` may be something else than before.
@@ -280,20 +292,36 @@ impl Oracle {
 
     /// The member at `position` has crashed.
     pub(crate) fn saw_crash(&mut self, at: Time, position: u32) {
-        self.last_fault = at;
-        self.first_lease.trouble(at);
+        self.trouble(at);
         self.members[position as usize].leads = None;
     }
 
-    /// The member at `position` is up again; without its disk it has no term that could fall.
-    pub(crate) fn saw_restart(&mut self, at: Time, position: u32, disk: bool) {
+    fn trouble(&mut self, at: Time) {
         self.last_fault = at;
         self.first_lease.trouble(at);
+        if let Some(lasting) = &mut self.lasting {
+            lasting.trouble(at);
+        }
+    }
+
+    /// The member at `position` is up again, with this on its disk. Without its disk, or with a copy of it, it has no term
+    /// that could fall.
+    pub(crate) fn saw_restart(
+        &mut self,
+        at: Time,
+        position: u32,
+        disk: Disk,
+        stored: Option<(Epoch, Option<NodeId>)>,
+    ) {
+        self.trouble(at);
         let member = &mut self.members[position as usize];
         member.since = at;
         self.ratings.forget(member.id);
-        if !disk {
-            (member.stored, member.vote) = (Epoch::default(), None);
+        if disk == Disk::Kept {
+            return;
+        }
+        (member.stored, member.vote) = stored.unwrap_or_default();
+        if disk == Disk::Lost {
             self.ratings.drain(member.id, false);
             // Its own has just been forgotten.
             let known = self.members.iter().map(|other| other.stored).max().unwrap_or_default();
@@ -305,6 +333,7 @@ impl Oracle {
 
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     pub fn close(&mut self, members: &Members, outcome: &Outcome) {
+        self.close_lasting(outcome);
         let rated = self.ratings.apply(members, &outcome.views);
         let members = rated.as_ref().unwrap_or(members);
         let about_the_end: Vec<Property> = self
@@ -333,6 +362,18 @@ impl Oracle {
         }
         let at_rest = outcome.ended == Ended::Quiet;
         self.undecided = !at_rest && self.breach.is_none() && !about_the_end.is_empty();
+    }
+
+    /// What a run with lasting faults has not shown by its end.
+    fn close_lasting(&mut self, outcome: &Outcome) {
+        let missed = self.lasting.as_mut().and_then(|lasting| lasting.missed(outcome.end));
+        if let Some((property, fact)) = missed
+            && self.watches(property)
+        {
+            let evidence = fact.map_or_else(|| self.unrest(&outcome.views), |fact| vec![fact]);
+            let (at, ending) = (outcome.end, Ending::Limit);
+            self.breach.get_or_insert(Breach { property, at, evidence, ending });
+        }
     }
 
     /// Who is not at rest, and what went on last.
@@ -444,10 +485,10 @@ mod tests {
         let mut oracle = oracle(&ALWAYS);
         oracle.saw_stored(Time(1), 0, Epoch(4), None);
         oracle.saw_crash(Time(2), 0);
-        oracle.saw_restart(Time(3), 0, false);
+        oracle.saw_restart(Time(3), 0, Disk::Lost, None);
         oracle.saw_stored(Time(4), 0, Epoch(1), None);
         assert_eq!(broken(&oracle), None);
-        oracle.saw_restart(Time(5), 0, true);
+        oracle.saw_restart(Time(5), 0, Disk::Kept, Some((Epoch(1), None)));
         oracle.saw_stored(Time(6), 0, Epoch(0), None);
         assert_eq!(broken(&oracle), Some((Property::TermsNeverFall, Time(6))));
     }

@@ -1,9 +1,11 @@
 //! Runs a [`Case`]: picks the state machine and gives it a world.
 
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::config::{Config, Timing};
 use doyen_core::detector::DetectorConfig;
 use doyen_core::link::LinkConfig;
+use doyen_core::members::NodeId;
 use doyen_core::node::{Node, NodeConfig, Packet};
 use doyen_core::protocol::{Kind, Message, Protocol};
 use doyen_core::time::Span;
@@ -80,11 +82,23 @@ fn run_as<'o, P: Protocol<Config = Config>>(
 ) -> Outcome {
     if case.is_layered() {
         let config = node_config(case);
-        let setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
+        let mut setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
+        setup.with_pace = Some(|config, id, pace| {
+            let inner = with_pace(&config.inner, id, pace);
+            NodeConfig { inner, ..config.clone() }
+        });
         return World::<Node<P>>::judged(&setup, observer, oracle).run();
     }
-    let setup = setup(case, &case.config, P::Message::KINDS.len());
+    let mut setup = setup(case, &case.config, P::Message::KINDS.len());
+    setup.with_pace = Some(with_pace);
     World::<P>::judged(&setup, observer, oracle).run()
+}
+
+/// The configuration of a member that comes up with another pace.
+fn with_pace(config: &Config, id: NodeId, pace: Pace) -> Config {
+    let mut changed = config.clone();
+    changed.quorum.paces.insert(id, pace);
+    changed
 }
 
 /// What `case` has come to at a moment, as members with `config`.
@@ -119,6 +133,7 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
     Setup {
         members,
         config,
+        with_pace: None,
         network: case.network.clone(),
         ranks,
         dead: case.dead.iter().map(|&id| position(id)).collect(),
@@ -145,7 +160,8 @@ fn settle(case: &Case) -> Span {
     let link = layers.link.map_or(Span::ZERO, |link| link.patience());
     let paces =
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
-    let promises = paces.map(|id| case.config.quorum.pace_of(id).promise);
+    let longest = fault::longest_paces(&case.config.quorum, case.members(), &case.faults);
+    let promises = paces.map(|id| longest.pace_of(id).promise);
     let silence = promises.max().unwrap_or_default() * 2;
     let preference = fault::longest_preference(&case.faults);
     let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence + preference;

@@ -210,8 +210,8 @@ pub struct LinkException {
     pub share: Option<Share>,
 }
 
-/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `pause`, `clock`, `cut`,
-/// `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
+/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `copy`, `pause`, `clock`,
+/// `cut`, `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultEntry {
@@ -230,9 +230,16 @@ pub struct FaultEntry {
     /// This member comes up again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart: Option<u32>,
-    /// With `restart`: whether it still has its disk; it does by default.
+    /// With `restart`: whether it still has its disk, which it does by default; `"copy"` for the copy that was made
+    /// last, `"lost-unless-another"` for one that is lost unless another member is rejoining.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk: Option<bool>,
+    pub disk: Option<DiskEntry>,
+    /// With `restart`: with which pace it comes up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pace: Option<PaceEntry>,
+    /// A copy of this member's disk is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<u32>,
     /// This member does nothing for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pause: Option<u32>,
@@ -278,6 +285,27 @@ pub struct FaultEntry {
     /// With the order attribute: the new one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<i64>,
+    /// With the order attribute: values that take turns, instead of one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<i64>,
+    /// With `values`: how often it changes; `for` says for how long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<String>,
+}
+
+/// The disk of a member that loses it unless another member is rejoining.
+pub const LOST_UNLESS_ANOTHER: &str = "lost-unless-another";
+/// The disk of a member that is restored from a copy.
+pub const COPY: &str = "copy";
+
+/// What becomes of the disk of a member that restarts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "`disk` is true, false, \"copy\" or \"lost-unless-another\"")]
+pub enum DiskEntry {
+    /// Whether it is there.
+    Kept(bool),
+    /// `copy` or `lost-unless-another`.
+    Named(String),
 }
 
 /// After a message: "when 3 has sent its second OK".

@@ -14,6 +14,7 @@
 
 mod lease;
 mod pause;
+mod restart;
 mod roster;
 mod script;
 mod snapshot;
@@ -23,6 +24,7 @@ mod watch;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
+use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
     Boot, Class, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View,
@@ -63,6 +65,8 @@ pub struct Setup<'c, C> {
     pub members: &'c Members,
     /// What the members are configured with.
     pub config: &'c C,
+    /// The configuration of a member that restarts with another pace, where members have one.
+    pub with_pace: Option<fn(&C, NodeId, Pace) -> C>,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those that arrive at the same instant, by kind: from 1 to 99.
@@ -101,7 +105,10 @@ pub struct World<'a, 'o, P: Protocol> {
     random: Random,
     armed: FastMap<(u32, P::Timer), Armed>,
     armings: u32,
+    configs: Configs<'a, P::Config>,
     disks: FastMap<u32, P::Durable>,
+    /// Copies of disks, each with the life in which it was made.
+    copies: FastMap<u32, (Incarnation, Option<P::Durable>)>,
     /// Who has lost its disk and has stored nothing since.
     diskless: BTreeSet<u32>,
     incarnations: FastMap<u32, Incarnation>,
@@ -124,6 +131,23 @@ pub struct World<'a, 'o, P: Protocol> {
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
     oracle: Option<&'o mut Oracle>,
+}
+
+/// What each member is configured with.
+struct Configs<'a, C> {
+    usual: &'a C,
+    /// Members that have been restarted with another pace.
+    others: FastMap<u32, C>,
+}
+
+impl<C> Configs<'_, C> {
+    #[inline]
+    fn of(&self, position: u32) -> &C {
+        if self.others.is_empty() {
+            return self.usual;
+        }
+        self.others.get(&position).unwrap_or(self.usual)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -210,7 +234,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             random: Random::new(setup.seed),
             armed: FastMap::default(),
             armings: 0,
+            configs: Configs { usual: setup.config, others: FastMap::default() },
             disks: FastMap::default(),
+            copies: FastMap::default(),
             diskless: BTreeSet::new(),
             incarnations: FastMap::default(),
             clocks: FastMap::default(),
@@ -409,7 +435,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         {
             oracle.saw_asked(to, length);
         }
-        member.protocol.handle(self.setup.config, Event::Message { from, message }, out);
+        member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(class);
         if self.watched {
             self.watch_receipt(id, from, to, kind, out);

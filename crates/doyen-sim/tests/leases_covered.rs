@@ -8,7 +8,7 @@ use doyen_sim::campaign::Campaign;
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Oracle;
 use doyen_sim::run;
-use doyen_sim::scenario::Scenario;
+use doyen_sim::scenario::{Case, Scenario};
 
 fn is_covered(scenario: &Scenario, without: Option<Rule>) -> bool {
     let mut case = scenario.resolve().unwrap();
@@ -42,4 +42,24 @@ fn what_leases_rest_on_is_missed_within_a_few_runs() {
 
         assert!(is_covered(&scenario(found), None), "run {found}, with all rules");
     }
+}
+
+/// A member that restarts with another profile observes the longest vote lease that it has given: if it did not, two
+/// members would lead at once.
+#[test]
+fn a_restart_with_a_shorter_vote_lease_needs_the_longest_hold_down() {
+    let path = "../../scenarios/quorum/a-restart-with-a-shorter-vote-lease.toml";
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    let text = std::fs::read_to_string(path).unwrap();
+    let scenario = Scenario::parse("test", &text).unwrap();
+    let mut case = scenario.resolve().unwrap();
+    let overlaps = |case: &Case| {
+        let mut oracle = Oracle::of(case, &[Property::OneLeader]);
+        run::judge(case, None, &mut oracle);
+        oracle.breach().is_some()
+    };
+    assert!(is_covered(&scenario, None) && !overlaps(&case));
+    assert!(!is_covered(&scenario, Some(Rule::QuarantineIsLongest)));
+    case.config.quorum.rules = case.config.quorum.rules.without(Rule::QuarantineIsLongest);
+    assert!(overlaps(&case));
 }

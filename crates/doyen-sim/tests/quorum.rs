@@ -25,6 +25,8 @@ fn a_quorum_bears_every_storm() {
         ("crash", RUNS),
         ("restart", RUNS),
         ("restart without disk", RUNS / 20),
+        ("restart with another pace", RUNS / 10),
+        ("changing attribute", RUNS / 10),
         ("pause", RUNS),
         ("clock", RUNS),
         ("cut", RUNS / 2),
@@ -34,6 +36,10 @@ fn a_quorum_bears_every_storm() {
     ] {
         let count = report.faults.get(kind).copied().unwrap_or_default();
         assert!(count >= least, "{kind}: {count}");
+    }
+    for feature in ["witnesses", "members with their own pace", "several lost disks"] {
+        let runs = report.drawn.get(feature).copied().unwrap_or_default();
+        assert!(runs >= RUNS / 50, "{feature}: {runs}");
     }
     assert!(report.elections > RUNS && report.leader_changes > RUNS);
     // L1: 99.9 % of the runs keep it, and all of them three times as much.

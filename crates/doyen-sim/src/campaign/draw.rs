@@ -2,8 +2,9 @@
 //!
 //! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms bear differs, and so do their
 //! storms: those of the seeds' algorithms are drawn in [`seeds`], those of a quorum in [`quorum`], from what goes wrong
-//! everywhere ([`storm`]).
+//! everywhere ([`storm`]). What a quorum bears for good is drawn in [`lasting`].
 
+mod lasting;
 mod quorum;
 mod seeds;
 mod storm;
@@ -23,6 +24,9 @@ const DUPLICATIONS: [f64; 3] = [0.01, 0.05, 0.2];
 pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, ScenarioError> {
     let mut random = Random::new(splitmix(campaign.seed).wrapping_add(number));
     let mut scenario = campaign.base.clone();
+    if scenario.algorithm.is_empty() && campaign.lasting {
+        scenario.algorithm = Algorithm::Quorum.to_string();
+    }
     if scenario.algorithm.is_empty() {
         scenario.algorithm = whose_turn(&scenario, number).to_string();
     }
@@ -31,7 +35,12 @@ pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, Sce
         random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
     scenario.members.get_or_insert(MemberList::Count(drawn));
     let storm = match scenario.algorithm.parse() {
+        Ok(Algorithm::Quorum) if campaign.lasting => lasting::draw(&mut scenario, random)?,
         Ok(Algorithm::Quorum) => quorum::draw(&mut scenario, random)?,
+        _ if campaign.lasting => {
+            let problem = "only a quorum bears faults that last";
+            return Err(ScenarioError::new("algorithm", problem));
+        }
         _ => seeds::draw(&mut scenario, random)?,
     };
     scenario.fault.extend(storm);

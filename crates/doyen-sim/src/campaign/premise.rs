@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
-use crate::scenario::{Case, FaultEntry, Scenario};
+use crate::check::property::Property;
+use crate::scenario::{Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, Scenario};
 use crate::time::Time;
 
 /// Where things stand once every fault of a scenario has happened.
@@ -23,6 +24,8 @@ struct Standing {
     beyond_drift: bool,
     /// Who has lost its disk.
     diskless: BTreeSet<u32>,
+    /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
+    lost_together: bool,
     /// Who is drained, until it is told otherwise.
     drained: BTreeSet<u32>,
     /// When somebody crashed last, and when a member that is alive in the end last noticed something.
@@ -30,6 +33,50 @@ struct Standing {
     noticed: BTreeMap<u32, Time>,
     /// Something that is never mended happens at a time that nobody knows.
     unmendable: bool,
+}
+
+/// Whether `scenario`, which means `case`, gives what `property` needs.
+pub fn suits(property: Property, scenario: &Scenario, case: &Case) -> bool {
+    if Property::LASTING.contains(&property) {
+        lasts(scenario, case)
+    } else {
+        holds(scenario, case)
+    }
+}
+
+/// More members than this are never asked for: every set of them is looked at.
+const MOST_MEMBERS: usize = 16;
+
+/// Whether the faults of `scenario` last, and leave a majority connected both ways, with somebody among it that may lead.
+pub fn lasts(scenario: &Scenario, case: &Case) -> bool {
+    let members = case.members();
+    let other = |fault: &&FaultEntry| {
+        let rate_is_right = fault.rate.is_none_or(|rate| {
+            (rate - 1.0).abs() < f64::from(case.config.quorum.pace.drift) / 1000.0 + 1e-9
+        });
+        let is_clock = fault.clock.is_some() && fault.skew.is_none() && rate_is_right;
+        let is_attribute = fault.order.as_deref() == Some("attribute");
+        let is_timed = fault.at.is_some();
+        !(is_timed && (fault.cut.is_some() || fault.crash.is_some() || is_clock || is_attribute))
+    };
+    if members.len() > MOST_MEMBERS || scenario.fault.iter().any(|fault| other(&fault)) {
+        return false;
+    }
+    let crashed = scenario.fault.iter().filter_map(|fault| fault.crash);
+    let dead: BTreeSet<u32> = case.dead.iter().map(|id| id.0).chain(crashed).collect();
+    let cuts: BTreeSet<[u32; 2]> = scenario.fault.iter().filter_map(|fault| fault.cut).collect();
+    let settings = &case.config.quorum;
+    let may_lead =
+        |id: NodeId| !settings.witnesses.contains(id) && !settings.reluctant.contains(id);
+    let ids: Vec<NodeId> = members.iter().filter(|id| !dead.contains(&id.0)).collect();
+    let whole = |set: u32| {
+        let chosen = || ids.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+        let linked = |from: NodeId| chosen().all(|(_, to)| !cuts.contains(&[from.0, to.0]));
+        chosen().count() > members.len() / 2
+            && chosen().any(|(_, &id)| may_lead(id))
+            && chosen().all(|(_, &id)| linked(id))
+    };
+    (0..1_u32 << ids.len()).any(whole)
 }
 
 /// Whether `scenario`, which means `case`, gives what the promises need.
@@ -74,7 +121,10 @@ impl Standing {
         if let Some(member) = fault.restart
             && self.dead.remove(&member)
         {
-            if fault.disk == Some(false) {
+            if fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)) {
+                let alone = self.diskless.iter().all(|&other| other == member);
+                let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
+                self.lost_together |= !alone && !waits;
                 self.diskless.insert(member);
                 self.drained.remove(&member);
             }
@@ -133,8 +183,7 @@ impl Standing {
                 && !self.drained.contains(&id.0)
         };
         let alive = || case.members().iter().filter(|id| !self.dead.contains(&id.0));
-        let answered =
-            self.diskless.is_empty() || (self.diskless.len() == 1 && self.dead.is_empty());
+        let answered = self.diskless.is_empty() || self.dead.is_empty() && !self.lost_together;
         alive().count() > case.members().len() / 2
             && alive().any(may_lead)
             && answered

@@ -70,7 +70,7 @@ impl Shrinker<'_> {
             return false;
         }
         let Ok(case) = candidate.resolve() else { return false };
-        if self.best.is_some() && !premise::holds(&candidate, &case) {
+        if self.best.is_some() && !premise::suits(self.property, &candidate, &case) {
             return false;
         }
         self.left -= 1;
@@ -198,6 +198,7 @@ impl Shrinker<'_> {
         }
         for index in 0..self.faults().len() {
             self.attempt_with(|scenario| scenario.fault[index].disk = None);
+            self.attempt_with(|scenario| scenario.fault[index].pace = None);
             self.attempt_with(|scenario| scenario.fault[index].skew = None);
         }
     }
@@ -289,10 +290,10 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
 
 /// Whether a fault is about member `id` and nobody else.
 fn names(fault: &FaultEntry, id: u32) -> bool {
-    let FaultEntry { crash, restart, pause, clock, campaign, member, to, .. } = *fault;
+    let FaultEntry { crash, restart, copy, pause, clock, campaign, member, to, .. } = *fault;
     let weather = fault.weather.as_ref().map_or([None; 2], |weather| [weather.from, weather.to]);
     let links = [fault.cut, fault.mend];
-    [crash, restart, pause, clock, campaign, member, to].contains(&Some(id))
+    [crash, restart, copy, pause, clock, campaign, member, to].contains(&Some(id))
         || weather.contains(&Some(id))
         || links.into_iter().flatten().any(|link| link.contains(&id))
         || fault.when.as_ref().is_some_and(|after| after.member == id)
@@ -329,8 +330,8 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         link.from.iter_mut().chain(&mut link.to).for_each(change);
     }
     for fault in &mut scenario.fault {
-        let FaultEntry { crash, restart, pause, clock, campaign, member, to, .. } = fault;
-        let single = [crash, restart, pause, clock, campaign, member, to];
+        let FaultEntry { crash, restart, copy, pause, clock, campaign, member, to, .. } = fault;
+        let single = [crash, restart, copy, pause, clock, campaign, member, to];
         single.into_iter().flatten().for_each(change);
         if let Some(weather) = &mut fault.weather {
             weather.from.iter_mut().chain(&mut weather.to).for_each(change);

@@ -39,6 +39,10 @@ pub enum Property {
     StoredFirst,
     /// Every lease is covered by a majority that votes for no other until it is over.
     LeasesCovered,
+    /// While faults last that leave a majority connected, somebody has a lease in time.
+    LeaderInTime,
+    /// And then the leader changes no more.
+    SteadyLeader,
     /// No message grows without bound.
     BoundedMessages,
     /// No term rises beyond what the faults of a run can account for.
@@ -72,7 +76,7 @@ impl fmt::Display for Fact {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Agreement,
         Self::Validity,
         Self::Termination,
@@ -84,6 +88,8 @@ impl Property {
         Self::LeasesRise,
         Self::StoredFirst,
         Self::LeasesCovered,
+        Self::LeaderInTime,
+        Self::SteadyLeader,
         Self::BoundedMessages,
         Self::BoundedTerms,
         Self::Safety004,
@@ -112,6 +118,9 @@ impl Property {
         Self::LeasesCovered,
     ];
 
+    /// What a quorum has while faults last that leave a majority connected.
+    pub const LASTING: [Self; 2] = [Self::LeaderInTime, Self::SteadyLeader];
+
     /// What an algorithm should have in every run.
     pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
         let mut usual = Self::USUAL.to_vec();
@@ -125,13 +134,21 @@ impl Property {
 
     /// Whether the explorer can tell: where timers are free, nobody knows how long a promise or a lease has lasted.
     pub fn is_explorable(self, timers: Timers) -> bool {
-        let is_timed = matches!(self, Self::PromisesKept | Self::LeasesCovered);
-        !is_timed || !matches!(timers, Timers::Free { .. })
+        match self {
+            Self::LeaderInTime | Self::SteadyLeader => false,
+            Self::PromisesKept | Self::LeasesCovered => !matches!(timers, Timers::Free { .. }),
+            _ => true,
+        }
     }
 
     /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.
     pub fn is_judged_at_random(self) -> bool {
-        self != Self::BoundedTerms
+        self != Self::BoundedTerms && !Self::LASTING.contains(&self)
+    }
+
+    /// What a quorum should have in every random run whose faults last.
+    pub fn usual_while_faults_last() -> Vec<Self> {
+        Self::QUORUM.into_iter().chain(Self::LASTING).chain([Self::BoundedMessages]).collect()
     }
 
     /// What an algorithm should have in every random run.
@@ -159,6 +176,8 @@ impl Property {
             Self::LeasesRise => "leases-rise",
             Self::StoredFirst => "stored-first",
             Self::LeasesCovered => "leases-covered",
+            Self::LeaderInTime => "leader-in-time",
+            Self::SteadyLeader => "steady-leader",
             Self::BoundedMessages => "bounded-messages",
             Self::BoundedTerms => "bounded-terms",
             Self::Safety004 => "004-safety",
@@ -196,6 +215,12 @@ impl Property {
             Self::LeasesCovered => {
                 "leases covered: while a lease runs, a majority is bound to its holder until it is over, by any clocks"
             }
+            Self::LeaderInTime => {
+                "leader in time: while faults last that leave a majority connected, a lease begins within three times L1"
+            }
+            Self::SteadyLeader => {
+                "steady leader: once members have settled in spite of such faults, the leader changes no more"
+            }
             Self::BoundedMessages => {
                 "bounded messages: no message grows beyond what all members together can fill"
             }
@@ -223,6 +248,8 @@ impl Property {
             | Self::LeasesRise
             | Self::StoredFirst
             | Self::LeasesCovered
+            | Self::LeaderInTime
+            | Self::SteadyLeader
             | Self::BoundedMessages
             | Self::BoundedTerms => Claim::NoStep,
         }

@@ -143,18 +143,39 @@ impl QuorumEntry {
         settings.reluctant = set(members, "quorum.reluctant", &self.reluctant)?;
         for (id, entry) in &self.pace {
             let id = member(members, "quorum.pace", parse_id("quorum.pace", id)?)?;
-            let key = |name: &str| format!("quorum.pace.{id}.{name}");
-            let usual = settings.pace;
-            let heartbeat = span(entry.heartbeat.as_ref(), &key("heartbeat"))?;
-            let promise = span(entry.promise.as_ref(), &key("promise"))?;
-            let pace = Pace {
-                heartbeat: heartbeat.unwrap_or(usual.heartbeat),
-                promise: promise.unwrap_or(usual.promise),
-                ..usual
-            };
+            let pace = entry.resolve(&format!("quorum.pace.{id}"), settings.pace)?;
             settings.paces.insert(id, pace);
         }
         Ok(())
+    }
+}
+
+impl PaceEntry {
+    fn resolve(&self, key: &str, usual: Pace) -> Result<Pace> {
+        let heartbeat = span(self.heartbeat.as_ref(), &format!("{key}.heartbeat"))?;
+        let promise = span(self.promise.as_ref(), &format!("{key}.promise"))?;
+        Ok(Pace {
+            heartbeat: heartbeat.unwrap_or(usual.heartbeat),
+            promise: promise.unwrap_or(usual.promise),
+            ..usual
+        })
+    }
+
+    /// The pace with which member `id` comes up, if that is safe.
+    pub(super) fn resolve_for(
+        &self,
+        id: NodeId,
+        key: &str,
+        settings: &Settings,
+        timing: &Timing,
+        members: &Members,
+    ) -> Result<Pace> {
+        let pace = self.resolve(key, settings.pace)?;
+        let mut changed = settings.clone();
+        changed.paces.insert(id, pace);
+        let wrong = |problem: String| ScenarioError::new(key, problem);
+        changed.check(timing, members).map_err(|refusal| wrong(refusal.to_string()))?;
+        Ok(pace)
     }
 }
 

@@ -16,7 +16,7 @@ use super::parse::{
     Result, bounded, kind, member, parse, parse_delay, parse_id, parse_range, required, share, span,
 };
 use super::{
-    FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
+    FaultEntry, Initiator, Initiators, LinkException, MemberList, PaceEntry, RingOrder, Scenario,
     ScenarioError,
 };
 use crate::fault::{self, Action, Chaos, Fault, Trigger};
@@ -122,6 +122,27 @@ impl Case {
         self.reliable || self.detector.is_some() || self.config.hardened()
     }
 
+    /// L1: how long it takes until somebody has a lease, once all trouble is over; by the longest paces that members
+    /// have had.
+    pub fn recovery(&self) -> Span {
+        let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
+        longest.recovery(&self.config.timing, self.members())
+    }
+
+    /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
+    pub fn settling(&self) -> Span {
+        let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
+        let settling = quorum_calm(&longest) + self.config.timing.preempt * 5;
+        fault::stretched(settling, fault::slowest_clock(&self.faults))
+    }
+
+    /// When the last fault happens whose time is known beforehand; what operators want is no fault.
+    pub fn last_fault(&self) -> Time {
+        let is_fault = |(_, action): &&(Trigger, Action)| matches!(action, Action::Fault(_));
+        let faults: Vec<(Trigger, Action)> = self.faults.iter().filter(is_fault).cloned().collect();
+        fault::calm_begins(&faults)
+    }
+
     /// When all trouble is over that is known beforehand.
     pub fn calm(&self) -> Time {
         fault::calm_begins(&self.faults)
@@ -187,10 +208,11 @@ impl Scenario {
         check_period("detector", detector, &timing)?;
         let initiators = self.resolve_initiators(&members, &dead)?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
-        let faults = self.resolve_faults(algorithm, &members, kinds)?;
+        let quorum = self.resolve_quorum(&timing, &members)?;
+        let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
         let chaos = self.chaos.as_ref().map(super::ChaosEntry::resolve).transpose()?;
         let count = members.len() as u64;
-        let quorum = self.resolve_quorum(&timing, &members)?;
+        let longest = fault::longest_paces(&quorum, &members, &faults);
         let config = Config { members, timing, mode, announce, quorum };
         let until = match span(self.until.as_ref(), "until")? {
             Some(until) => Time::ZERO + until,
@@ -200,7 +222,7 @@ impl Scenario {
                 let link = if self.reliable { link.patience() * 2 } else { Span::ZERO };
                 let mut calm = calm(&timing, count) + detector.unwrap_or_default() * 20 + link;
                 if algorithm.has_leases() {
-                    calm = calm + quorum_calm(&config.quorum);
+                    calm = calm + quorum_calm(&longest);
                 }
                 end_of_trouble(&initiators, &faults, chaos.as_ref())
                     + fault::stretched(calm, fault::slowest_clock(&faults))
@@ -466,6 +488,8 @@ impl Scenario {
         algorithm: Algorithm,
         members: &Members,
         kinds: &[Kind],
+        quorum: &Settings,
+        timing: &Timing,
     ) -> Result<Vec<(Trigger, Action)>> {
         let resolve = |(index, fault): (usize, &FaultEntry)| {
             let key = |name: &str| format!("fault[{index}].{name}");
@@ -474,9 +498,13 @@ impl Scenario {
                     format!("{algorithm} has no ring along which a dead member could forward");
                 return Err(ScenarioError::new(key("forwards"), problem));
             }
-            Ok((fault.trigger(&key, members, kinds)?, fault.action(&key, members, kinds)?))
+            let pace =
+                |id, pace: &PaceEntry| pace.resolve_for(id, &key("pace"), quorum, timing, members);
+            let trigger = fault.trigger(&key, members, kinds)?;
+            fault.occurrences(&key, trigger, fault.action(&key, members, kinds, &pace)?)
         };
-        self.fault.iter().enumerate().map(resolve).collect()
+        let each = self.fault.iter().enumerate().map(resolve).collect::<Result<Vec<_>>>()?;
+        Ok(each.into_iter().flatten().collect())
     }
 }
 

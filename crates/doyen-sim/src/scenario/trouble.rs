@@ -1,15 +1,21 @@
 //! What goes wrong, from what is written to what is meant.
 
-use doyen_core::members::Members;
+use doyen_core::algorithm::quorum::settings::Pace;
+use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Kind, Order};
 use doyen_core::time::Span;
 
 use super::parse::{Result, kind, member, parse_delay, position, required, share, span};
-use super::{ChaosEntry, FaultEntry, LinkException, ScenarioError};
-use crate::fault::{Action, Chaos, Fault, Trigger};
+use super::{
+    COPY, ChaosEntry, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, LinkException, PaceEntry,
+    ScenarioError,
+};
+use crate::fault::{Action, Chaos, Disk, Fault, Trigger};
 use crate::network::LinkRule;
 use crate::time::Time;
 
+/// An attribute does not change more often than this.
+const MOST_CHANGES: u64 = 100_000;
 /// More faults of a kind than any run is about.
 const MAX_RANDOM_FAULTS: u64 = 1_000_000;
 
@@ -79,10 +85,13 @@ impl FaultEntry {
         let qualifiers = [
             ("forwards", self.forwards, "crash", self.crash.is_some()),
             ("disk", self.disk.is_some(), "restart", self.restart.is_some()),
+            ("pace", self.pace.is_some(), "restart", self.restart.is_some()),
             ("for", self.lasting.is_some(), "pause or order", lasts),
             ("member", self.member.is_some(), "order", self.order.is_some()),
             ("to", self.to.is_some(), "order", self.order.is_some()),
             ("value", self.value.is_some(), "order", self.order.is_some()),
+            ("values", !self.values.is_empty(), "order", self.order.is_some()),
+            ("every", self.every.is_some(), "values", !self.values.is_empty()),
             ("rate", self.rate.is_some(), "clock", self.clock.is_some()),
             ("skew", self.skew.is_some(), "clock", self.clock.is_some()),
         ];
@@ -100,6 +109,7 @@ impl FaultEntry {
         key: &dyn Fn(&str) -> String,
         members: &Members,
         kinds: &[Kind],
+        pace_of: &dyn Fn(NodeId, &PaceEntry) -> Result<Pace>,
     ) -> Result<Action> {
         self.check_qualifiers(key)?;
         let mut actions = Vec::new();
@@ -109,7 +119,12 @@ impl FaultEntry {
             fault(Fault::Crash { member: at("crash", id)?, forwards: self.forwards });
         }
         if let Some(id) = self.restart {
-            fault(Fault::Restart { member: at("restart", id)?, disk: self.disk.unwrap_or(true) });
+            let pace = self.pace.as_ref().map(|pace| pace_of(NodeId(id), pace)).transpose()?;
+            let disk = self.disk.as_ref().map_or(Ok(Disk::Kept), |disk| disk.resolve(key))?;
+            fault(Fault::Restart { member: at("restart", id)?, disk, pace });
+        }
+        if let Some(id) = self.copy {
+            fault(Fault::CopyDisk { member: at("copy", id)? });
         }
         if let Some(id) = self.pause {
             let span = required(self.lasting.as_ref(), &key("for"))?.as_nanos();
@@ -162,7 +177,7 @@ impl FaultEntry {
             count => Err(ScenarioError::new(
                 key("at"),
                 format!(
-                    "a fault needs exactly one of crash, restart, pause, clock, cut, mend, partition, weather, \
+                    "a fault needs exactly one of crash, restart, copy, pause, clock, cut, mend, partition, weather, \
                      heal, campaign and order; this one has {count}"
                 ),
             )),
@@ -170,7 +185,48 @@ impl FaultEntry {
     }
 }
 
+impl DiskEntry {
+    fn resolve(&self, key: &dyn Fn(&str) -> String) -> Result<Disk> {
+        match self {
+            Self::Kept(true) => Ok(Disk::Kept),
+            Self::Kept(false) => Ok(Disk::Lost),
+            Self::Named(name) if name == COPY => Ok(Disk::Restored),
+            Self::Named(name) if name == LOST_UNLESS_ANOTHER => Ok(Disk::LostUnlessAnother),
+            Self::Named(name) => {
+                let problem = format!("`{name}`; use true, false, copy or lost-unless-another");
+                Err(ScenarioError::new(key("disk"), problem))
+            }
+        }
+    }
+}
+
 impl FaultEntry {
+    /// Every time at which it happens, and what happens then: once, unless it is an attribute that goes on changing.
+    pub(super) fn occurrences(
+        &self,
+        key: &dyn Fn(&str) -> String,
+        trigger: Trigger,
+        action: Action,
+    ) -> Result<Vec<(Trigger, Action)>> {
+        let (Action::Order { member, .. }, false) = (&action, self.values.is_empty()) else {
+            return Ok(vec![(trigger, action)]);
+        };
+        let Trigger::At(first) = trigger else {
+            return Err(ScenarioError::new(key("values"), "take turns from a time on: give `at`"));
+        };
+        let every = required(self.every.as_ref(), &key("every"))?;
+        let lasting = required(self.lasting.as_ref(), &key("for"))?;
+        let times = lasting.as_nanos() / every.as_nanos().max(1) + 1;
+        if times > MOST_CHANGES {
+            let problem = format!("{times} changes are too many; {MOST_CHANGES} are possible");
+            return Err(ScenarioError::new(key("every"), problem));
+        }
+        let order = |value: i64| Action::Order { member: *member, order: Order::Attribute(value) };
+        let change =
+            |(time, &value): (u64, &i64)| (Trigger::At(first + every * time), order(value));
+        Ok((0..times).zip(self.values.iter().cycle()).map(change).collect())
+    }
+
     /// What an operator wants.
     fn resolve_order(
         &self,
@@ -193,9 +249,11 @@ impl FaultEntry {
                 let lasting = required(self.lasting.as_ref(), &key("for"))?;
                 Ok(Order::Prefer { member: to()?, lasting })
             }
-            "attribute" => self.value.map(Order::Attribute).ok_or_else(|| {
-                ScenarioError::new(key("value"), "is missing; give the new attribute")
-            }),
+            "attribute" => {
+                let first = self.value.or(self.values.first().copied());
+                let missing = "is missing; give the new attribute, or `values` that take turns";
+                first.map(Order::Attribute).ok_or_else(|| ScenarioError::new(key("value"), missing))
+            }
             _ => {
                 let problem = format!(
                     "`{order}`; use resign, transfer, drain, drain-never, undrain, prefer or attribute"

@@ -5,12 +5,12 @@ use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
 use crate::account::Sight;
-use crate::fault::{Action, ChaosKind, Fault, Trigger};
+use crate::fault::{Action, ChaosKind, Disk, Fault, Trigger};
 use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Boot, Effects, Event, Message, Order, Origin, Protocol, Role};
+use doyen_core::protocol::{Effects, Event, Message, Order, Protocol, Role};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -92,7 +92,7 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn end(&mut self, ending: &Ending, out: &mut Effects<P>) {
         match *ending {
             Ending::Crash { member, life } if life == self.life(member) => {
-                self.restart(member, true, out);
+                self.restart(member, Disk::Kept, None, out);
             }
             Ending::Cut { from, to, era } if era == self.network.era() => {
                 self.inflict(&Fault::Mend { from, to }, out);
@@ -102,7 +102,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// The life that a member lives, or the last that it lived.
-    fn life(&self, member: u32) -> Incarnation {
+    pub(super) fn life(&self, member: u32) -> Incarnation {
         self.incarnations.get(&member).copied().unwrap_or(Incarnation(1))
     }
 
@@ -205,7 +205,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 _ => {}
             }
         }
-        state.handle(self.setup.config, event, out);
+        state.handle(self.configs.of(position), event, out);
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {
@@ -215,7 +215,7 @@ impl<P: Protocol> World<'_, '_, P> {
             Status::Paused => return self.wait(member, Waiting::Campaign),
             Status::Dead | Status::Forwarding => return,
         }
-        state.protocol.handle(self.setup.config, Event::Campaign, out);
+        state.protocol.handle(self.configs.of(member), Event::Campaign, out);
         if self.observer.is_some() {
             let (member, rules) = (self.id(member), rules(out));
             self.record(What::Campaign { member, rules });
@@ -226,7 +226,8 @@ impl<P: Protocol> World<'_, '_, P> {
     fn inflict(&mut self, fault: &Fault, out: &mut Effects<P>) {
         match *fault {
             Fault::Crash { member, forwards } => self.crash(member, forwards),
-            Fault::Restart { member, disk } => self.restart(member, disk, out),
+            Fault::Restart { member, disk, pace } => self.restart(member, disk, pace, out),
+            Fault::CopyDisk { member } => self.copy_disk(member),
             Fault::Pause { member, span } => self.pause(member, span),
             Fault::Clock { member, rate_ppm, jump } => self.set_clock(member, rate_ppm, jump),
             Fault::Cut { from, to } => {
@@ -280,49 +281,6 @@ impl<P: Protocol> World<'_, '_, P> {
         self.record(What::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
         self.publish_lease(position);
-    }
-
-    fn restart(&mut self, position: u32, disk: bool, out: &mut Effects<P>) {
-        if self.members[position].is_alive() {
-            return;
-        }
-        if !disk {
-            self.disks.remove(&position);
-            self.diskless.insert(position);
-        }
-        let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
-        incarnation.0 += 1;
-        let boot = Boot {
-            incarnation: *incarnation,
-            durable: self.disks.get(&position).cloned(),
-            // One that crashes before it has stored anything again has lost its disk still.
-            origin: match self.diskless.contains(&position) {
-                true => Origin::Rejoining,
-                false => Origin::Joining,
-            },
-        };
-        let id = self.id(position);
-        let protocol = P::start(id, self.setup.config, boot, out);
-        let view = protocol.view();
-        let member = &mut self.members[position];
-        member.protocol = protocol;
-        member.status = Status::Up;
-        if self.observer.is_some() {
-            let rules = rules(out);
-            self.record(What::Restarted { member: id, disk, rules });
-        }
-        self.books.fold(self.now, 0, position, Sight::Restarted);
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_restart(self.now, position, disk);
-        }
-        self.announce(position, view);
-        self.act(position, AT_ONCE, out);
-        if self.setup.dead_known && self.setup.dead.contains(&position) {
-            // Who told everybody that it was dead must tell them that it is back.
-            for peer in (0..self.members.len()).filter(|&peer| peer != position) {
-                self.tell(peer, Event::PeerUp(id), out);
-            }
-        }
     }
 
     /// From now on the member's clock runs at `rate_ppm`, and it jumps ahead: armed timers are due sooner. What a

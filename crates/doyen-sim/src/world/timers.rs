@@ -79,7 +79,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.disarm(member, timer);
         self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
         let state = &mut self.members[member].protocol;
-        state.handle(self.setup.config, Event::Timer(timer), out);
+        state.handle(self.configs.of(member), Event::Timer(timer), out);
         if self.observer.is_some() {
             let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
             self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });

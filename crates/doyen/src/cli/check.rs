@@ -82,6 +82,11 @@ pub(crate) struct Check {
     )]
     random: bool,
 
+    /// Faults of random runs are never mended: members stay down and links stay cut, but a majority stays connected.
+    /// Somebody must lead nevertheless, and stay [algorithm: quorum]
+    #[arg(long, requires = "random", help_heading = "Random runs")]
+    lasting: bool,
+
     /// How many random runs [default: 100000]
     #[arg(
         long,
@@ -360,7 +365,8 @@ impl Check {
             seed: self.seed,
             shard: self.shard.unwrap_or(Shard::ALL),
             only_run: self.run,
-            asked: Asked::of_random_runs(&self.property)?,
+            lasting: self.lasting,
+            asked: Asked::of_random_runs(&self.property, self.lasting)?,
             threads: self.threads()?,
             most_time: self.limits.time()?,
             interrupt: signals::first_asks()?,
@@ -649,7 +655,7 @@ mod tests {
 
     /// What shapes a random run, says which are made or what becomes of the result.
     const GO_WITH_RANDOM: &str = "file algorithm mode members initiators dead leader attr ring convention contact_dead \
-         announce fifo reliable window heartbeat preempt detector random runs seed shard run unordered property max_time \
+         announce fifo reliable window heartbeat preempt detector random lasting runs seed shard run unordered property max_time \
          threads out json";
 
     fn command() -> Command {

@@ -6,8 +6,9 @@
 //! survive that. Times are drawn in proportion to the promise: what is shorter than it and what is longer meets other
 //! rules.
 //!
-//! In the end everybody is up, or enough are for a majority. At most one member of a run loses its disk, and then
-//! nobody stays dead: it needs an answer from all others.
+//! In the end everybody is up, or enough are for a majority. In some runs members lose their disks, again and again but
+//! never two at the same time, and then nobody stays dead: such a member needs an answer from all others. Some members
+//! restart with another pace than before, and some attributes go on changing.
 
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::NodeId;
@@ -19,15 +20,15 @@ use super::{DUPLICATIONS, STEP, draw_attributes, pick, time};
 use crate::random::Random;
 use crate::run;
 use crate::scenario::{
-    Case, FaultEntry, Initiators, LinkException, MemberList, PaceEntry, QuorumEntry, Scenario,
-    ScenarioError, Share,
+    Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList,
+    PaceEntry, QuorumEntry, Scenario, ScenarioError, Share,
 };
 
 /// How long a storm lasts, in promises.
 const STORMS: [u64; 3] = [2, 5, 12];
 const MOST_TROUBLES: u64 = 20;
 /// Delays in calm: `D` is a millisecond.
-const BOUND: &str = "1ms";
+pub(super) const BOUND: &str = "1ms";
 const DELAYS: [&str; 4] = ["0.1ms", "1ms", "uniform:0.05ms..0.3ms", "uniform:0.2ms..1ms"];
 /// How many messages stray where not all of them do.
 const SHARES: [f64; 3] = [0.05, 0.2, 0.4];
@@ -50,10 +51,11 @@ pub(super) fn draw(
         draw_attributes(scenario, count, &mut random);
     }
     draw_network(scenario, &mut random);
+    let paces_vary = scenario.quorum.is_none();
     draw_settings(scenario, &mut random)?;
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
     let case = scenario.resolve()?;
-    let mut tempest = Tempest::new(&case, random);
+    let mut tempest = Tempest::new(&case, paces_vary, random);
     tempest.draw_beginning(scenario);
     tempest.draw_clocks();
     tempest.draw_weather();
@@ -62,7 +64,7 @@ pub(super) fn draw(
     Ok(tempest.storm.into_faults())
 }
 
-fn draw_network(scenario: &mut Scenario, random: &mut Random) {
+pub(super) fn draw_network(scenario: &mut Scenario, random: &mut Random) {
     let delay = pick(&DELAYS, random);
     if scenario.delay.is_none() {
         scenario.delay = Some(delay.to_owned());
@@ -77,7 +79,10 @@ fn draw_network(scenario: &mut Scenario, random: &mut Random) {
 }
 
 /// How the members are set, unless the base says anything about it.
-fn draw_settings(scenario: &mut Scenario, random: &mut Random) -> Result<(), ScenarioError> {
+pub(super) fn draw_settings(
+    scenario: &mut Scenario,
+    random: &mut Random,
+) -> Result<(), ScenarioError> {
     let heartbeat = pick(&HEARTBEATS, random);
     if scenario.quorum.is_some() {
         return Ok(());
@@ -103,10 +108,7 @@ fn draw_settings(scenario: &mut Scenario, random: &mut Random) -> Result<(), Sce
     random.shuffle(&mut ids);
     let other_paces = pick(&[0, 0, 1, 2], random);
     for id in ids.iter().take(other_paces) {
-        let heartbeat = STEP * pick(&HEARTBEATS, random);
-        let promise = promise(&case, heartbeat, drift, random);
-        let pace = PaceEntry { heartbeat: Some(heartbeat.to_string()), promise: Some(promise) };
-        entry.pace.insert(id.to_string(), pace);
+        entry.pace.insert(id.to_string(), draw_pace(&case, drift, random));
     }
     // Somebody must be able to lead.
     random.shuffle(&mut ids);
@@ -118,6 +120,13 @@ fn draw_settings(scenario: &mut Scenario, random: &mut Random) -> Result<(), Sce
     (entry.witnesses, entry.reluctant) = (some(0.4), some(0.2));
     scenario.quorum = Some(entry);
     Ok(())
+}
+
+/// A heartbeat, and a vote lease that suits it.
+fn draw_pace(case: &Case, drift: u32, random: &mut Random) -> PaceEntry {
+    let heartbeat = STEP * pick(&HEARTBEATS, random);
+    let promise = promise(case, heartbeat, drift, random);
+    PaceEntry { heartbeat: Some(heartbeat.to_string()), promise: Some(promise) }
 }
 
 /// A promise that suits the heartbeat: the shortest, or a more generous one.
@@ -135,21 +144,24 @@ fn promise(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Str
 }
 
 /// A storm, and what must be remembered of it to end it well.
-struct Tempest<'m> {
-    storm: Storm<'m>,
+pub(super) struct Tempest<'m> {
+    pub(super) case: &'m Case,
+    pub(super) storm: Storm<'m>,
+    /// Whether members may restart with another pace.
+    paces_vary: bool,
     /// The usual promise, in steps.
     promise: u64,
     /// By how much clocks may be wrong, in thousandths.
     drift: u64,
-    /// Who may lose its disk.
-    forgetful: Option<NodeId>,
+    /// Whether members may lose their disks.
+    forgets: bool,
     /// So many more may stay dead.
     expendable: usize,
     drained: Vec<NodeId>,
 }
 
 impl<'m> Tempest<'m> {
-    fn new(case: &'m Case, mut random: Random) -> Self {
+    pub(super) fn new(case: &'m Case, paces_vary: bool, mut random: Random) -> Self {
         let settings = &case.config.quorum;
         let never = |id: NodeId| settings.witnesses.contains(id) || settings.reluctant.contains(id);
         let may_lead = |id: &NodeId| !never(*id) && !case.dead.contains(id);
@@ -161,15 +173,15 @@ impl<'m> Tempest<'m> {
         let forgets = case.dead.is_empty() && random.happens(0.3);
         let mut storm = Storm::new(case.members(), &case.dead, survivor, lasts, random);
         storm.spells = [5, (promise / 4).max(1), promise, lasts];
-        let forgetful = forgets.then(|| storm.anybody());
         let spare = (case.members().len() - 1) / 2;
         let expendable = if forgets { 0 } else { spare.saturating_sub(case.dead.len()) };
         let drift = u64::from(settings.pace.drift);
-        Self { storm, promise, drift, forgetful, expendable, drained: Vec::new() }
+        let drained = Vec::new();
+        Self { case, storm, paces_vary, promise, drift, forgets, expendable, drained }
     }
 
     /// Who leads, and who is dead. Nobody needs to notice anything: members watch over their leader themselves.
-    fn draw_beginning(&mut self, scenario: &mut Scenario) {
+    pub(super) fn draw_beginning(&mut self, scenario: &mut Scenario) {
         let storm = &mut self.storm;
         if scenario.dead.is_empty() && self.expendable > 0 && storm.random.happens(0.1) {
             let dead = storm.anybody();
@@ -187,7 +199,7 @@ impl<'m> Tempest<'m> {
     }
 
     /// Clocks are wrong from the beginning, mostly as wrong as they may be.
-    fn draw_clocks(&mut self) {
+    pub(super) fn draw_clocks(&mut self) {
         for id in self.storm.members.iter() {
             if self.storm.random.happens(0.7) {
                 self.upset_clock(id, 0);
@@ -250,8 +262,12 @@ impl<'m> Tempest<'m> {
     }
 
     fn restart(&mut self, id: NodeId, at: u64) {
-        let forgets = self.forgetful == Some(id) && self.storm.random.happens(0.5);
-        self.storm.restart(id, at, forgets.then_some(false));
+        let random = &mut self.storm.random;
+        let lost = self.forgets && random.happens(0.4);
+        let disk = lost.then(|| DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
+        let slower = self.paces_vary && random.happens(0.2);
+        let pace = slower.then(|| draw_pace(self.case, self.drift as u32, random));
+        self.storm.restart(id, at, FaultEntry { disk, pace, ..FaultEntry::default() });
     }
 
     /// When that happens is not known, so it counts as if its victim stayed dead even if it is restarted in the end.
@@ -265,7 +281,7 @@ impl<'m> Tempest<'m> {
         self.storm.crash_in_the_middle(victim, kind);
         for _ in 0..self.storm.random.between(0, 2) {
             let at = self.storm.random.between(1, self.storm.lasts);
-            self.storm.restart(victim, at, None);
+            self.storm.restart(victim, at, FaultEntry::default());
         }
     }
 
@@ -303,7 +319,8 @@ impl<'m> Tempest<'m> {
             member: Some(member.0),
             ..FaultEntry::default()
         };
-        let fault = match self.storm.random.between(0, 6) {
+        let fault = match self.storm.random.between(0, 7) {
+            7 => FaultEntry { member: Some(member.0), ..self.changing_attribute(at) },
             0 => told("resign"),
             1 => FaultEntry { to: Some(other.0), ..told("transfer") },
             2 => FaultEntry { to: Some(other.0), lasting: Some(lasting), ..told("prefer") },
@@ -319,6 +336,24 @@ impl<'m> Tempest<'m> {
             }
         };
         self.storm.fault(at, fault);
+    }
+
+    /// An attribute that goes on changing, by a little or by much, until the storm is over or before.
+    fn changing_attribute(&mut self, at: u64) -> FaultEntry {
+        let left = self.storm.lasts - at;
+        let lasting = self.storm.some_time().min(left).max(1);
+        let every = pick(&[1, 10, self.promise / 4, self.promise], &mut self.storm.random);
+        let every = every.max(lasting / 50).max(1);
+        let count = self.storm.random.between(2, 4);
+        let highest = self.storm.members.len() as u64 + 2;
+        let value = |_| self.storm.random.between(0, highest) as i64;
+        FaultEntry {
+            order: Some("attribute".to_owned()),
+            values: (0..count).map(value).collect(),
+            every: Some(time(every)),
+            lasting: Some(time(lasting)),
+            ..FaultEntry::default()
+        }
     }
 
     /// What was broken is mended. Some stay drained, but never the one on which all may depend.

@@ -12,7 +12,8 @@ use super::{DUPLICATIONS, draw_attributes, pick, time};
 use crate::random::Random;
 use crate::run;
 use crate::scenario::{
-    FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError, Share,
+    DiskEntry, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError,
+    Share,
 };
 
 /// How long a storm lasts, in steps.
@@ -166,8 +167,8 @@ fn crash(storm: &mut Storm<'_>, at: u64, full: bool) {
 }
 
 fn restart(storm: &mut Storm<'_>, id: NodeId, at: u64) {
-    let disk = storm.random.happens(0.25).then_some(false);
-    storm.restart(id, at, disk);
+    let disk = storm.random.happens(0.25).then_some(DiskEntry::Kept(false));
+    storm.restart(id, at, FaultEntry { disk, ..FaultEntry::default() });
 }
 
 fn crash_in_the_middle(storm: &mut Storm<'_>, kinds: &[Kind]) {

@@ -60,9 +60,9 @@ impl<'m> Storm<'m> {
         self.down.push((id, u64::MAX));
     }
 
-    /// `id` comes up at `at`; the disk is there unless it is said not to be.
-    pub(super) fn restart(&mut self, id: NodeId, at: u64, disk: Option<bool>) {
-        self.fault(at, FaultEntry { restart: Some(id.0), disk, ..FaultEntry::default() });
+    /// `id` comes up at `at`, with its disk unless `how` says otherwise.
+    pub(super) fn restart(&mut self, id: NodeId, at: u64, how: FaultEntry) {
+        self.fault(at, FaultEntry { restart: Some(id.0), ..how });
         self.down.retain(|&(down, _)| down != id);
         self.down.push((id, at));
     }

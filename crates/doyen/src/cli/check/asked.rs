@@ -43,7 +43,10 @@ impl Asked {
     ) -> Result<Self> {
         let wanted = named(names)?.unwrap_or_else(|| Property::usual_of(algorithm));
         let left_out = |property: Property| {
-            let timeless = ("about time, which free timers do not keep", "use --timers clocked");
+            let timeless = match Property::LASTING.contains(&property) {
+                true => ("about faults that last", "use --random --lasting"),
+                false => ("about time, which free timers do not keep", "use --timers clocked"),
+            };
             let ends = ends.filter(|_| !property.is_safety()).map(|ends| (ends.why, ends.remedy));
             let reason = (!property.is_explorable(timers)).then_some(timeless).or(ends);
             reason.map(|(why, remedy)| LeftOut { property, why, remedy })
@@ -63,9 +66,16 @@ impl Asked {
 
     /// What random runs judge of what `names` ask for; of what the algorithm of each run promises, if they ask for
     /// nothing.
-    pub(super) fn of_random_runs(names: &[String]) -> Result<Option<Self>> {
+    pub(super) fn of_random_runs(names: &[String], lasting: bool) -> Result<Option<Self>> {
         let Some(wanted) = named(names)? else { return Ok(None) };
-        Self::sorted(names, wanted, unjudged_at_random).map(Some)
+        Self::sorted(names, wanted, |property| unjudged_at_random(property, lasting)).map(Some)
+    }
+
+    /// What random runs judge whose faults last, if nothing is asked for.
+    pub(super) fn usual_while_faults_last() -> Self {
+        let usual = Property::usual_while_faults_last();
+        let judged = Property::ALL.into_iter().filter(|property| usual.contains(property));
+        Self { judged: judged.collect(), left_out: Vec::new() }
     }
 
     /// What random runs of these algorithms judge if nothing is asked for.
@@ -74,9 +84,10 @@ impl Asked {
             algorithms.iter().flat_map(|&algorithm| Property::usual_of(algorithm)).collect();
         let usual = Property::ALL.into_iter().filter(|property| usual.contains(property));
         let (left_out, judged) =
-            usual.partition(|&property| unjudged_at_random(property).is_some());
+            usual.partition(|&property| unjudged_at_random(property, false).is_some());
         let left_out: Vec<Property> = left_out;
-        Self { judged, left_out: left_out.into_iter().filter_map(unjudged_at_random).collect() }
+        let unjudged = |property| unjudged_at_random(property, false);
+        Self { judged, left_out: left_out.into_iter().filter_map(unjudged).collect() }
     }
 
     /// Sorts what is wanted; refuses what was named and cannot be judged.
@@ -121,9 +132,18 @@ impl Asked {
     }
 }
 
-fn unjudged_at_random(property: Property) -> Option<LeftOut> {
-    let left_out = LeftOut { property, why: "explored only", remedy: "leave out --random" };
-    (!property.is_judged_at_random()).then_some(left_out)
+fn unjudged_at_random(property: Property, lasting: bool) -> Option<LeftOut> {
+    let is_about_lasting = Property::LASTING.contains(&property);
+    let (why, remedy) = match (is_about_lasting, lasting) {
+        (true, true) => return None,
+        (true, false) => ("about faults that last", "add --lasting"),
+        (false, true) if !property.is_safety() => {
+            ("about trouble that ends", "leave out --lasting")
+        }
+        (false, _) if property.is_judged_at_random() => return None,
+        (false, _) => ("explored only", "leave out --random"),
+    };
+    Some(LeftOut { property, why, remedy })
 }
 
 fn asks_for_all(names: &[String]) -> bool {

@@ -42,6 +42,8 @@ pub(super) struct Options {
     pub(super) shard: Shard,
     /// This run alone.
     pub(super) only_run: Option<u64>,
+    /// Whether faults last.
+    pub(super) lasting: bool,
     /// What must hold; what the algorithms promise, if that is not said.
     pub(super) asked: Option<Asked>,
     /// How many threads make them.
@@ -92,6 +94,7 @@ struct Made {
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
     let campaign = Campaign {
         shard: options.shard,
+        lasting: options.lasting,
         properties: options.asked.as_ref().map(|asked| asked.judged.clone()),
         ..Campaign::new(base.clone(), options.runs, options.seed)
     };
@@ -151,7 +154,10 @@ fn make(campaign: Campaign, options: &Options) -> Result<Result<Made, Unmade>> {
             true => Some(Stop::Time),
         };
         let ran: Vec<Algorithm> = report.by_algorithm.keys().copied().collect();
-        let asked = options.asked.clone().unwrap_or_else(|| Asked::usual_at_random(&ran));
+        let asked = options.asked.clone().unwrap_or_else(|| match options.lasting {
+            true => Asked::usual_while_faults_last(),
+            false => Asked::usual_at_random(&ran),
+        });
         Made { campaign, options: options.clone(), report, stop, asked, took }
     }))
 }
@@ -262,6 +268,9 @@ fn write_what(text: &mut String, made: &Made) -> Result<()> {
     writeln!(text, "  mode        {}", made.mode())?;
     writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
     writeln!(text, "  faults      {}", list(&report.faults))?;
+    if !report.drawn.is_empty() {
+        writeln!(text, "  drawn       {}", list(&report.drawn))?;
+    }
     writeln!(text, "  events      {events}, each judged; {}", count(messages, "election message"))?;
     let changes = count(leader_changes, "time");
     writeln!(text, "  elections   {elections} called; the leader changed {changes}")?;
@@ -303,6 +312,9 @@ fn write_verdict(text: &mut String, made: &Made) -> Result<()> {
 
 /// In whose runs a property was judged, if not in all: not every algorithm promises every one.
 fn in_whose_runs(campaign: &Campaign, report: &Report, property: Property) -> String {
+    if campaign.lasting {
+        return String::new();
+    }
     let owes = |run: &&Algorithm| Property::usual_at_random(**run).contains(&property);
     let owing: Vec<&Algorithm> = report.by_algorithm.keys().filter(owes).collect();
     if campaign.properties.is_some() || owing.len() == report.by_algorithm.len() {
@@ -388,6 +400,8 @@ fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
         "events": report.events,
         "messages": report.messages,
         "faults": report.faults,
+        "drawn": report.drawn,
+        "lasting": campaign.lasting,
         "elections": report.elections,
         "leader_changes": report.leader_changes,
         "undecided": report.undecided,

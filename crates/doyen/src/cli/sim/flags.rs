@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use doyen_core::time::Span;
-use doyen_sim::scenario::{ChaosEntry, FaultEntry, Scenario, Share};
+use doyen_sim::scenario::{ChaosEntry, DiskEntry, FaultEntry, Scenario, Share};
 
 use crate::cli::election::{Election, number, set};
 
@@ -115,7 +115,8 @@ impl Flags {
             let (text, fresh) = strip("restart", text, ",fresh")?;
             let (id, at) = at("restart", text)?;
             let restart = Some(number("restart", id)?);
-            faults.push(FaultEntry { at, restart, disk: Some(!fresh), ..FaultEntry::default() });
+            let disk = Some(DiskEntry::Kept(!fresh));
+            faults.push(FaultEntry { at, restart, disk, ..FaultEntry::default() });
         }
         for text in &self.pause {
             let (text, lasting) = text.split_once('+').with_context(|| {
