@@ -214,7 +214,7 @@ mod tests {
             "--property: promises-kept is about time, which free timers do not keep; use --timers clocked"
         );
         assert_eq!(of_exploration("a1 A1", None).unwrap().judged, [Property::Agreement]);
-        let random = Asked::of_random_runs(&names("bounded-terms")).unwrap_err().to_string();
+        let random = Asked::of_random_runs(&names("bounded-terms"), false).unwrap_err().to_string();
         assert_eq!(random, "--property: bounded-terms is explored only; leave out --random");
     }
 
