@@ -91,5 +91,6 @@ pub mod link;
 pub mod members;
 pub mod node;
 pub mod protocol;
+pub mod session;
 pub mod story;
 pub mod time;

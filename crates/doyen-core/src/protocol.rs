@@ -6,11 +6,13 @@
 
 use std::fmt::{self, Debug};
 use std::hash::Hash;
+use std::net::SocketAddr;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId};
+use crate::session::SessionId;
 use crate::story::Change;
 use crate::time::{Delay, Span};
 
@@ -53,6 +55,10 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// Whether its leaders have leases. Where they have none, nothing is asked about them.
     const LEASES: bool = false;
+
+    /// Whether it finds out by itself which incarnation to take when the disk is lost. Where it does not, the host takes
+    /// one that no start can have had.
+    const SESSIONS: bool = false;
 
     /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
     /// be, and tells those who act for the leader.
@@ -163,6 +169,17 @@ pub trait Durable: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned {
         false
     }
 
+    /// Whether the member has lost its disk, and has not stored since what it may go on from: if it restarts, it rejoins
+    /// still.
+    fn is_rejoining(&self) -> bool {
+        false
+    }
+
+    /// The incarnation that stored it, where that is part of what is stored.
+    fn incarnation(&self) -> Option<Incarnation> {
+        None
+    }
+
     /// The same, if members had other names.
     #[must_use]
     fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
@@ -179,12 +196,25 @@ impl Durable for Epoch {
 /// How a process came up.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Boot<D> {
-    /// Raised and stored by the host before every start.
+    /// Raised and stored by the host before every start. If it was lost with the disk: the lowest that this start may
+    /// take, as far as the host knows.
     pub incarnation: Incarnation,
     /// What the disk holds; `None` on the first start and after the disk was lost.
     pub durable: Option<D>,
     /// Into what it comes.
     pub origin: Origin,
+    /// A random number that no other start has drawn.
+    pub session: SessionId,
+    /// The time of day in seconds since 1970, by a clock that may be wrong.
+    pub time_of_day: u32,
+}
+
+impl<D> Boot<D> {
+    /// A start for a protocol that asks for no session and no time of day.
+    pub const fn new(incarnation: Incarnation, durable: Option<D>, origin: Origin) -> Self {
+        let session = SessionId::from_random(incarnation.0 as u64);
+        Self { incarnation, durable, origin, session, time_of_day: 0 }
+    }
 }
 
 /// Into what a process comes.
@@ -357,6 +387,37 @@ pub enum Notice {
     NobodyToAsk,
     /// No higher term than the present one can be written down, so nobody can be elected.
     OutOfTerms,
+    /// Another process of this member has been met, in this incarnation or a later one: the disk is an old copy, or
+    /// another process runs with a copy of it. This one does nothing any more, and should stop.
+    Replaced {
+        /// Which incarnation has been met.
+        seen: Incarnation,
+        /// By whom.
+        by: NodeId,
+    },
+    /// It has lost its disk, and the clock is plainly wrong: it cannot take an incarnation that it cannot have had. It
+    /// does nothing, and its process should stop.
+    WrongClock,
+    /// A letter was dropped.
+    Dropped {
+        /// From whom it was.
+        from: NodeId,
+        /// Why.
+        why: Dropped,
+    },
+    /// A message to this peer was not sent, because the peer has not been met.
+    Unsent(NodeId),
+}
+
+/// Why a letter was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Dropped {
+    /// It is from or for another process than the present ones.
+    Session,
+    /// It came before, or is so old that nobody can tell.
+    Replayed,
+    /// It greets from a session that is not known yet, sooner after another such than they are answered.
+    Limited,
 }
 
 /// The effect type of a protocol.
@@ -443,6 +504,18 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + Deseri
     /// The term whose leader holds nobody to a promise any more, as its receiver learns from it.
     fn promise_released(&self) -> Option<Epoch> {
         None
+    }
+
+    /// Where it goes. Nothing where the protocol does not know of addresses, or leaves it to the host to find out where
+    /// the receiver's configured name leads.
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// The same message as it arrives from `address`, where the protocol knows of addresses.
+    #[must_use]
+    fn posted_from(self, _address: SocketAddr) -> Self {
+        self
     }
 }
 
@@ -651,6 +724,24 @@ impl<P: Protocol> Default for Effects<P> {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// `kinds` and then the `added` ones of a layer beneath; only that many are meant. The length of an array cannot depend
+/// on a type parameter.
+pub(crate) const fn with_kinds<const ROOM: usize>(kinds: &[Kind], added: &[Kind]) -> [Kind; ROOM] {
+    assert!(kinds.len() + added.len() <= ROOM, "there are more kinds than there is room for");
+    let mut all = [added[0]; ROOM];
+    let mut i = 0;
+    while i < kinds.len() {
+        all[i] = kinds[i];
+        i += 1;
+    }
+    let mut next = 0;
+    while next < added.len() {
+        all[i + next] = added[next];
+        next += 1;
+    }
+    all
 }
 
 /// How many bytes a number takes in the wire's variable-length form: seven bits a byte.

@@ -86,7 +86,7 @@ impl<P: Protocol> World<P> {
     fn start(&mut self, id: NodeId, origin: Origin) {
         let (incarnation, durable) = self.disks.entry(id).or_default();
         incarnation.0 += 1;
-        let boot = Boot { incarnation: *incarnation, durable: durable.clone(), origin };
+        let boot = Boot::new(*incarnation, durable.clone(), origin);
         let mut out = Effects::new();
         let member = P::start(id, &self.config, boot, &mut out);
         self.members.insert(id, member);

@@ -225,7 +225,7 @@ pub enum What {
 /// What a member tells its host, in words; nothing of what has a record of its own.
 pub(crate) fn note(notice: &Notice) -> Option<String> {
     Some(match notice {
-        Notice::Down(_) | Notice::Up(_) => return None,
+        Notice::Down(_) | Notice::Up(_) | Notice::Dropped { .. } | Notice::Unsent(_) => return None,
         Notice::Changed(change) => change.to_string(),
         Notice::Refused(refusal) => format!("refuses: {refusal}"),
         Notice::ForeignConfiguration(peer) => {
@@ -238,5 +238,9 @@ pub(crate) fn note(notice: &Notice) -> Option<String> {
             "halts: its disk is lost, and nobody can tell it which terms there have been".to_owned()
         }
         Notice::OutOfTerms => "cannot stand: there is no higher term".to_owned(),
+        Notice::Replaced { seen, by } => {
+            format!("halts: {by} has met incarnation {} of it in another session", seen.0)
+        }
+        Notice::WrongClock => "halts: its clock is plainly wrong".to_owned(),
     })
 }

@@ -656,7 +656,7 @@ fn digest_of(thing: impl Hash) -> u64 {
 /// Member `id` as all start together, and what it wants done, if anything.
 fn found<P: Protocol>(setup: &Setup<'_, P::Config>, id: NodeId) -> (P, Option<Effects<P>>) {
     let origin = Origin::Founding { leader: setup.leader };
-    let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+    let boot = Boot::new(Incarnation(1), None, origin);
     let mut out = Effects::new();
     let protocol = P::start(id, setup.config, boot, &mut out);
     let wishes = !out.list().is_empty() || out.elections() > 0;

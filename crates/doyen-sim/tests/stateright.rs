@@ -81,7 +81,7 @@ impl Group {
         let mut whole = Whole { members: Vec::new(), links: BTreeMap::new() };
         for id in self.config.members.iter() {
             let origin = Origin::Founding { leader: None };
-            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let boot = Boot::new(Incarnation(1), None, origin);
             let mut out = Effects::new();
             let state = P::start(id, &self.config, boot, &mut out);
             whole.members.push(Single { state, timers: Vec::new(), expiries: self.expiries });

@@ -206,7 +206,7 @@ impl<P: Protocol<Config = Config>> World<P> {
         let mut effects = Effects::new();
         let mut under_way = VecDeque::new();
         let members = (0..MEMBERS as usize).map(|position| {
-            let boot = Boot { incarnation: Incarnation(1), durable: None, origin: Origin::Joining };
+            let boot = Boot::new(Incarnation(1), None, Origin::Joining);
             let node = Node::start(id(position), &config, boot, &mut effects);
             let mut member = Member { node, armed: BTreeSet::new(), stored: None, incarnation: 1 };
             member.obey(position, &mut effects, &mut under_way);
@@ -297,7 +297,7 @@ impl<P: Protocol<Config = Config>> World<P> {
             _ => Origin::Joining,
         };
         let incarnation = Incarnation(member.incarnation);
-        let boot = Boot { incarnation, durable: member.stored.clone(), origin };
+        let boot = Boot::new(incarnation, member.stored.clone(), origin);
         member.node = Node::start(id(position), &self.config, boot, &mut self.effects);
         member.obey(position, &mut self.effects, &mut self.under_way);
     }

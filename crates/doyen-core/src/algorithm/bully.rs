@@ -430,7 +430,7 @@ mod tests {
         for mode in [Mode::Textbook, Mode::Hardened] {
             let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
             let origin = Origin::Founding { leader: Some(NodeId(3)) };
-            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let boot = Boot::new(Incarnation(1), None, origin);
             let mut out = Effects::new();
             let mut bully = Bully::start(NodeId(2), &config, boot, &mut out);
             let before = bully.clone();

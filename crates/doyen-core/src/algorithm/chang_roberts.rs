@@ -590,7 +590,7 @@ mod tests {
             let timing = Timing::for_transmission(Span::from_millis(1));
             let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
             let origin = Origin::Founding { leader: None };
-            let boot = Boot { incarnation: Incarnation(1), durable: None, origin };
+            let boot = Boot::new(Incarnation(1), None, origin);
             let mut out = Effects::new();
             let mut member = ChangRoberts::start(NodeId(2), &config, boot, &mut out);
             member.handle(&config, Event::Campaign, &mut out);

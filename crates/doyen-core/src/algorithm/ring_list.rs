@@ -651,11 +651,7 @@ mod tests {
     use crate::time::Span;
 
     fn member_of_two(config: &Config) -> RingList {
-        let boot = Boot {
-            incarnation: Default::default(),
-            durable: None,
-            origin: Origin::Founding { leader: None },
-        };
+        let boot = Boot::new(Default::default(), None, Origin::Founding { leader: None });
         RingList::start(NodeId(1), config, boot, &mut Effects::new())
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
 use crate::members::{Epoch, Incarnation};
-use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len};
+use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len, with_kinds};
 use crate::time::Span;
 
 /// What one node sends another.
@@ -45,32 +45,9 @@ pub enum Body<M> {
 /// the election, whose messages are counted once.
 const ADDED: [Kind; 3] = [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
 
-/// Room for an algorithm's kinds and the added ones: the length of an array cannot depend on a type parameter.
-const ROOM: usize = 32;
-
-/// `kinds` and then the added ones; only that many are meant.
-const fn extended(kinds: &[Kind]) -> [Kind; ROOM] {
-    assert!(
-        kinds.len() + ADDED.len() <= ROOM,
-        "an algorithm has more kinds than there is room for"
-    );
-    let mut all = [ADDED[0]; ROOM];
-    let mut i = 0;
-    while i < kinds.len() {
-        all[i] = kinds[i];
-        i += 1;
-    }
-    let mut added = 0;
-    while added < ADDED.len() {
-        all[i + added] = ADDED[added];
-        added += 1;
-    }
-    all
-}
-
 impl<M: Message> Message for Packet<M> {
     const KINDS: &'static [Kind] = {
-        let all: &'static [Kind; ROOM] = &const { extended(M::KINDS) };
+        let all: &'static [Kind; 32] = &const { with_kinds(M::KINDS, &ADDED) };
         all.split_at(M::KINDS.len() + ADDED.len()).0
     };
 

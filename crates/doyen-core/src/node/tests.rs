@@ -40,7 +40,7 @@ fn linked(queue: u16) -> NodeConfig<Config> {
 /// A member of the second incarnation.
 fn start(config: &NodeConfig<Config>, id: NodeId) -> Node<Bully> {
     let origin = Origin::Founding { leader: Some(NodeId(3)) };
-    let boot = Boot { incarnation: Incarnation(2), durable: None, origin };
+    let boot = Boot::new(Incarnation(2), None, origin);
     Node::start(id, config, boot, &mut Effects::new())
 }
 

@@ -447,7 +447,7 @@ impl<P: Playable> Group<P> {
     fn start(&mut self, id: NodeId, origin: Origin, what: &str) {
         let host = self.hosts.get_mut(&id).expect("commands name members");
         host.incarnation.0 += 1;
-        let boot = Boot { incarnation: host.incarnation, durable: host.disk, origin };
+        let boot = Boot::new(host.incarnation, host.disk, origin);
         let config = match self.foreign.contains(&id) {
             true => &self.foreign_config,
             false => &self.config,
@@ -592,6 +592,10 @@ fn told(notice: Notice) -> String {
         Notice::StateIsOld { seen, by } => format!("halts: {by} has heard it in term {seen}"),
         Notice::NobodyToAsk => "halts: nobody can tell it which terms there have been".to_owned(),
         Notice::OutOfTerms => "no term is left".to_owned(),
+        Notice::Replaced { seen, by } => format!("halts: {by} has met incarnation {}", seen.0),
+        Notice::WrongClock => "halts: its clock is wrong".to_owned(),
+        Notice::Dropped { from, why } => format!("drops a letter of {from}: {why:?}"),
+        Notice::Unsent(peer) => format!("has not met {peer} yet"),
     }
 }
 

@@ -328,7 +328,7 @@ pub(crate) fn handle<P: Protocol>(
             let lives = next.incarnation.0;
             next.incarnation = Incarnation(if is_new_life { lives + 1 } else { lives.max(1) });
             let (incarnation, durable) = (next.incarnation, next.disk.clone());
-            let boot = Boot { incarnation, durable, origin };
+            let boot = Boot::new(incarnation, durable, origin);
             next.state = Some(P::start(next.id, terms.config, boot, &mut out));
         }
         Stimulus::Crash => next.crash(),

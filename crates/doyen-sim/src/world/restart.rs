@@ -31,15 +31,12 @@ impl<P: Protocol> World<'_, '_, P> {
         let disk = self.mount(position, disk);
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
         incarnation.0 += 1;
-        let boot = Boot {
-            incarnation: *incarnation,
-            durable: self.disks.get(&position).cloned(),
-            // One that crashes before it has stored anything again has lost its disk still.
-            origin: match self.diskless.contains(&position) {
-                true => Origin::Rejoining,
-                false => Origin::Joining,
-            },
+        // One that crashes before it has stored anything again has lost its disk still.
+        let origin = match self.diskless.contains(&position) {
+            true => Origin::Rejoining,
+            false => Origin::Joining,
         };
+        let boot = Boot::new(*incarnation, self.disks.get(&position).cloned(), origin);
         let protocol = P::start(id, self.configs.of(position), boot, out);
         let view = protocol.view();
         let member = &mut self.members[position];

@@ -86,6 +86,20 @@ pub enum Rule {
     LongestFallsLate,
     /// A disk is old if the member was heard in a later term than the disk held when it started.
     OldDiskByItsStart,
+    /// Sessions: a session is met when it has answered a question that was never asked before.
+    ProvenSession,
+    /// Sessions: a message counts from the session that was met, for the present one.
+    MetSessionOnly,
+    /// Sessions: an earlier incarnation than one that was met is not met any more.
+    IncarnationsRise,
+    /// Sessions: the same incarnation is met again only in the same session.
+    SameSessionOnly,
+    /// Sessions: which incarnation was met, and its session, is stored before anything is said in it.
+    SessionIsStored,
+    /// Sessions: a member that lost its disk takes over what the others have stored of everybody.
+    RejoinTakesOver,
+    /// Sessions: a member that lost its disk does nothing until every other member has stored its new incarnation.
+    RejoinIsConfirmed,
     /// No safety: a leader whose lease has lapsed asks on in the same term.
     LapsedAsksOn,
     /// No safety: an office is handed to nobody of whom it is known that it reaches no majority.

@@ -43,7 +43,7 @@ struct Bench {
 impl Bench {
     fn new(config: Config, id: u32, origin: Origin, disk: Option<Stored>) -> Self {
         let mut out = Effects::new();
-        let boot = Boot { incarnation: LIFE, durable: disk, origin };
+        let boot = Boot::new(LIFE, disk, origin);
         let member = Quorum::start(NodeId(id), &config, boot, &mut out);
         let view = member.view();
         let mut bench = Self {
@@ -599,7 +599,7 @@ struct Booth {
 impl Booth {
     fn new(id: u32, disk: Option<Stored>) -> Self {
         let config = config(3);
-        let boot = Boot { incarnation: Incarnation(1), durable: disk, origin: Origin::Joining };
+        let boot = Boot::new(Incarnation(1), disk, Origin::Joining);
         let voter = Voter::start(NodeId(id), &config, boot, &mut Effects::new());
         Self { config, voter, disk, sent: vec![] }
     }

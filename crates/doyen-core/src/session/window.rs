@@ -1,11 +1,11 @@
-//! Which counters of a peer's session have come: so that no datagram counts twice.
+//! Which counters of a peer's session have come: so that no letter counts twice.
 //!
-//! The network may double and reorder, and somebody may record a datagram and send it again. Counters rise by one
-//! with every datagram that a sender sends, so a receiver has to remember the highest that came and which of those
+//! The network may double and reorder, and somebody may record a letter and send it again. Counters rise by one
+//! with every letter that a sender sends, so a receiver has to remember the highest that came and which of those
 //! just below it have. What is further below is refused: nobody can tell any more whether it came.
 //!
 //! 1,024 counters are remembered, in 128 bytes. A leader with the fastest timing sends a peer some two hundred
-//! datagrams a second, so a datagram that takes another way may be seconds late and still count.
+//! letters a second, so one that takes another way may be seconds late and still count.
 
 /// How many counters at and below the highest are remembered.
 const WIDTH: u64 = 1024;
@@ -13,17 +13,19 @@ const WIDTH: u64 = 1024;
 const WORDS: usize = WIDTH as usize / 64;
 
 /// The counters that have come.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Window {
-    /// The highest that has come; zero before any has, for no datagram has that counter.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Window {
+    /// The highest that has come; zero before any has, for no letter has that counter.
     highest: u64,
     /// Whether those that end at `highest` have come: the counter `c` at bit `c % WIDTH`.
     came: [u64; WORDS],
+    /// How many have been accepted.
+    accepted: u64,
 }
 
 impl Window {
     /// Takes note of a counter that has come. `false` if it came before, or if nobody can tell.
-    pub fn accept(&mut self, counter: u64) -> bool {
+    pub(super) fn accept(&mut self, counter: u64) -> bool {
         if counter == 0 || self.highest.saturating_sub(counter) >= WIDTH {
             return false;
         }
@@ -33,11 +35,17 @@ impl Window {
         let (word, bit) = place(counter);
         let fresh = self.came[word] & bit == 0;
         self.came[word] |= bit;
+        self.accepted += u64::from(fresh);
         fresh
     }
 
+    /// How many counters have been accepted.
+    pub(super) fn accepted(&self) -> u64 {
+        self.accepted
+    }
+
     /// Whether this counter is higher than all that have come.
-    pub fn is_newest(&self, counter: u64) -> bool {
+    pub(super) fn is_newest(&self, counter: u64) -> bool {
         counter > self.highest
     }
 

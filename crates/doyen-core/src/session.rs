@@ -1,0 +1,781 @@
+//! Sessions: which process of a member one talks to, and which of its processes counts.
+//!
+//! A member is a name. Behind it is one process after the other, and at the worst of times two: an old machine wakes up
+//! beside its replacement, a disk is cloned, a member is founded a second time. A vote counts once only if the processes
+//! of a member are told apart. So every process has an **incarnation**, which is raised and stored before every start,
+//! and draws a random **session** number when it starts; and every process gets to know the session of every other by
+//! asking.
+//!
+//! ```text
+//!   n1, session a                                     n2, session b
+//!     │  GREETING  ask x                                │
+//!     │ ──────────────────────────────────────────────▶ │  a is not known: answer, and ask as well
+//!     │                     GREETING  answer x, ask y   │
+//!     │ ◀────────────────────────────────────────────── │
+//!  stores and meets b                                   │
+//!     │  GREETING  answer y                             │
+//!     │ ──────────────────────────────────────────────▶ │  stores and meets a
+//! ```
+//!
+//! - **S1** A peer's session is **met** when a greeting from it repeats the question that stands open and is for this
+//!   session. No recording can do that: this session is new, and it asks each question once. What the met session is
+//!   asked (S7) is another question, so it cannot answer in the place of a later one.
+//! - **S2** A message counts only from the met session, for this session, and with a counter that has not come. Any other
+//!   is dropped and prompts a greeting (S6).
+//! - **S3** A session is met only if its incarnation is above the highest of that member that was ever met, or is that
+//!   very incarnation in the very session in which it was met. The highest is **stored**, with its session, before the
+//!   session is met; so nothing leads back to an earlier process, not even a restart of this one.
+//! - **S4** A greeting from the met session counts if its counter has not come, whichever session of this member it is
+//!   for. Its question is answered.
+//! - **S5** A question from any other session is answered too, because its process must learn that it does not count
+//!   (S9), and the answer asks in turn, unless S3 forbids that it be met.
+//! - **S6** What S2 prompts and S5 answers: at most four in 20 ms for each member, because here a recording may be at
+//!   work.
+//! - **S7** A question is repeated until it is answered, after 100 ms, 200 ms and so on up to a second. Two seconds after
+//!   an answer comes the next question: those are the pings.
+//! - **S8** Nothing but a greeting is sent to a peer that is not met. If something is to be sent to it, the next greeting
+//!   goes within 100 ms.
+//! - **S9** A greeting tells its receiver the highest incarnation of the receiver's that the sender has met in *another*
+//!   session. If that is not below its own, its state is an old copy, or another process runs with a copy of it: it must
+//!   stop.
+//!
+//! What each of the faults comes to:
+//!
+//! | fault | by which rule | what happens |
+//! |---|---|---|
+//! | a copy of the disk from an earlier life is started | S3, S9 | its incarnation has been met in another session: it is told so, and stops |
+//! | a member is founded a second time | S3, S9 | the same |
+//! | a copy of the disk of the running process is started | S3, S9 | it comes up one higher, is met, and the original stops |
+//! | an old process wakes up beside its replacement | S2, S3, S9 | its session is not met any more, by any member that has met the replacement |
+//! | every other member has restarted meanwhile | S3 | they have stored what they have met |
+//!
+//! # Rejoining
+//!
+//! A process that has lost its state does not know which incarnations there have been. It rejoins in two rounds:
+//!
+//! - **R1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its **roster**:
+//!   what that one has stored of everybody. A roster goes to a session that has answered a question, never to a recording.
+//!   When every other member has sent its roster, the process takes them over, and an incarnation above all that they
+//!   say of it, not below the time of day in seconds, and stores both.
+//! - **R2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a roster
+//!   in which it stands itself, with this incarnation in this session: then that member has stored it, and hears no
+//!   earlier process any more. It takes these rosters over as well: if a second member is being replaced at the same
+//!   time, one of those that store both tells the later of the two of the other.
+//!
+//! Only then the protocol above starts, with [`Origin::Rejoining`]; a restart before it has stored something begins with
+//! R2. So nothing that the new process says counts beside anything that an earlier one says. That needs a third member:
+//! where both of two members are replaced and both old processes run on, each new one can find the old one of the other
+//! and take it for the member. No rule can tell these apart; an operator must see to it that a replaced machine stays off.
+//!
+//! Members that run an earlier version of the node know of no rosters; nobody can rejoin while there are any.
+//!
+//! # Addresses
+//!
+//! A peer is where its newest letter of the met session came from (the highest counter so far, so that no recording can
+//! lead elsewhere). A peer that does not answer is greeted both there and where its configured name leads. To look names
+//! up is the host's business, as is sealing: whatever gets here was made by a member.
+//!
+//! **Hostile letters** cost no memory: there is one record for each member, none for anybody else.
+
+mod letter;
+mod peer;
+#[cfg(test)]
+mod tests;
+mod window;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::quorum::rules::{Rule, Rules};
+use crate::members::{Epoch, Incarnation, Members, NodeId, PeerSet};
+use crate::protocol::{
+    Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Notice, Origin, Protocol, Refusal, Role,
+    View,
+};
+use peer::{Encounter, PING, PROMPT, Peer, REPEAT};
+
+pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
+
+/// The first second of 2025: a clock that shows less is plainly wrong.
+pub const EARLIEST_TIME: u32 = 1_735_689_600;
+
+/// The configuration of a session.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionConfig<C> {
+    /// That of the protocol above.
+    pub inner: C,
+    /// Who takes part; the same as in `inner`.
+    pub members: Members,
+    /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2). Explorers leave
+    /// that out where messages last for ever: it adds no run then, and states without end.
+    pub upkeep: bool,
+    /// The rules that stand: all of them, unless a check takes one away.
+    pub rules: Rules,
+}
+
+/// What survives a crash.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Kept<D> {
+    /// The incarnation that stored it.
+    pub incarnation: Incarnation,
+    /// It has lost its state, and the protocol above has stored nothing since.
+    pub rejoining: bool,
+    /// S3: the highest incarnation of each other member that was ever met.
+    pub roster: Roster,
+    /// What the protocol above has stored.
+    pub inner: Option<D>,
+}
+
+impl<D: Durable> Durable for Kept<D> {
+    fn term(&self) -> Epoch {
+        self.inner.as_ref().map(Durable::term).unwrap_or_default()
+    }
+
+    fn vote(&self) -> Option<NodeId> {
+        self.inner.as_ref().and_then(Durable::vote)
+    }
+
+    fn is_drained(&self) -> bool {
+        self.inner.as_ref().is_some_and(Durable::is_drained)
+    }
+
+    fn is_rejoining(&self) -> bool {
+        self.rejoining
+    }
+
+    fn incarnation(&self) -> Option<Incarnation> {
+        Some(self.incarnation)
+    }
+}
+
+/// A process of a member: its sessions with all others, and the protocol above.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Session<P: Protocol> {
+    id: NodeId,
+    session: SessionId,
+    /// Of all questions the last.
+    questions: u64,
+    stage: Stage<P>,
+    peers: BTreeMap<NodeId, Peer>,
+    kept: Kept<P::Durable>,
+}
+
+/// How far a process has come.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Stage<P> {
+    /// R1.
+    Asking {
+        /// The lowest incarnation that it may take, as far as it knows.
+        lowest: Incarnation,
+        /// Who has sent its roster.
+        answered: PeerSet,
+    },
+    /// R2.
+    Confirming {
+        /// Who has stored this incarnation.
+        answered: PeerSet,
+    },
+    /// The protocol above runs.
+    Running(P),
+    /// It must stop, and does nothing any more.
+    Halted,
+}
+
+/// What a session waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer<T> {
+    /// What the protocol above waits for.
+    Inner(T),
+    /// The next greeting of this peer (S7).
+    Greet(NodeId),
+    /// The next answer to this peer (S6).
+    Prompt(NodeId),
+}
+
+/// What is known of the way to a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contact {
+    /// The session that has been met.
+    pub met: Met,
+    /// Where its newest letter came from.
+    pub address: Option<SocketAddr>,
+    /// How many of its letters have been accepted.
+    pub accepted: u64,
+}
+
+/// One event's work.
+struct Turn<'a, P: Protocol> {
+    config: &'a SessionConfig<P::Config>,
+    out: &'a mut Effects<Session<P>>,
+}
+
+/// A letter's envelope, as it came.
+#[derive(Clone, Copy)]
+struct Envelope {
+    from: NodeId,
+    at: Option<SocketAddr>,
+    session: SessionId,
+    known: Option<SessionId>,
+    counter: u64,
+}
+
+impl<P: Protocol> Protocol for Session<P> {
+    type Config = SessionConfig<P::Config>;
+    type Message = Letter<P::Message>;
+    type Timer = Timer<P::Timer>;
+    type Durable = Kept<P::Durable>;
+
+    fn start(
+        id: NodeId,
+        config: &Self::Config,
+        boot: Boot<Self::Durable>,
+        out: &mut Effects<Self>,
+    ) -> Self {
+        let Boot { incarnation, durable, origin, session, time_of_day } = boot;
+        let lost = origin == Origin::Rejoining && durable.is_none();
+        let rejoining = origin == Origin::Rejoining;
+        let empty = Kept { incarnation, rejoining, roster: Roster::default(), inner: None };
+        let kept = Kept { incarnation, rejoining, ..durable.unwrap_or(empty) };
+        let mut member = Self {
+            id,
+            session,
+            questions: 0,
+            stage: Stage::Confirming { answered: PeerSet::new() },
+            peers: config.members.others(id).map(|peer| (peer, Peer::default())).collect(),
+            kept,
+        };
+        let mut turn = Turn { config, out };
+        if lost {
+            member.begin_asking(incarnation.max(Incarnation(time_of_day)), time_of_day, &mut turn);
+        } else if !rejoining {
+            member.begin_running(origin, &mut turn);
+        }
+        if !config.rules.keeps(Rule::SessionIsStored) {
+            member.kept.roster = Roster::default();
+        }
+        member.greet_everybody(&mut turn);
+        member.confirm(&mut turn);
+        member
+    }
+
+    fn handle(
+        &mut self,
+        config: &Self::Config,
+        event: Event<Self::Message, Self::Timer>,
+        out: &mut Effects<Self>,
+    ) {
+        let mut turn = Turn { config, out };
+        match event {
+            _ if matches!(self.stage, Stage::Halted) => {}
+            Event::Message { from, message } => self.on_letter(from, message, &mut turn),
+            Event::Timer(Timer::Greet(peer)) => self.greet(peer, &mut turn),
+            Event::Timer(Timer::Prompt(peer)) => {
+                if let Some(peer) = self.peers.get_mut(&peer) {
+                    peer.prompts = 0;
+                }
+            }
+            Event::Timer(Timer::Inner(timer)) => self.pass(Event::Timer(timer), &mut turn),
+            Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), &mut turn),
+            Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), &mut turn),
+            Event::Campaign => self.pass(Event::Campaign, &mut turn),
+            Event::Order(order) => {
+                if !matches!(self.stage, Stage::Running(_)) {
+                    turn.out.inform(Notice::Refused(Refusal::Rejoining));
+                }
+                self.pass(Event::Order(order), &mut turn);
+            }
+            Event::Retired => self.pass(Event::Retired, &mut turn),
+        }
+    }
+
+    fn view(&self) -> View {
+        self.inner().map_or(
+            View { leader: None, epoch: Epoch::default(), role: Role::Follower },
+            Protocol::view,
+        )
+    }
+
+    const HEEDS_DETECTOR: bool = P::HEEDS_DETECTOR;
+    const LEASES: bool = P::LEASES;
+    const SESSIONS: bool = true;
+
+    fn lease(&self) -> Option<Self::Timer> {
+        self.inner().and_then(Protocol::lease).map(Timer::Inner)
+    }
+
+    fn bonds(&self) -> Bonds<Self::Timer> {
+        match self.inner() {
+            Some(inner) => inner.bonds().map(Timer::Inner),
+            None => Bonds { silenced: true, ..Bonds::NONE },
+        }
+    }
+
+    fn is_lease(timer: Self::Timer) -> bool {
+        matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
+    }
+
+    fn is_upkeep(timer: Self::Timer) -> bool {
+        match timer {
+            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Greet(_) | Timer::Prompt(_) => true,
+        }
+    }
+}
+
+impl<P: Protocol> Session<P> {
+    /// The state of the protocol above, once it runs.
+    pub fn inner(&self) -> Option<&P> {
+        match &self.stage {
+            Stage::Running(inner) => Some(inner),
+            Stage::Asking { .. } | Stage::Confirming { .. } | Stage::Halted => None,
+        }
+    }
+
+    /// Its incarnation; zero while it does not know it.
+    pub fn incarnation(&self) -> Incarnation {
+        match self.stage {
+            Stage::Asking { .. } => Incarnation::default(),
+            _ => self.kept.incarnation,
+        }
+    }
+
+    /// For whom it still waits, while it rejoins.
+    pub fn awaited(&self) -> Option<PeerSet> {
+        let (Stage::Asking { answered, .. } | Stage::Confirming { answered }) = &self.stage else {
+            return None;
+        };
+        Some(self.peers.keys().copied().filter(|&peer| !answered.contains(peer)).collect())
+    }
+
+    /// What is known of the way to a peer, once it has been met.
+    pub fn contact(&self, peer: NodeId) -> Option<Contact> {
+        let peer = self.peers.get(&peer)?;
+        let Encounter { met, address, .. } = *peer.encounter.as_ref()?;
+        Some(Contact { met, address, accepted: peer.accepted() })
+    }
+
+    /// R1.
+    fn begin_asking(&mut self, lowest: Incarnation, time_of_day: u32, turn: &mut Turn<'_, P>) {
+        turn.out.rule("R1");
+        self.stage = match time_of_day < EARLIEST_TIME {
+            true => {
+                turn.out.inform(Notice::WrongClock);
+                Stage::Halted
+            }
+            false => Stage::Asking { lowest, answered: PeerSet::new() },
+        };
+    }
+
+    /// The protocol above starts.
+    fn begin_running(&mut self, origin: Origin, turn: &mut Turn<'_, P>) {
+        let boot = Boot {
+            session: self.session,
+            ..Boot::new(self.kept.incarnation, self.kept.inner.clone(), origin)
+        };
+        let mut effects = Effects::new();
+        let before = self.view();
+        self.stage = Stage::Running(P::start(self.id, &turn.config.inner, boot, &mut effects));
+        if self.view() != before {
+            turn.out.announce(self.view());
+        }
+        self.carry_out(effects, turn);
+    }
+
+    /// Tells the protocol above, if it runs.
+    fn pass(&mut self, event: Event<P::Message, P::Timer>, turn: &mut Turn<'_, P>) {
+        let Stage::Running(inner) = &mut self.stage else { return };
+        let mut effects = Effects::new();
+        inner.handle(&turn.config.inner, event, &mut effects);
+        self.carry_out(effects, turn);
+    }
+
+    /// Passes on what the protocol above wants done.
+    fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
+        turn.out.take_notes(&effects);
+        for effect in effects.drain() {
+            match effect {
+                Effect::Persist(durable) => {
+                    self.kept.inner = Some(durable);
+                    self.kept.rejoining = false;
+                    turn.out.persist(self.kept.clone());
+                }
+                Effect::Send { to, message } => self.send(to, message, turn),
+                Effect::SetTimer { timer, after } => {
+                    turn.out.set_timer(Timer::Inner(timer), after);
+                }
+                Effect::CancelTimer(timer) => turn.out.cancel_timer(Timer::Inner(timer)),
+                Effect::Announce(view) => turn.out.announce(view),
+                Effect::Inform(notice) => turn.out.inform(notice),
+            }
+        }
+    }
+
+    /// S8.
+    fn send(&mut self, to: NodeId, message: P::Message, turn: &mut Turn<'_, P>) {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        if let Some(Encounter { met, address, .. }) = &peer.encounter {
+            let (known, at) = (Some(met.session), *address);
+            return self.post(to, known, at, Content::Inner(message), turn);
+        }
+        turn.out.inform(Notice::Unsent(to));
+        if turn.config.upkeep && peer.hurry() {
+            turn.out.set_timer(Timer::Greet(to), REPEAT);
+        }
+    }
+
+    fn greet_everybody(&mut self, turn: &mut Turn<'_, P>) {
+        if matches!(self.stage, Stage::Halted) {
+            return;
+        }
+        for peer in turn.config.members.others(self.id) {
+            self.greet(peer, turn);
+        }
+    }
+
+    /// S7: asks a peer, where it was met and, if it has not answered the last time, where its name leads.
+    fn greet(&mut self, to: NodeId, turn: &mut Turn<'_, P>) {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        let open = if peer.encounter.is_some() { &mut peer.ping } else { &mut peer.question };
+        let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
+        let met = peer.encounter.as_ref().map(|met| (met.met.session, met.address));
+        let by_name_too = peer.is_unanswered() && met.is_some_and(|(_, at)| at.is_some());
+        let wait = peer.greeted();
+        let (known, at) = met.map_or((None, None), |(session, at)| (Some(session), at));
+        self.say(to, known, at, (Some(ask), None), turn);
+        if by_name_too {
+            self.say(to, known, None, (Some(ask), None), turn);
+        }
+        if turn.config.upkeep {
+            turn.out.set_timer(Timer::Greet(to), wait);
+        }
+    }
+
+    /// Sends a greeting.
+    fn say(
+        &mut self,
+        to: NodeId,
+        known: Option<SessionId>,
+        at: Option<SocketAddr>,
+        (ask, answer): (Option<Challenge>, Option<Challenge>),
+        turn: &mut Turn<'_, P>,
+    ) {
+        let stored =
+            self.kept.roster.get(to).filter(|met| known.is_some_and(|it| it != met.session));
+        let greeting = Greeting {
+            ask,
+            answer,
+            incarnation: self.incarnation(),
+            seen: stored.map(|met| met.incarnation).unwrap_or_default(),
+            wants_roster: self.wants_roster(to),
+        };
+        self.post(to, known, at, Content::Greeting(greeting), turn);
+    }
+
+    fn wants_roster(&self, of: NodeId) -> bool {
+        match &self.stage {
+            Stage::Asking { answered, .. } | Stage::Confirming { answered } => {
+                !answered.contains(of)
+            }
+            Stage::Running(_) | Stage::Halted => false,
+        }
+    }
+
+    fn post(
+        &mut self,
+        to: NodeId,
+        known: Option<SessionId>,
+        at: Option<SocketAddr>,
+        content: Content<P::Message>,
+        turn: &mut Turn<'_, P>,
+    ) {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        let counter = if turn.config.upkeep { peer.next_counter() } else { 0 };
+        turn.out.send(to, Letter { at, session: self.session, known, counter, content });
+    }
+
+    fn on_letter(&mut self, from: NodeId, letter: Letter<P::Message>, turn: &mut Turn<'_, P>) {
+        if !self.peers.contains_key(&from) {
+            return;
+        }
+        let Letter { at, session, known, counter, content } = letter;
+        let envelope = Envelope { from, at, session, known, counter };
+        match content {
+            Content::Greeting(greeting) => self.on_greeting(envelope, greeting, turn),
+            Content::Roster(roster) => self.on_roster(envelope, &roster, turn),
+            Content::Inner(message) => {
+                if self.admits(envelope, turn) {
+                    self.pass(Event::Message { from, message }, turn);
+                }
+            }
+        }
+    }
+
+    fn is_for_me(&self, envelope: Envelope) -> bool {
+        envelope.known == Some(self.session)
+    }
+
+    /// S2.
+    fn admits(&mut self, envelope: Envelope, turn: &mut Turn<'_, P>) -> bool {
+        let Envelope { from, at, session, counter, .. } = envelope;
+        let for_me = self.is_for_me(envelope);
+        let Some(peer) = self.peers.get_mut(&from) else { return false };
+        if for_me && peer.has_met(session) {
+            let fresh = !turn.config.upkeep || peer.accept(at, counter);
+            if !fresh {
+                turn.drop(from, Dropped::Replayed);
+            }
+            return fresh;
+        }
+        if !turn.config.rules.keeps(Rule::MetSessionOnly) {
+            return true;
+        }
+        turn.drop(from, Dropped::Session);
+        if turn.config.upkeep && self.may_be_prompted(from, turn) {
+            self.answer_and_ask(envelope, None, turn);
+        }
+        false
+    }
+
+    fn on_greeting(&mut self, envelope: Envelope, greeting: Greeting, turn: &mut Turn<'_, P>) {
+        let Envelope { from, at, session, counter, .. } = envelope;
+        let for_me = self.is_for_me(envelope);
+        if for_me && self.is_refused(greeting.seen) {
+            // It was said to this session, so it holds whenever it arrives.
+            return self.halt(greeting.seen, from, turn);
+        }
+        let Some(peer) = self.peers.get(&from) else { return };
+        let is_met = peer.has_met(session);
+        let asked = if is_met { peer.ping } else { peer.question };
+        let answers = for_me && asked.is_some() && greeting.answer == asked;
+        if !is_met {
+            let proven = answers || !turn.config.rules.keeps(Rule::ProvenSession);
+            if !(proven
+                && self.may_meet(from, Met { incarnation: greeting.incarnation, session }, turn))
+            {
+                return self.on_unmet(envelope, greeting, answers, turn);
+            }
+            self.meet(from, Met { incarnation: greeting.incarnation, session }, at, turn);
+        }
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        if turn.config.upkeep && !peer.accept(at, counter) {
+            return turn.drop(from, Dropped::Replayed);
+        }
+        if answers {
+            peer.answered();
+            if turn.config.upkeep {
+                turn.out.set_timer(Timer::Greet(from), PING);
+            }
+        }
+        if greeting.ask.is_some() {
+            self.say(from, Some(session), at, (None, greeting.ask), turn);
+        }
+        if greeting.wants_roster && for_me {
+            self.post(from, Some(session), at, Content::Roster(self.kept.roster.clone()), turn);
+        }
+    }
+
+    /// S3: whether this session comes after all that were ever met, or is the last of them.
+    fn may_meet(&self, peer: NodeId, met: Met, turn: &Turn<'_, P>) -> bool {
+        if met.incarnation == Incarnation::default() || matches!(self.stage, Stage::Asking { .. }) {
+            return false;
+        }
+        let rules = turn.config.rules;
+        self.kept.roster.get(peer).is_none_or(|last| {
+            let same = met.incarnation == last.incarnation
+                && (met.session == last.session || !rules.keeps(Rule::SameSessionOnly));
+            met.incarnation > last.incarnation || same || !rules.keeps(Rule::IncarnationsRise)
+        })
+    }
+
+    /// S1, S3: this session has answered. That it was met is stored before anything is said in it.
+    fn meet(&mut self, peer: NodeId, met: Met, at: Option<SocketAddr>, turn: &mut Turn<'_, P>) {
+        turn.out.rule("S1");
+        if self.kept.roster.get(peer) != Some(met) {
+            self.kept.roster.insert(peer, met);
+            if turn.config.rules.keeps(Rule::SessionIsStored) {
+                turn.out.persist(self.kept.clone());
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(&peer) {
+            peer.encounter = Some(Encounter::new(met, at));
+            peer.question = None;
+        }
+    }
+
+    /// S5, S6, R1: a greeting from a session that has not been met, and is not met by this.
+    fn on_unmet(
+        &mut self,
+        envelope: Envelope,
+        greeting: Greeting,
+        answers: bool,
+        turn: &mut Turn<'_, P>,
+    ) {
+        let Envelope { from, at, session, .. } = envelope;
+        let has_lost = greeting.incarnation == Incarnation::default();
+        let has_roster = !matches!(self.stage, Stage::Asking { .. });
+        if answers && has_lost && greeting.wants_roster && has_roster {
+            if let Some(peer) = self.peers.get_mut(&from) {
+                peer.question = None;
+            }
+            let roster = Content::Roster(self.kept.roster.clone());
+            return self.post(from, Some(session), at, roster, turn);
+        }
+        if greeting.ask.is_none() {
+            return turn.drop(from, Dropped::Session);
+        }
+        if !self.may_be_prompted(from, turn) {
+            return turn.drop(from, Dropped::Limited);
+        }
+        let met = Met { incarnation: greeting.incarnation, session };
+        if has_lost || self.may_meet(from, met, turn) {
+            return self.answer_and_ask(envelope, greeting.ask, turn);
+        }
+        self.say(from, Some(session), at, (None, greeting.ask), turn);
+        if has_roster {
+            // An earlier process, or a copy.
+            turn.drop(from, Dropped::Session);
+        }
+    }
+
+    /// Asks the sender of this, and answers, if there was a question.
+    fn answer_and_ask(
+        &mut self,
+        envelope: Envelope,
+        answer: Option<Challenge>,
+        turn: &mut Turn<'_, P>,
+    ) {
+        let Envelope { from, at, session, .. } = envelope;
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let ask = *peer.question.get_or_insert_with(|| next_question(&mut self.questions));
+        self.say(from, Some(session), at, (Some(ask), answer), turn);
+    }
+
+    /// S6.
+    fn may_be_prompted(&mut self, by: NodeId, turn: &mut Turn<'_, P>) -> bool {
+        let Some(peer) = self.peers.get_mut(&by) else { return false };
+        if !turn.config.upkeep {
+            return true;
+        }
+        if peer.prompts == 0 {
+            turn.out.set_timer(Timer::Prompt(by), PROMPT);
+        }
+        peer.may_be_prompted()
+    }
+
+    /// R1, R2: what a member has stored of everybody.
+    fn on_roster(&mut self, envelope: Envelope, roster: &Roster, turn: &mut Turn<'_, P>) {
+        let from = envelope.from;
+        if !self.is_for_me(envelope) {
+            return turn.drop(from, Dropped::Session);
+        }
+        let of_me = roster.get(self.id);
+        let seen = of_me.filter(|met| met.session != self.session);
+        if seen.is_some_and(|met| self.is_refused(met.incarnation)) {
+            return self.halt(seen.map(|met| met.incarnation).unwrap_or_default(), from, turn);
+        }
+        match &mut self.stage {
+            Stage::Asking { lowest, answered } => {
+                answered.insert(from);
+                let above = of_me.map_or(0, |met| met.incarnation.0.saturating_add(1));
+                *lowest = (*lowest).max(Incarnation(above));
+                self.take_over(roster, turn);
+                self.end_asking(turn);
+            }
+            Stage::Confirming { answered } => {
+                let is_met = self.peers.get(&from).is_some_and(|it| it.has_met(envelope.session));
+                let mine = Met { incarnation: self.kept.incarnation, session: self.session };
+                if is_met && of_me == Some(mine) {
+                    answered.insert(from);
+                    self.take_over(roster, turn);
+                    self.confirm(turn);
+                }
+            }
+            Stage::Running(_) | Stage::Halted => {}
+        }
+    }
+
+    /// Whom others have met it has met. What it hears of a later process is a reason to hear no earlier one any more.
+    fn take_over(&mut self, roster: &Roster, turn: &mut Turn<'_, P>) {
+        if !turn.config.rules.keeps(Rule::RejoinTakesOver) {
+            return;
+        }
+        let mut changed = false;
+        for (id, met) in roster.iter() {
+            let Some(peer) = self.peers.get_mut(&id) else { continue };
+            let later = |last: Met| met.incarnation > last.incarnation;
+            if !self.kept.roster.get(id).is_none_or(later) {
+                continue;
+            }
+            self.kept.roster.insert(id, met);
+            changed = true;
+            if peer.encounter.take_if(|encounter| encounter.met != met).is_some()
+                && let Stage::Confirming { answered } = &mut self.stage
+            {
+                answered.remove(id);
+            }
+        }
+        if changed && matches!(self.stage, Stage::Confirming { .. }) {
+            turn.out.persist(self.kept.clone());
+        }
+    }
+
+    /// R1: everybody has answered.
+    fn end_asking(&mut self, turn: &mut Turn<'_, P>) {
+        let Stage::Asking { lowest, answered } = &self.stage else { return };
+        if answered.len() < self.peers.len() {
+            return;
+        }
+        turn.out.rule("R1");
+        self.kept.incarnation = *lowest;
+        self.stage = Stage::Confirming { answered: PeerSet::new() };
+        turn.out.persist(self.kept.clone());
+        self.greet_everybody(turn);
+        self.confirm(turn);
+    }
+
+    /// R2: everybody has stored this incarnation.
+    fn confirm(&mut self, turn: &mut Turn<'_, P>) {
+        let Stage::Confirming { answered } = &self.stage else { return };
+        let needed = match turn.config.rules.keeps(Rule::RejoinIsConfirmed) {
+            true => self.peers.len(),
+            false => 0,
+        };
+        if answered.len() >= needed {
+            turn.out.rule("R2");
+            self.begin_running(Origin::Rejoining, turn);
+        }
+    }
+
+    /// S9: whether a process of this member that has been met with incarnation `seen` in another session makes this one
+    /// an old copy.
+    fn is_refused(&self, seen: Incarnation) -> bool {
+        let mine = self.incarnation();
+        mine != Incarnation::default() && seen >= mine
+    }
+
+    /// Does nothing any more.
+    fn halt(&mut self, seen: Incarnation, by: NodeId, turn: &mut Turn<'_, P>) {
+        turn.out.rule("S9");
+        let before = self.view();
+        self.stage = Stage::Halted;
+        if self.view() != before {
+            turn.out.announce(self.view());
+        }
+        turn.out.inform(Notice::Replaced { seen, by });
+    }
+}
+
+/// A question that this session has not asked before.
+fn next_question(questions: &mut u64) -> Challenge {
+    *questions += 1;
+    Challenge(NonZeroU64::new(*questions).unwrap_or(NonZeroU64::MAX))
+}
+
+impl<P: Protocol> Turn<'_, P> {
+    fn drop(&mut self, from: NodeId, why: Dropped) {
+        self.out.inform(Notice::Dropped { from, why });
+    }
+}

@@ -1,0 +1,247 @@
+//! What processes send each other: a message of the layers above in an envelope, a greeting, or a roster.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::{Epoch, Incarnation, NodeId};
+use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len, with_kinds};
+use crate::time::Span;
+
+/// One start of a process, by a random number that its host draws.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "[u8; 8]", try_from = "[u8; 8]")]
+pub struct SessionId(NonZeroU64);
+
+impl SessionId {
+    /// The session with this number.
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// The session with this number; zero, which means "none" on the wire, becomes the highest.
+    pub const fn from_random(number: u64) -> Self {
+        match NonZeroU64::new(number) {
+            Some(number) => Self(number),
+            None => Self(NonZeroU64::MAX),
+        }
+    }
+
+    /// Its number.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({:x})", self.0)
+    }
+}
+
+// A random number is longer as a number of variable length than as eight bytes.
+impl From<SessionId> for [u8; 8] {
+    fn from(session: SessionId) -> Self {
+        session.get().to_le_bytes()
+    }
+}
+
+impl TryFrom<[u8; 8]> for SessionId {
+    type Error = &'static str;
+
+    fn try_from(bytes: [u8; 8]) -> Result<Self, Self::Error> {
+        NonZeroU64::new(u64::from_le_bytes(bytes)).map(Self).ok_or("a session cannot be zero")
+    }
+}
+
+/// A question that this session has not asked before. Together with the session, which is random, it is a name that no
+/// recording can hold and nobody can guess.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Challenge(pub NonZeroU64);
+
+/// An incarnation of a member, and the session in which it was met.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Met {
+    /// Which incarnation.
+    pub incarnation: Incarnation,
+    /// In which session.
+    pub session: SessionId,
+}
+
+/// Of each other member the highest incarnation that was ever met, in ascending order of the members.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Roster(Vec<(NodeId, Met)>);
+
+impl Roster {
+    /// What is known of `member`.
+    pub fn get(&self, member: NodeId) -> Option<Met> {
+        self.0.iter().find(|(id, _)| *id == member).map(|(_, met)| *met)
+    }
+
+    /// The entry of `member` is this one from now on.
+    pub(super) fn insert(&mut self, member: NodeId, met: Met) {
+        match self.0.binary_search_by_key(&member, |(id, _)| *id) {
+            Ok(place) => self.0[place].1 = met,
+            Err(place) => self.0.insert(place, (member, met)),
+        }
+    }
+
+    /// The entries, in ascending order of the members.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (NodeId, Met)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<(NodeId, Met)> for Roster {
+    /// The last entry of a member counts.
+    fn from_iter<I: IntoIterator<Item = (NodeId, Met)>>(entries: I) -> Self {
+        let mut roster = Self::default();
+        for (member, met) in entries {
+            roster.insert(member, met);
+        }
+        roster
+    }
+}
+
+/// What one process sends another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Letter<M> {
+    /// Not sent: where it came from, or where it goes. Nothing where addresses are not known; then it goes to where the
+    /// configured name of the receiver leads.
+    pub at: Option<SocketAddr>,
+    /// The sender's session.
+    pub session: SessionId,
+    /// The receiver's session, if the sender knows it.
+    pub known: Option<SessionId>,
+    /// Rises with every letter to this receiver in this session, from one on; zero where letters are not counted.
+    pub counter: u64,
+    /// What it says.
+    pub content: Content<M>,
+}
+
+/// What a letter says.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Content<M> {
+    /// A question, an answer, or both.
+    Greeting(Greeting),
+    /// What the sender has stored of every other member.
+    Roster(Roster),
+    /// A message of the layers above.
+    Inner(M),
+}
+
+/// "Are you there, and who are you?" and "I am here, and this is me".
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Greeting {
+    /// To be repeated by the receiver.
+    pub ask: Option<Challenge>,
+    /// The receiver's question, repeated.
+    pub answer: Option<Challenge>,
+    /// The sender's incarnation; zero while it does not know it.
+    pub incarnation: Incarnation,
+    /// The highest incarnation of the receiver's that the sender has met in another session than the one that the letter
+    /// is for; zero if there was none.
+    pub seen: Incarnation,
+    /// Whether the sender rejoins, and wants the receiver's roster.
+    pub wants_roster: bool,
+}
+
+const ADDED: [Kind; 2] = [Kind::link("GREETING"), Kind::link("ROSTER")];
+
+impl<M: Message> Message for Letter<M> {
+    const KINDS: &'static [Kind] = {
+        let all: &'static [Kind; 40] = &const { with_kinds(M::KINDS, &ADDED) };
+        all.split_at(M::KINDS.len() + ADDED.len()).0
+    };
+
+    fn kind(&self) -> usize {
+        match &self.content {
+            Content::Inner(message) => message.kind(),
+            Content::Greeting(_) => M::KINDS.len(),
+            Content::Roster(_) => M::KINDS.len() + 1,
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        // Both sessions, the counter and the kind; see the wire format of the node.
+        let envelope = 8 + 8 + 8 + 1;
+        let content = match &self.content {
+            Content::Greeting(_) => 8 + 8 + 4 + 4 + 1,
+            Content::Roster(roster) => {
+                let entry = |(id, met): (NodeId, Met)| {
+                    varint_len(id.0.into()) + varint_len(met.incarnation.0.into()) + 8
+                };
+                varint_len(roster.0.len() as u64) + roster.iter().map(entry).sum::<usize>()
+            }
+            Content::Inner(message) => message.encoded_len(),
+        };
+        envelope + content
+    }
+
+    fn serial(&self) -> Option<(Serial, Giver)> {
+        self.inner().and_then(Message::serial)
+    }
+
+    fn without_serial(&self) -> Self {
+        match &self.content {
+            Content::Inner(message) => {
+                Self { content: Content::Inner(message.without_serial()), ..self.clone() }
+            }
+            _ => self.clone(),
+        }
+    }
+
+    fn pledge(&self) -> Option<Pledge> {
+        self.inner().and_then(Message::pledge)
+    }
+
+    fn promise_asked(&self) -> Option<Span> {
+        self.inner().and_then(Message::promise_asked)
+    }
+
+    fn promise_released(&self) -> Option<Epoch> {
+        self.inner().and_then(Message::promise_released)
+    }
+
+    fn destination(&self) -> Option<SocketAddr> {
+        self.at
+    }
+
+    fn posted_from(self, address: SocketAddr) -> Self {
+        Self { at: Some(address), ..self }
+    }
+}
+
+impl<M> Letter<M> {
+    fn inner(&self) -> Option<&M> {
+        match &self.content {
+            Content::Inner(message) => Some(message),
+            _ => None,
+        }
+    }
+}
+
+impl<M: fmt::Display> fmt::Display for Letter<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Inner(message) => message.fmt(f),
+            Content::Greeting(greeting) => {
+                write!(f, "GREETING incarnation={}", greeting.incarnation.0)?;
+                if greeting.seen > Incarnation::default() {
+                    write!(f, " seen={}", greeting.seen.0)?;
+                }
+                let asks = greeting.ask.map_or("", |_| " asks");
+                let answers = greeting.answer.map_or("", |_| " answers");
+                let rejoins = if greeting.wants_roster { " rejoins" } else { "" };
+                write!(f, "{asks}{answers}{rejoins}")
+            }
+            Content::Roster(roster) => {
+                f.write_str("ROSTER")?;
+                let mut entries = roster.iter();
+                entries.try_for_each(|(id, met)| write!(f, " {id}={}", met.incarnation.0))
+            }
+        }
+    }
+}
