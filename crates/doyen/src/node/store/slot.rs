@@ -174,6 +174,8 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
 
 #[cfg(test)]
 mod tests {
+    use doyen_core::algorithm::Algorithm;
+
     use super::*;
 
     const OLD: Record<'_> = Record {
@@ -365,7 +367,7 @@ mod tests {
     #[test]
     fn the_longest_record_fits_and_a_longer_one_is_refused() {
         let (cluster, durable) = ("c".repeat(LONGEST_CLUSTER), [0xff; LONGEST_DURABLE]);
-        let names = doyen_core::algorithm::Algorithm::ALL.map(|algorithm| algorithm.name());
+        let names = Algorithm::ALL.map(Algorithm::name);
         let longest = Record {
             sequence: u64::MAX,
             cluster: cluster.into(),

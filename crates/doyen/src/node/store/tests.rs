@@ -322,7 +322,7 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
     // Every write there fails as on a full disk.
     let full = Medium::File(File::options().write(true).open("/dev/full").unwrap());
     let sound = std::mem::replace(&mut store.medium, full);
-    let mut save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
+    let save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
     assert_eq!(save(&mut store).unwrap_err().kind(), io::ErrorKind::StorageFull);
     store.medium = sound;
     assert!(save(&mut store).is_err(), "nobody knows what is on the disk");
