@@ -13,8 +13,9 @@ use super::report::{DEFAULT, Report};
 use super::resolve::{LONGEST_NAME, Resolver, check_name};
 use super::shape::member_title;
 
-/// More members than any cluster that elects one leader has; every one of them talks to every other.
-const MOST: usize = 100;
+/// How many members a cluster has at most: every member stores what it knows of each other one, and that must fit into a
+/// slot of the state file (`node/store.rs`).
+pub(super) const MOST: usize = 64;
 
 /// The members of a configuration, and where they were listed.
 #[derive(Debug, Default)]
@@ -39,7 +40,10 @@ pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
     };
     let tables = &layer.written.member;
     if tables.len() > MOST {
-        let problem = format!("{} members are too many; at most {MOST}", tables.len());
+        let problem = format!(
+            "{} members are too many; a cluster has at most {MOST}: leave some out",
+            tables.len()
+        );
         let place = layer.place(tables[MOST].span().start, "member");
         resolver.problems.push(format!("{place}: {problem}"));
     }

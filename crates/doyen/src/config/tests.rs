@@ -629,3 +629,20 @@ fn the_configurations_number_is_its_cluster_voters_and_algorithm() {
     // Members of different versions must compute the same, for ever.
     assert_eq!(usual, 544_529_538);
 }
+
+#[test]
+fn a_cluster_has_at_most_64_members() {
+    let listed = |count: u32| {
+        let member = |id| format!("[[member]]\nid = {id}\naddress = \"10.0.0.{id}:7400\"\n");
+        let members: String = (1..=count).map(member).collect();
+        format!(
+            "cluster = \"orders\"\nid = 1\nkey_file = \"key\"\nstate_dir = \"state\"\n{members}"
+        )
+    };
+    assert_eq!(Scene::new(&listed(64)).settings().members.len(), 64);
+    let problems = Scene::new(&listed(65)).problems();
+    let [problem] = problems.as_slice() else { panic!("{problems:?}") };
+    let expected =
+        "doyen.toml:197: member: 65 members are too many; a cluster has at most 64: leave some out";
+    assert!(problem.ends_with(expected), "{problem}");
+}

@@ -171,7 +171,7 @@ impl Machine {
         let encoded = postcard::to_slice(durable, &mut room)
             .map_err(|error| io::Error::other(error.to_string()))
             .map_err(&failed)?;
-        self.store.save(encoded).map_err(failed)?;
+        self.store.save(self.life, false, encoded).map_err(failed)?;
         let counters = &self.board.counters;
         Counters::add(&counters.stored, 1);
         Counters::add(&counters.stored_us, begun.elapsed().as_micros() as u64);

@@ -23,7 +23,7 @@ use super::journal::{Journal, Line};
 use super::machine::Machine;
 use super::network::Network;
 use super::status::{MemberStatus, Status};
-use super::store::{Opened, Store, StoreError, refused};
+use super::store::{Opened, Saved, Store, StoreError, refused};
 use super::{Failure, Handle, attribute, bell, rejoin};
 use crate::config::{Configuration, Settings};
 
@@ -76,13 +76,14 @@ impl Running {
     }
 }
 
-fn can_read<P: Protocol<Config = Config>>(bytes: &[u8]) -> bool {
-    postcard::from_bytes::<P::Durable>(bytes).is_ok()
+fn can_read<P: Protocol<Config = Config>>(saved: &Saved) -> bool {
+    let (Saved::Bare(bytes) | Saved::Kept(bytes)) = saved;
+    bytes.is_empty() || postcard::from_bytes::<P::Durable>(bytes).is_ok()
 }
 
 /// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
 pub fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
-    let can_read = |bytes: &[u8]| with_protocol!(settings.algorithm, can_read(bytes));
+    let can_read = |saved: &Saved| with_protocol!(settings.algorithm, can_read(saved));
     let is_lost = || Store::is_lost(&settings.state_dir, &settings.owner(), can_read);
     match rejoin {
         true if is_lost()? => Ok(()),
@@ -149,21 +150,26 @@ fn run(
 ) -> Result<(), Failure> {
     let opened = match opened {
         Some(opened) => opened,
-        None => match rejoin::ask_around(&settings, &mut network, &board, &mut inbox)? {
-            Some(life) => {
-                let opened = Store::rejoin(&settings.state_dir, &settings.owner(), life)?;
-                let told = "has heard every other member and goes on with a new state; leave out --rejoin from now on";
-                board.journal.write(Line::Info(told.to_owned()));
-                opened
-            }
-            None => return Ok(()), // told to stop
-        },
+        None => {
+            let (mut store, lowest) = Store::rejoin(&settings.state_dir, &settings.owner())?;
+            let asked = rejoin::ask_around(&settings, &mut network, &board, &mut inbox)?;
+            let Some(life) = asked else { return Ok(()) }; // told to stop
+            let incarnation = life.max(lowest);
+            // The algorithm has stored nothing yet.
+            let failed = |error| Failure::Store { path: settings.state_dir.clone(), error };
+            store.save(incarnation, true, &[]).map_err(failed)?;
+            let told = "has heard every other member and goes on with a new state; leave out --rejoin from now on";
+            board.journal.write(Line::Info(told.to_owned()));
+            Opened { store, incarnation, durable: None, rejoining: true }
+        }
     };
     let (algorithm, folder, journal) =
         (settings.algorithm, settings.state_dir.clone(), board.journal.clone());
     network.begin(opened.incarnation)?;
-    let origin = origin(&opened, algorithm);
+    let origin = opened.origin();
     let Opened { store, incarnation, durable, .. } = opened;
+    let durable = durable.map(|(Saved::Bare(bytes) | Saved::Kept(bytes))| bytes);
+    let durable = durable.filter(|bytes| !bytes.is_empty());
     let machine = Machine::new((settings, text), network, (store, incarnation), board, inbox);
     let boot = (incarnation, durable, origin);
     let ended = with_protocol!(algorithm, host(machine, boot));
@@ -191,15 +197,6 @@ fn host<P: Protocol<Config = Config> + Tells>(
     let boot = Boot { incarnation, durable, origin };
     let (id, config) = (machine.settings.me, beneath(&machine.settings));
     Host::<P>::start(id, config, boot, machine, random()?)?.run()
-}
-
-/// Into what the process comes. A quorum's member that has never run has promised nothing, and need not keep still. The
-/// seeds' algorithms wait for somebody to begin if all start together, so each of them is told that the others run.
-fn origin(opened: &Opened, algorithm: Algorithm) -> Origin {
-    match opened.origin() {
-        Origin::Founding { .. } if !algorithm.has_leases() => Origin::Joining,
-        origin => origin,
-    }
 }
 
 /// What lies beneath the algorithm. A quorum bears loss and watches over its leader itself. The seeds' algorithms

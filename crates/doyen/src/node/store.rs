@@ -2,17 +2,25 @@
 //!
 //! ```text
 //!   state_dir/
-//!     state        slot 0 at byte 0, slot 1 at byte 4096, each 512 bytes: `store/slot.rs`
+//!     state        slot 0 at byte 0, slot 1 at byte 4096, each 2048 bytes: `store/slot.rs`
 //!     lock         held while a node runs; holds its process id, for the error that a second one gets
 //!     state.old    what was there before somebody rejoined
 //!     refused      the life in which other members refused it as a copy, if they did: `store/refused.rs`
 //! ```
 //!
+//! **What is in it.** Whose state it is, the incarnation, whether the member is still rejoining, and one piece of bytes
+//! ([`Saved`]): what the core keeps, or what the algorithm alone began from. The bytes mean nothing here.
+//!
+//! **Versions.** A slot has two checksums: the first one ends its first 512 bytes, which are laid out as in version 1, so
+//! that an older program says that a newer one has been here; the other one covers the whole slot. Both must fit. Slots
+//! of version 1 are read, and never written: after an upgrade the file has one slot of each until both have been
+//! written.
+//!
 //! **Writing.** Whatever is stored goes with the next sequence number into the slot of the older record, and is synced
 //! before [`Store::save`] returns. The highest sequence that is whole counts, so a write that is torn leaves what was
-//! stored before, and nobody has been told of what was not. A slot is one sector; the slots lie on different pages, so
-//! that one bad write cannot harm both. All blocks are written when the file is made: a disk that fills up later does
-//! not stop a node whose file system writes in place. Nothing is allocated on the way.
+//! stored before, and nobody has been told of what was not. The slots lie on different pages, so that one bad write
+//! cannot harm both. All blocks are written when the file is made: a disk that fills up later does not stop a node whose
+//! file system writes in place. Nothing is allocated on the way.
 //!
 //! **If a write fails**, nothing is known about the disk any more: the system may forget what it could not write and
 //! say so only once. The process must end; a store that has failed refuses everything that follows. For the same
@@ -21,19 +29,21 @@
 //!
 //! **Where a state comes from.** `doyen init` makes it ([`Store::create`]), a node never does: a lost file must not look
 //! like a first start, for this member may have voted. A member whose state is lost, damaged or an old copy comes back
-//! by [`Store::rejoin`], which an operator must ask for. The new file is marked *rejoining* until the first record of
-//! the algorithm is stored in it, however often the process restarts until then; see
-//! [`Origin::Rejoining`].
+//! by [`Store::rejoin`], which an operator must ask for. Nothing is replaced before the first record is saved, which
+//! needs an incarnation that the other members must be asked about. Records say that the member is *rejoining* until
+//! it has finished, however often the process restarts until then; see [`Origin::Rejoining`].
 //!
 //! **What cannot be told from here**: a file that was restored from a copy, or cloned, is as whole as any. So is the
 //! older record of a file whose newer one has rotted: that looks like a torn write. Other members notice such a state
-//! by its incarnation, or by its term.
+//! by its incarnation, or by its term. Nor can it be told whether a state that `doyen init` has made is the member's
+//! first: it may have run elsewhere. So the first start observes hold-down as any other does.
 
 pub(crate) mod refused;
 mod slot;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -44,7 +54,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::Origin;
 
-use slot::{FILE, Flaw, Image, Record, SLOT};
+use slot::{Durable, FILE, Flaw, Image, Record, SLOT};
 
 pub use slot::{LONGEST_CLUSTER, LONGEST_DURABLE};
 
@@ -61,8 +71,9 @@ pub struct Owner {
 
 /// The state of a running node, locked against any other.
 pub struct Store {
+    folder: PathBuf,
     path: PathBuf,
-    file: File,
+    medium: Medium,
     owner: Owner,
     incarnation: Incarnation,
     sequence: u64,
@@ -72,6 +83,14 @@ pub struct Store {
     broken: bool,
     /// The lock goes when this is closed.
     _lock: File,
+}
+
+/// Where the next record goes.
+enum Medium {
+    /// Into the slot of the older record.
+    File(File),
+    /// Into a new file: the member rejoins and has saved nothing. `keep`: what lies there is kept as `state.old`.
+    Unmade { keep: bool },
 }
 
 impl fmt::Debug for Store {
@@ -86,6 +105,15 @@ impl fmt::Debug for Store {
     }
 }
 
+/// What was stored last.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Saved {
+    /// The record of the algorithm alone: of version 1, or made by `doyen init`.
+    Bare(Vec<u8>),
+    /// What the core keeps: the record of the algorithm, and what it knows of the other members.
+    Kept(Vec<u8>),
+}
+
 /// A store, and what a node starts from.
 #[derive(Debug)]
 pub struct Opened {
@@ -93,22 +121,16 @@ pub struct Opened {
     pub store: Store,
     /// Which life of the member this is. Stored already.
     pub incarnation: Incarnation,
-    /// What its algorithm stored last.
-    pub durable: Option<Vec<u8>>,
-    /// Whether this member has never started before.
-    pub first: bool,
-    /// Whether it has lost its state and not stored anything since.
+    /// What was stored last.
+    pub durable: Option<Saved>,
+    /// Whether it has lost its state and not finished rejoining.
     pub rejoining: bool,
 }
 
 impl Opened {
     /// Into what the process comes.
     pub fn origin(&self) -> Origin {
-        match self {
-            Self { rejoining: true, .. } => Origin::Rejoining,
-            Self { first: true, .. } => Origin::Founding { leader: None },
-            _ => Origin::Joining,
-        }
+        if self.rejoining { Origin::Rejoining } else { Origin::Joining }
     }
 }
 
@@ -241,6 +263,7 @@ fn remedy(kind: io::ErrorKind) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             "make room there"
         }
+        io::ErrorKind::NotFound => "make the folder that it is to lie in",
         io::ErrorKind::NotADirectory => "state_dir must name a folder",
         io::ErrorKind::IsADirectory => "there must be a file",
         _ => "see whether the disk is sound",
@@ -251,14 +274,20 @@ impl Store {
     /// Makes the state of a member that has never started, with what its algorithm is to begin from, if anything. The
     /// folder is made if need be. If something fails, no file is left.
     pub fn create(folder: &Path, owner: &Owner, durable: Option<&[u8]>) -> Result<(), StoreError> {
-        match DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(folder, "cannot be made")(error));
-            }
-            _ => check_folder(folder)?,
-        }
+        make_folder(folder)?;
         let path = folder.join("state");
-        write_new(&path, owner, Incarnation(0), false, durable)?;
+        let record = Record {
+            sequence: 0,
+            cluster: Cow::Borrowed(&owner.cluster),
+            member: owner.member.0,
+            incarnation: 0,
+            rejoining: false,
+            algorithm: Cow::Borrowed(owner.algorithm.name()),
+            durable: durable.map_or(Durable::Nothing, |bytes| Durable::Bare(Cow::Borrowed(bytes))),
+        };
+        let mut slot = [0; SLOT];
+        record.encode(&mut slot).map_err(failed(&path, "cannot be written"))?;
+        write_new(&path, &slot)?;
         forget_refusal(folder)?;
         sync_folder(folder)
     }
@@ -271,36 +300,30 @@ impl Store {
         let last = newest(&path, &image, owner)?;
         check_refusal(&path, folder, &last)?;
 
+        // Byte for byte: a record of version 1 stays one, and the bytes behind it stay what they were. The next record
+        // is of version 2, in the other slot.
         let damaged = failed(&path, "cannot be written");
         let here = slot::offset(last.sequence);
         let as_found = &image[here as usize..][..SLOT];
         file.write_all_at(as_found, here).and_then(|()| file.sync_data()).map_err(&damaged)?;
 
-        let incarnation = last.incarnation.checked_add(1).map(Incarnation);
-        let incarnation = incarnation.ok_or_else(|| StoreError::WornOut(path.clone()))?;
-        let files = (file, lock);
-        let mut store = Self::new(path.clone(), files, owner, incarnation, last.sequence);
-        store.write(last.rejoining, last.durable).map_err(&damaged)?;
-        Ok(Opened {
-            incarnation,
-            first: incarnation == Incarnation(1) && last.durable.is_none() && !last.rejoining,
-            rejoining: last.rejoining,
-            durable: last.durable.map(<[u8]>::to_owned),
-            store,
-        })
+        let incarnation = next_life(&path, last.incarnation)?;
+        let medium = Medium::File(file);
+        let mut store = Self::new(folder, medium, lock, owner, incarnation, last.sequence);
+        store.write(last.rejoining, last.durable.clone()).map_err(&damaged)?;
+        let (durable, rejoining) = (saved(last.durable), last.rejoining);
+        Ok(Opened { store, incarnation, durable, rejoining })
     }
 
-    /// Makes a new state for a member that has lost its own, or whose own is damaged or an old copy. `incarnation` is
-    /// that of this start, above any that the other members have heard of; it is raised further if a state that was
-    /// there says so. That state is kept as `state.old`, unless it was made by rejoining and never used.
-    pub fn rejoin(
-        folder: &Path,
-        owner: &Owner,
-        incarnation: Incarnation,
-    ) -> Result<Opened, StoreError> {
-        check_folder(folder)?;
+    /// A store for a member that has lost its state, or whose state is damaged or an old copy, and the lowest
+    /// incarnation that this start may take by what lies there. The folder is made if need be.
+    ///
+    /// Nothing is written until the first [`Store::save`]. That makes a new file; the state that was there is kept as
+    /// `state.old`, unless it was made by rejoining and never used. If it fails, that state is still in its place.
+    pub fn rejoin(folder: &Path, owner: &Owner) -> Result<(Self, Incarnation), StoreError> {
+        make_folder(folder)?;
         let lock = lock(folder)?;
-        let [path, old, new] = ["state", "state.old", "state.new"].map(|name| folder.join(name));
+        let path = folder.join("state");
         let image = match read(&path, OpenOptions::new().read(true)) {
             Err(StoreError::Missing(_)) => None,
             read => Some(read?.1),
@@ -309,48 +332,34 @@ impl Store {
             None | Some(Err(StoreError::Damaged(_))) => None,
             Some(found) => Some(found?),
         };
-        let earlier = last.map_or(0, |last| last.incarnation);
-        let next = earlier.checked_add(1).ok_or_else(|| StoreError::WornOut(path.clone()))?;
-        let incarnation = incarnation.max(Incarnation(next));
-        if image.is_some() && !last.is_some_and(|last| last.rejoining) {
-            fs::rename(&path, &old).map_err(failed(&path, "cannot be moved to state.old"))?;
-        }
-        if let Err(error) = fs::remove_file(&new)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(failed(&new, "cannot be removed")(error));
-        }
-        let file = write_new(&new, owner, incarnation, true, None)?;
-        fs::rename(&new, &path).map_err(failed(&new, "cannot be moved to state"))?;
-        forget_refusal(folder)?;
-        sync_folder(folder)?;
-        let store = Self::new(path, (file, lock), owner, incarnation, 0);
-        Ok(Opened { store, incarnation, durable: None, first: false, rejoining: true })
+        let lowest = next_life(&path, last.as_ref().map_or(0, |last| last.incarnation))?;
+        let medium = Medium::Unmade { keep: !last.is_some_and(|last| last.rejoining) };
+        Ok((Self::new(folder, medium, lock, owner, lowest, 0), lowest))
     }
 
     /// Whether `owner` could start with what is there. Changes nothing, and does not mind that a node runs with it.
-    /// `can_read` says whether what the algorithm stored can be read.
+    /// `can_read` says whether what was stored can be read.
     pub fn check(
         folder: &Path,
         owner: &Owner,
-        can_read: impl Fn(&[u8]) -> bool,
+        can_read: impl Fn(&Saved) -> bool,
     ) -> Result<(), StoreError> {
         let path = check_present(folder)?;
         let (_, image) = read(&path, OpenOptions::new().read(true).write(true))?;
         let last = newest(&path, &image, owner)?;
         check_refusal(&path, folder, &last)?;
-        match last.durable.is_some_and(|durable| !can_read(durable)) {
+        match saved(last.durable).is_some_and(|durable| !can_read(&durable)) {
             true => Err(StoreError::Unreadable(path)),
             false => Ok(()),
         }
     }
 
     /// Whether `owner` has lost what it must not forget, so that it must rejoin: the state is missing, damaged or refused
-    /// by others, or has never been used. `can_read` says whether what the algorithm stored can be read. Changes nothing.
+    /// by others, or has never been used. `can_read` says whether what was stored can be read. Changes nothing.
     pub fn is_lost(
         folder: &Path,
         owner: &Owner,
-        can_read: impl Fn(&[u8]) -> bool,
+        can_read: impl Fn(&Saved) -> bool,
     ) -> Result<bool, StoreError> {
         let image = check_present(folder).and_then(|path| {
             let (_, image) = read(&path, OpenOptions::new().read(true))?;
@@ -365,16 +374,28 @@ impl Store {
             Ok(last) => Ok(last.rejoining
                 || last.incarnation == 0
                 || is_refused(folder, &last)?
-                || last.durable.is_some_and(|durable| !can_read(durable))),
+                || saved(last.durable).is_some_and(|durable| !can_read(&durable))),
             Err(StoreError::Damaged(_)) => Ok(true),
             Err(error) => Err(error),
         }
     }
 
-    /// Stores what the algorithm must not forget, instead of what it stored before. When this returns, it would survive
-    /// a crash. If it fails, the process must end.
-    pub fn save(&mut self, durable: &[u8]) -> io::Result<()> {
-        self.write(false, Some(durable))
+    /// Stores what the core must not forget, instead of what was stored before, and that this is the life of
+    /// `incarnation`, which must not fall. `rejoining`: the member has not finished rejoining. When this returns, all of
+    /// it would survive a crash. If it fails, the process must end.
+    pub fn save(
+        &mut self,
+        incarnation: Incarnation,
+        rejoining: bool,
+        durable: &[u8],
+    ) -> io::Result<()> {
+        if incarnation < self.incarnation {
+            let Incarnation(least) = self.incarnation;
+            let problem = format!("incarnation {} is below {least}", incarnation.0);
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
+        }
+        self.incarnation = incarnation;
+        self.write(rejoining, Durable::Kept(Cow::Borrowed(durable)))
     }
 
     /// The file.
@@ -388,17 +409,27 @@ impl Store {
     }
 
     fn new(
-        path: PathBuf,
-        (file, lock): (File, File),
+        folder: &Path,
+        medium: Medium,
+        lock: File,
         owner: &Owner,
         incarnation: Incarnation,
         sequence: u64,
     ) -> Self {
-        let (owner, slot) = (owner.clone(), [0; SLOT]);
-        Self { path, file, owner, incarnation, sequence, slot, broken: false, _lock: lock }
+        Self {
+            folder: folder.to_owned(),
+            path: folder.join("state"),
+            medium,
+            owner: owner.clone(),
+            incarnation,
+            sequence,
+            slot: [0; SLOT],
+            broken: false,
+            _lock: lock,
+        }
     }
 
-    fn write(&mut self, rejoining: bool, durable: Option<&[u8]>) -> io::Result<()> {
+    fn write(&mut self, rejoining: bool, durable: Durable<'_>) -> io::Result<()> {
         if self.broken {
             return Err(io::Error::other(
                 "an earlier write has failed, and this state is given up",
@@ -406,23 +437,58 @@ impl Store {
         }
         // Until it has gone well.
         self.broken = true;
-        let sequence = self.sequence + 1;
+        let sequence = match self.medium {
+            Medium::File(_) => self.sequence + 1,
+            Medium::Unmade { .. } => 0,
+        };
         let record = Record {
             sequence,
-            cluster: &self.owner.cluster,
+            cluster: Cow::Borrowed(&self.owner.cluster),
             member: self.owner.member.0,
             incarnation: self.incarnation.0,
             rejoining,
-            algorithm: self.owner.algorithm.name(),
+            algorithm: Cow::Borrowed(self.owner.algorithm.name()),
             durable,
         };
         record.encode(&mut self.slot)?;
-        self.file.write_all_at(&self.slot, slot::offset(sequence))?;
-        self.file.sync_data()?;
+        match &self.medium {
+            Medium::File(file) => {
+                file.write_all_at(&self.slot, slot::offset(sequence))?;
+                file.sync_data()?;
+            }
+            &Medium::Unmade { keep } => {
+                let file = replace(&self.folder, keep, &self.slot).map_err(as_io)?;
+                self.medium = Medium::File(file);
+            }
+        }
         self.sequence = sequence;
         self.broken = false;
         Ok(())
     }
+}
+
+/// What a record holds, for those who read it.
+fn saved(durable: Durable<'_>) -> Option<Saved> {
+    match durable {
+        Durable::Nothing => None,
+        Durable::Bare(bytes) => Some(Saved::Bare(bytes.into_owned())),
+        Durable::Kept(bytes) => Some(Saved::Kept(bytes.into_owned())),
+    }
+}
+
+/// The incarnation after `earlier`.
+fn next_life(path: &Path, earlier: u32) -> Result<Incarnation, StoreError> {
+    let next = earlier.checked_add(1).map(Incarnation);
+    next.ok_or_else(|| StoreError::WornOut(path.to_owned()))
+}
+
+/// What [`Store::save`] says of an error: its kind, and all that was known.
+fn as_io(error: StoreError) -> io::Error {
+    let kind = match &error {
+        StoreError::Io { error, .. } => error.kind(),
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, error)
 }
 
 /// Turns what the system said about `path` into an error that says what was wanted of it.
@@ -440,6 +506,19 @@ fn check_present(folder: &Path) -> Result<PathBuf, StoreError> {
         Ok(_) => check_folder(folder)?,
     }
     Ok(path)
+}
+
+/// Makes the folder, if it is not there, and checks it.
+fn make_folder(folder: &Path) -> Result<(), StoreError> {
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => {
+            let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+            sync_folder(parent.unwrap_or(Path::new(".")))?;
+        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(failed(folder, "cannot be made")(error)),
+    }
+    check_folder(folder)
 }
 
 /// Whoever can write here can take a vote back.
@@ -502,19 +581,19 @@ fn read(path: &Path, options: &OpenOptions) -> Result<(File, Image), StoreError>
 }
 
 /// The record that counts, if it is one that `owner` can go on from.
-fn newest<'a>(path: &Path, image: &'a Image, owner: &Owner) -> Result<Record<'a>, StoreError> {
+fn newest(path: &Path, image: &Image, owner: &Owner) -> Result<Record<'static>, StoreError> {
     let path = || path.to_owned();
     let last = Record::newest(image).map_err(|flaw| match flaw {
         Flaw::Damaged => StoreError::Damaged(path()),
         Flaw::Newer(found) => StoreError::Newer { path: path(), found },
     })?;
-    if (last.cluster, last.member) != (owner.cluster.as_str(), owner.member.0) {
-        let (cluster, found) = (last.cluster.to_owned(), NodeId(last.member));
+    if (&*last.cluster, last.member) != (owner.cluster.as_str(), owner.member.0) {
+        let (cluster, found) = (last.cluster.into_owned(), NodeId(last.member));
         return Err(StoreError::Foreign { path: path(), cluster, found, expected: owner.clone() });
     }
     let expected = owner.algorithm.name();
-    if last.durable.is_some() && last.algorithm != expected {
-        let found = last.algorithm.to_owned();
+    if last.durable != Durable::Nothing && last.algorithm != expected {
+        let found = last.algorithm.into_owned();
         return Err(StoreError::OtherAlgorithm { path: path(), found, expected });
     }
     Ok(last)
@@ -537,35 +616,43 @@ fn is_refused(folder: &Path, last: &Record<'_>) -> Result<bool, StoreError> {
         .map_err(failed(&refused::path(folder), "cannot be read"))
 }
 
-/// A file with one record, whole and synced, or none.
-fn write_new(
-    path: &Path,
-    owner: &Owner,
-    incarnation: Incarnation,
-    rejoining: bool,
-    durable: Option<&[u8]>,
-) -> Result<File, StoreError> {
+/// Puts a new file with this first slot in the place of what lies there. That is in its place until the new file is:
+/// it is copied to `state.old`, not moved.
+fn replace(folder: &Path, keep: bool, slot: &[u8; SLOT]) -> Result<File, StoreError> {
+    let [path, old, new] = ["state", "state.old", "state.new"].map(|name| folder.join(name));
+    // Left by a process that ended in the middle.
+    if let Err(error) = fs::remove_file(&new)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(failed(&new, "cannot be removed")(error));
+    }
+    let file = write_new(&new, slot)?;
+    if keep {
+        let copied = fs::copy(&path, &old).and_then(|_| File::open(&old)?.sync_all());
+        if let Err(error) = copied
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(failed(&path, "cannot be kept as state.old")(error));
+        }
+    }
+    fs::rename(&new, &path).map_err(failed(&new, "cannot be moved to state"))?;
+    // Not before: the refused state must not become usable.
+    forget_refusal(folder)?;
+    sync_folder(folder)?;
+    Ok(file)
+}
+
+/// A file with this first slot, whole and synced, or none.
+fn write_new(path: &Path, slot: &[u8; SLOT]) -> Result<File, StoreError> {
     let mut options = OpenOptions::new();
     let opened = options.read(true).write(true).create_new(true).mode(0o600).open(path);
     let file = opened.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => StoreError::Exists(path.to_owned()),
         _ => failed(path, "cannot be made")(error),
     })?;
-    let record = Record {
-        sequence: 0,
-        cluster: &owner.cluster,
-        member: owner.member.0,
-        incarnation: incarnation.0,
-        rejoining,
-        algorithm: owner.algorithm.name(),
-        durable,
-    };
     let mut image = [0; FILE];
-    let written = record
-        .encode((&mut image[..SLOT]).try_into().expect("a slot is as long as a slot"))
-        .and_then(|()| file.write_all_at(&image, 0))
-        .and_then(|()| file.sync_all());
-    if let Err(error) = written {
+    image[..SLOT].copy_from_slice(slot);
+    if let Err(error) = file.write_all_at(&image, 0).and_then(|()| file.sync_all()) {
         // It is not whole, and a name without a whole state behind it only gets in the way.
         let _ = fs::remove_file(path);
         return Err(failed(path, "cannot be written")(error));

@@ -3,7 +3,9 @@ use std::os::unix::fs::MetadataExt;
 use doyen_core::protocol::Origin;
 
 use super::*;
+use crate::config::members::MOST;
 use crate::config::{Configuration, Surroundings};
+use crate::node::store::Saved;
 use crate::scratch::{Scratch, as_nobody, set_mode};
 
 fn founding() -> Founding {
@@ -54,7 +56,7 @@ fn every_member_can_start_with_its_folder() {
         assert!(settings.members[2].witness);
         settings.check(false).unwrap();
         let opened = Store::open(&settings.state_dir, &settings.owner()).unwrap();
-        assert_eq!(opened.origin(), Origin::Founding { leader: None });
+        assert_eq!((opened.origin(), opened.durable), (Origin::Joining, None));
     }
     assert_eq!(load(&folder.join("n3")).settings.listen, "0.0.0.0:7400".parse().unwrap());
 }
@@ -102,7 +104,7 @@ fn terms_begin_above_the_floor() {
         founding.write(&scratch).unwrap();
         let settings = load(&scratch.join("n1")).settings;
         let opened = Store::open(&settings.state_dir, &settings.owner()).unwrap();
-        let durable = opened.durable.unwrap();
+        let Some(Saved::Bare(durable)) = opened.durable else { panic!("no record of its own") };
         let term = match algorithm {
             Algorithm::Quorum => postcard::from_bytes::<Stored>(&durable).unwrap().term,
             _ => postcard::from_bytes(&durable).unwrap(),
@@ -165,4 +167,17 @@ fn the_folder_that_gets_the_entries_is_synced_or_nothing_is_left() {
         set_mode(&folder, 0o700);
         assert!(names(&folder).is_empty(), "{:?}", names(&folder));
     });
+}
+
+#[test]
+fn a_cluster_of_more_members_than_a_state_can_hold_is_not_written() {
+    let member = |id: u32| NewMember::parse(id, &format!("n{id}=10.0.0.{id}:7400")).unwrap();
+    let of = |count| Founding { members: (1..=count).map(member).collect(), ..founding() };
+    let most = MOST as u32;
+    of(most).check().unwrap();
+    let scratch = Scratch::new();
+    let refused = of(most + 1).write(&scratch.join("orders")).unwrap_err().to_string();
+    let expected = "member: 65 members are too many; a cluster has at most 64: leave some out";
+    assert_eq!(refused, expected);
+    assert!(names(&scratch).is_empty());
 }

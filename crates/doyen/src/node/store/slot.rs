@@ -1,21 +1,26 @@
 //! A slot: one record as it lies on the disk.
 //!
 //! ```text
-//!   magic 8 │ format version 2 │ record (postcard), then zeros │ checksum 16
-//!   └───────────────────── what the checksum covers ──────────┘
+//!   byte 0     8           10           496            512          2032            2048
+//!        magic │ version 2 │ record ... │ checksum 16  │ ... record │ checksum 16   │
+//!        └── what the first covers ─────┘              │            │
+//!        └── what the last covers, the first checksum included ─────┘
 //! ```
 //!
-//! Magic, version and checksum stand where they stand in every version to come, so that a state which a newer doyen
-//! wrote is told from one that is damaged. The checksum is the beginning of a SHA-256: against accidents, not against
-//! people, who could compute it as well.
+//! The record is postcard, then zeros; it goes around the first checksum. A slot of version 1 ends at byte 512. The
+//! first 512 bytes keep that layout in every version to come, so that a state which a newer doyen wrote is told from one
+//! that is damaged: a program that knows only version 1 finds a correct checksum and a version that it does not know.
+//! The checksums are the beginning of a SHA-256: against accidents, not against people, who could compute them as well.
 
+use std::borrow::Cow;
 use std::io;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The length of a slot: one sector, the least that a disk writes at once.
-pub(super) const SLOT: usize = 512;
+/// The length of a slot: four sectors. A crash may leave any of them as it was, which the last checksum shows.
+pub(super) const SLOT: usize = 2048;
 /// How far apart the slots begin: a page, the most that a bad write harms.
 const STRIDE: usize = 4096;
 /// The length of the file.
@@ -23,35 +28,62 @@ pub(super) const FILE: usize = 2 * STRIDE;
 /// The whole file.
 pub(super) type Image = [u8; FILE];
 
-/// The version of the format.
-pub(super) const VERSION: u16 = 1;
+/// The version of the format that is written.
+pub(super) const VERSION: u16 = 2;
 const MAGIC: [u8; 8] = *b"doyen\0st";
 const HEAD: usize = MAGIC.len() + size_of::<u16>();
 const CHECKSUM: usize = 16;
-const BODY: std::ops::Range<usize> = HEAD..SLOT - CHECKSUM;
+/// The checksum that every version has. It covers everything before it, as the other one does.
+const FIRST_SUM: Range<usize> = 496..512;
+/// The checksum at the end of the slot, since version 2.
+const LAST_SUM: Range<usize> = SLOT - CHECKSUM..SLOT;
+/// The length of the record before the first checksum.
+const BEFORE: usize = FIRST_SUM.start - HEAD;
+/// The room for a record.
+const BODY: usize = BEFORE + LAST_SUM.start - FIRST_SUM.end;
 
 /// The longest name of a cluster.
 pub const LONGEST_CLUSTER: usize = 64;
-/// The longest record of an algorithm.
-pub const LONGEST_DURABLE: usize = 320;
+/// The longest that a node stores of its algorithm and of the other members.
+pub const LONGEST_DURABLE: usize = 1500;
 
 /// What is stored.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Record<'a> {
     /// The highest counts. It also says in which slot the record stands.
     pub(super) sequence: u64,
     /// The name of the cluster.
-    pub(super) cluster: &'a str,
+    pub(super) cluster: Cow<'a, str>,
     /// Whose state it is.
     pub(super) member: u32,
-    /// How often it has started.
+    /// The incarnation of the last start.
     pub(super) incarnation: u32,
-    /// Whether it has lost its state and has not stored anything since.
+    /// Whether the member has lost its state and has not finished rejoining.
     pub(super) rejoining: bool,
     /// The name of the algorithm.
-    pub(super) algorithm: &'a str,
-    /// What the algorithm stored last.
-    pub(super) durable: Option<&'a [u8]>,
+    pub(super) algorithm: Cow<'a, str>,
+    /// What must not be forgotten.
+    pub(super) durable: Durable<'a>,
+}
+
+/// What a node has stored. Version 1 had an option here, which is encoded as the first two are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Durable<'a> {
+    /// Nothing yet.
+    Nothing,
+    /// The record of the algorithm alone.
+    Bare(Cow<'a, [u8]>),
+    /// What the core keeps: the record of the algorithm, and what it knows of the other members.
+    Kept(Cow<'a, [u8]>),
+}
+
+impl Durable<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Bare(bytes) | Self::Kept(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// Why no record can be read.
@@ -68,27 +100,31 @@ pub(super) fn offset(sequence: u64) -> u64 {
     sequence % 2 * STRIDE as u64
 }
 
-impl<'a> Record<'a> {
+impl Record<'_> {
     /// Writes the record into `slot`.
     pub(super) fn encode(&self, slot: &mut [u8; SLOT]) -> io::Result<()> {
         let too_long = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.cluster.len() > LONGEST_CLUSTER {
             return too_long("the cluster's name is too long to be stored");
         }
-        if self.durable.is_some_and(|durable| durable.len() > LONGEST_DURABLE) {
-            return too_long("the algorithm's record is too long to be stored");
+        if self.durable.len() > LONGEST_DURABLE {
+            return too_long("the node's record is too long to be stored");
         }
         slot.fill(0);
         slot[..MAGIC.len()].copy_from_slice(&MAGIC);
         slot[MAGIC.len()..HEAD].copy_from_slice(&VERSION.to_le_bytes());
-        postcard::to_slice(self, &mut slot[BODY]).map_err(io::Error::other)?;
-        let sum = checksum(slot);
-        slot[BODY.end..].copy_from_slice(&sum);
+        postcard::to_slice(self, &mut slot[HEAD..][..BODY]).map_err(io::Error::other)?;
+        // The second part makes room for the first checksum.
+        slot.copy_within(FIRST_SUM.start..HEAD + BODY, FIRST_SUM.end);
+        for sum in [FIRST_SUM, LAST_SUM] {
+            let covered = checksum(&slot[..sum.start]);
+            slot[sum].copy_from_slice(&covered);
+        }
         Ok(())
     }
 
     /// The record in `image` that counts.
-    pub(super) fn newest(image: &'a Image) -> Result<Self, Flaw> {
+    pub(super) fn newest(image: &Image) -> Result<Self, Flaw> {
         let slots = [0, 1].map(|place| {
             let record = Self::decode(&image[place * STRIDE..][..SLOT])?;
             // Whatever stands in the other one's place was not written by a doyen.
@@ -109,43 +145,76 @@ impl<'a> Record<'a> {
         }
     }
 
-    fn decode(slot: &'a [u8]) -> Result<Self, Flaw> {
-        if slot[..MAGIC.len()] != MAGIC || slot[BODY.end..] != checksum(slot) {
+    fn decode(slot: &[u8]) -> Result<Self, Flaw> {
+        let fits = |sum: Range<usize>| slot[sum.clone()] == checksum(&slot[..sum.start]);
+        if slot[..MAGIC.len()] != MAGIC || !fits(FIRST_SUM) {
             return Err(Flaw::Damaged);
         }
-        match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
-            VERSION => postcard::from_bytes(&slot[BODY]).map_err(|_| Flaw::Damaged),
-            newer if newer > VERSION => Err(Flaw::Newer(newer)),
-            _ => Err(Flaw::Damaged),
-        }
+        let (before, after) = (&slot[HEAD..FIRST_SUM.start], &slot[FIRST_SUM.end..LAST_SUM.start]);
+        let record = match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
+            // What lies after its 512 bytes is no part of it.
+            1 => postcard::from_bytes(before),
+            VERSION if fits(LAST_SUM) => {
+                let mut body = [0; BODY];
+                body[..BEFORE].copy_from_slice(before);
+                body[BEFORE..].copy_from_slice(after);
+                postcard::from_bytes(&body)
+            }
+            newer if newer > VERSION => return Err(Flaw::Newer(newer)),
+            _ => return Err(Flaw::Damaged),
+        };
+        record.map_err(|_| Flaw::Damaged)
     }
 }
 
-fn checksum(slot: &[u8]) -> [u8; CHECKSUM] {
-    let sum = Sha256::digest(&slot[..BODY.end]);
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    let sum = Sha256::digest(bytes);
     std::array::from_fn(|place| sum[place])
 }
 
 #[cfg(test)]
 mod tests {
+    use doyen_core::algorithm::Algorithm;
+
     use super::*;
 
     const OLD: Record<'_> = Record {
         sequence: 6,
-        cluster: "orders",
+        cluster: Cow::Borrowed("orders"),
         member: 3,
         incarnation: 9,
         rejoining: false,
-        algorithm: "quorum",
-        durable: Some(b"the older record"),
+        algorithm: Cow::Borrowed("quorum"),
+        durable: Durable::Bare(Cow::Borrowed(b"the older record")),
     };
-    const NEW: Record<'_> = Record { sequence: 7, durable: Some(b"the newer one"), ..OLD };
+    /// It is long enough to go around the first checksum.
+    const NEW: Record<'_> =
+        Record { sequence: 7, durable: Durable::Kept(Cow::Borrowed(&[0xd7; 600])), ..OLD };
+
+    /// `OLD` as the program wrote it that had version 1 only: what is not zero of it, and its checksum.
+    const FIRST_VERSION: (&str, &str) = (
+        "646f79656e007374010006066f72646572730309000671756f72756d0110746865206f6c646572207265636f7264",
+        "c4bd3ccce9954fe4d21ed12f8d2570e4",
+    );
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let digits = (0..hex.len()).step_by(2).map(|place| &hex[place..place + 2]);
+        digits.map(|digits| u8::from_str_radix(digits, 16).unwrap()).collect()
+    }
 
     /// Slot 0 with `OLD` in it, slot 1 with the record before.
     fn before() -> Image {
         let mut image = [0; FILE];
         put(&OLD, &mut image);
-        put(&Record { sequence: 5, durable: None, ..OLD }, &mut image);
+        put(&Record { sequence: 5, durable: Durable::Nothing, ..OLD }, &mut image);
+        image
+    }
+
+    /// The same, both of version 1.
+    fn before_of_version_1() -> Image {
+        let mut image = [0; FILE];
+        put_version_1(&OLD, &mut image);
+        put_version_1(&Record { sequence: 5, durable: Durable::Nothing, ..OLD }, &mut image);
         image
     }
 
@@ -154,20 +223,93 @@ mod tests {
         record.encode((&mut image[start..][..SLOT]).try_into().unwrap()).unwrap();
     }
 
+    fn put_version_1(record: &Record<'_>, image: &mut Image) {
+        let slot = &mut image[offset(record.sequence) as usize..][..512];
+        slot.fill(0);
+        slot[..8].copy_from_slice(b"doyen\0st");
+        slot[8] = 1;
+        postcard::to_slice(record, &mut slot[10..496]).unwrap();
+        let sum = Sha256::digest(&slot[..496]);
+        slot[496..].copy_from_slice(&sum[..16]);
+    }
+
+    #[test]
+    fn a_slot_of_version_1_is_read_as_it_was_written() {
+        let mut image = [0; FILE];
+        let (written, sum) = (bytes(FIRST_VERSION.0), bytes(FIRST_VERSION.1));
+        image[..written.len()].copy_from_slice(&written);
+        image[496..512].copy_from_slice(&sum);
+        assert_eq!(Record::newest(&image), Ok(OLD));
+        let mut same = [0; FILE];
+        put_version_1(&OLD, &mut same);
+        assert_eq!(same, image, "the tests write version 1 as it was");
+        image[512..].fill(0xee);
+        assert_eq!(Record::newest(&image), Ok(OLD), "what lies behind does not matter");
+        image[495] ^= 1;
+        assert_eq!(Record::newest(&image), Err(Flaw::Damaged));
+    }
+
+    /// The bytes were computed by another program (Python), from the description at the head of this file.
+    #[test]
+    fn a_slot_of_version_2_is_written_exactly_so() {
+        let record = Record { sequence: 300, rejoining: true, ..NEW };
+        let mut expected =
+            bytes("646f79656e0073740200ac02066f72646572730309010671756f72756d02d804");
+        expected.resize(496, 0xd7);
+        expected.extend(bytes("65aa9f6d3538232522d957a37f704fd5"));
+        expected.resize(512 + 600 - 464, 0xd7);
+        expected.resize(2032, 0);
+        expected.extend(bytes("9ca2a42340a7f5a748b36a55aa3832c9"));
+        let mut image = [0; FILE];
+        put(&record, &mut image);
+        assert_eq!(&image[..SLOT], expected);
+        assert_eq!(Record::newest(&image), Ok(record));
+    }
+
+    #[test]
+    fn of_a_slot_of_each_version_the_highest_sequence_counts() {
+        let mut image = before_of_version_1();
+        assert_eq!(Record::newest(&image), Ok(OLD));
+        put(&NEW, &mut image);
+        assert_eq!(Record::newest(&image), Ok(NEW));
+        put_version_1(&Record { sequence: 8, ..OLD }, &mut image);
+        assert_eq!(Record::newest(&image), Ok(Record { sequence: 8, ..OLD }));
+    }
+
     #[test]
     fn a_write_torn_at_any_byte_leaves_the_record_before() {
-        let (before, mut after) = (before(), before());
-        put(&NEW, &mut after);
-        let slot = offset(NEW.sequence) as usize;
-        for cut in 0..=SLOT {
-            // The first bytes have been written, and the last bytes have been written.
-            for written in [slot..slot + cut, slot + cut..slot + SLOT] {
+        for before in [before(), before_of_version_1()] {
+            let mut after = before;
+            put(&NEW, &mut after);
+            let slot = offset(NEW.sequence) as usize;
+            for cut in 0..=SLOT {
+                // The first bytes have been written, and the last bytes have been written.
+                for written in [slot..slot + cut, slot + cut..slot + SLOT] {
+                    let mut torn = before;
+                    torn[written.clone()].copy_from_slice(&after[written.clone()]);
+                    let expected = if torn == after { NEW } else { OLD };
+                    assert_eq!(Record::newest(&torn), Ok(expected), "{written:?} written");
+                }
+            }
+        }
+    }
+
+    /// A crash may leave any of the sectors of a slot as they were.
+    #[test]
+    fn a_write_of_some_sectors_leaves_the_record_before() {
+        const SECTOR: usize = 512;
+        for before in [before(), before_of_version_1()] {
+            let mut after = before;
+            put(&NEW, &mut after);
+            let slot = offset(NEW.sequence) as usize;
+            for written in 0..1 << (SLOT / SECTOR) {
                 let mut torn = before;
-                torn[written.clone()].copy_from_slice(&after[written.clone()]);
+                for sector in (0..SLOT / SECTOR).filter(|sector| written >> sector & 1 == 1) {
+                    let place = slot + sector * SECTOR..slot + (sector + 1) * SECTOR;
+                    torn[place.clone()].copy_from_slice(&after[place]);
+                }
                 let expected = if torn == after { NEW } else { OLD };
-                let found = Record::newest(&torn);
-                let whole_before = torn == before;
-                assert_eq!(found, Ok(expected), "{written:?} written; untouched: {whole_before}");
+                assert_eq!(Record::newest(&torn), Ok(expected), "sectors {written:#06b} written");
             }
         }
     }
@@ -189,16 +331,26 @@ mod tests {
         }
     }
 
+    /// A later version is known by its first 512 bytes, whatever follows them.
     #[test]
     fn a_later_version_is_told_from_damage() {
         let mut image = before();
         let slot = offset(NEW.sequence) as usize;
         put(&NEW, &mut image);
-        image[slot + MAGIC.len()] = 2;
+        image[slot + MAGIC.len()] = 3;
         assert_eq!(Record::newest(&image), Ok(OLD), "its checksum does not fit");
-        let sum = checksum(&image[slot..][..SLOT]);
-        image[slot + BODY.end..][..CHECKSUM].copy_from_slice(&sum);
-        assert_eq!(Record::newest(&image), Err(Flaw::Newer(2)));
+        let sum = checksum(&image[slot..][..FIRST_SUM.start]);
+        image[slot..][FIRST_SUM].copy_from_slice(&sum);
+        assert_eq!(Record::newest(&image), Err(Flaw::Newer(3)));
+    }
+
+    /// What the program that had version 1 only looks at.
+    #[test]
+    fn version_1_sees_that_version_2_is_newer() {
+        let mut image = [0; FILE];
+        put(&OLD, &mut image);
+        assert_eq!(image[..10], *b"doyen\0st\x02\0");
+        assert_eq!(image[496..512], Sha256::digest(&image[..496])[..16]);
     }
 
     #[test]
@@ -215,22 +367,25 @@ mod tests {
     #[test]
     fn the_longest_record_fits_and_a_longer_one_is_refused() {
         let (cluster, durable) = ("c".repeat(LONGEST_CLUSTER), [0xff; LONGEST_DURABLE]);
+        let names = Algorithm::ALL.map(Algorithm::name);
         let longest = Record {
             sequence: u64::MAX,
-            cluster: &cluster,
+            cluster: cluster.into(),
             member: u32::MAX,
             incarnation: u32::MAX,
             rejoining: true,
-            algorithm: "ring-active-list",
-            durable: Some(&durable),
+            algorithm: names.into_iter().max_by_key(|name| name.len()).unwrap().into(),
+            durable: Durable::Kept(Cow::Borrowed(&durable)),
         };
         let mut image = [0; FILE];
         put(&longest, &mut image);
         assert_eq!(Record::newest(&image), Ok(longest));
         let mut slot = [0; SLOT];
         let long = [0; LONGEST_DURABLE + 1];
-        assert!(Record { durable: Some(&long), ..OLD }.encode(&mut slot).is_err());
-        let long = "c".repeat(LONGEST_CLUSTER + 1);
-        assert!(Record { cluster: &long, ..OLD }.encode(&mut slot).is_err());
+        for durable in [Durable::Bare, Durable::Kept].map(|kind| kind(Cow::Borrowed(&long))) {
+            assert!(Record { durable, ..OLD }.encode(&mut slot).is_err());
+        }
+        let cluster = "c".repeat(LONGEST_CLUSTER + 1).into();
+        assert!(Record { cluster, ..OLD }.encode(&mut slot).is_err());
     }
 }

@@ -1,6 +1,7 @@
 use doyen_core::algorithm::quorum::{Drain, Stored};
 use doyen_core::members::Epoch;
 use doyen_core::time::Span;
+use sha2::{Digest as _, Sha256};
 
 use super::*;
 use crate::scratch::{Scratch, as_nobody, set_mode};
@@ -19,6 +20,26 @@ fn open(folder: &Path) -> Opened {
     Store::open(folder, &owner()).unwrap()
 }
 
+fn kept(bytes: &[u8]) -> Option<Saved> {
+    Some(Saved::Kept(bytes.to_vec()))
+}
+
+/// Saves something in the life that begins.
+fn save_once(folder: &Path, durable: &[u8]) -> Incarnation {
+    let Opened { mut store, incarnation, .. } = open(folder);
+    store.save(incarnation, false, durable).unwrap();
+    incarnation
+}
+
+/// Rejoins in this life, as far as it may be had, and stores that. Says which it is.
+fn rejoin(folder: &Path, incarnation: u32) -> Incarnation {
+    let (mut store, lowest) = Store::rejoin(folder, &owner()).unwrap();
+    let life = Incarnation(incarnation).max(lowest);
+    store.save(life, true, b"rejoining").unwrap();
+    assert_eq!(store.incarnation(), life);
+    life
+}
+
 fn refusal(folder: &Path, owner: &Owner) -> StoreError {
     let refused = Store::open(folder, owner).expect_err("it must not open");
     if !matches!(refused, StoreError::Locked { .. } | StoreError::WornOut(_)) {
@@ -35,12 +56,11 @@ fn what_was_saved_last_is_there_after_a_restart_and_starts_are_counted() {
     for start in 1..=5_u8 {
         let mut opened = open(&folder);
         assert_eq!(opened.incarnation, Incarnation(u32::from(start)));
-        assert_eq!(opened.first, start == 1);
         assert!(!opened.rejoining);
         // What the last process saved last: its third.
-        assert_eq!(opened.durable, (start > 1).then(|| vec![start - 1, 3]));
+        assert_eq!(opened.durable, (start > 1).then(|| Saved::Kept(vec![start - 1, 3])));
         for saved in 1..=3 {
-            opened.store.save(&[start, saved]).unwrap();
+            opened.store.save(opened.incarnation, false, &[start, saved]).unwrap();
         }
     }
 }
@@ -48,11 +68,11 @@ fn what_was_saved_last_is_there_after_a_restart_and_starts_are_counted() {
 #[test]
 fn a_start_counts_though_nothing_was_saved() {
     let folder = created();
-    assert_eq!(open(&folder).origin(), Origin::Founding { leader: None });
-    let second = open(&folder);
-    assert_eq!((second.incarnation, second.first), (Incarnation(2), false));
-    assert_eq!(second.durable, None);
-    assert_eq!(second.origin(), Origin::Joining);
+    for start in 1..=2 {
+        let opened = open(&folder);
+        assert_eq!((opened.incarnation, opened.origin()), (Incarnation(start), Origin::Joining));
+        assert_eq!(opened.durable, None);
+    }
 }
 
 #[test]
@@ -61,25 +81,80 @@ fn a_state_made_with_a_floor_does_not_begin_from_nothing() {
     let inside = folder.join("made");
     Store::create(&inside, &owner(), Some(b"floor")).unwrap();
     assert_eq!(fs::metadata(&inside).unwrap().mode() & 0o777, 0o700);
-    let opened = open(&inside);
-    assert_eq!(opened.durable.as_deref(), Some(&b"floor"[..]));
-    assert_eq!(opened.origin(), Origin::Joining);
+    for _ in 0..2 {
+        let opened = open(&inside);
+        assert_eq!(opened.durable, Some(Saved::Bare(b"floor".to_vec())));
+        assert_eq!(opened.origin(), Origin::Joining);
+    }
+    save_once(&inside, b"term");
+    assert_eq!(open(&inside).durable, kept(b"term"));
+}
+
+/// The state of member 2 of `orders` after two starts and a vote, as the program wrote it that had version 1 only.
+fn of_version_1() -> Image {
+    let slot = |sequence: u8, incarnation: u8, durable: &[u8]| {
+        let mut slot = b"doyen\0st\x01\0".to_vec();
+        slot.push(sequence);
+        slot.extend(b"\x06orders\x02");
+        slot.extend([incarnation, 0]);
+        slot.extend(b"\x06quorum");
+        slot.extend(durable);
+        slot.resize(496, 0);
+        let sum = Sha256::digest(&slot);
+        slot.extend(&sum[..16]);
+        slot
+    };
+    let mut image = [0; FILE];
+    image[..512].copy_from_slice(&slot(2, 2, b"\x00"));
+    image[4096..4608].copy_from_slice(&slot(3, 2, b"\x01\x04vote"));
+    image
+}
+
+#[test]
+fn a_state_of_version_1_is_gone_on_with() {
+    let folder = Scratch::new();
+    let (path, before) = (folder.join("state"), of_version_1());
+    fs::write(&path, before).unwrap();
+    set_mode(&path, 0o600);
+    let bare = Saved::Bare(b"vote".to_vec());
+    Store::check(&folder, &owner(), |saved| *saved == bare).unwrap();
+    assert!(!Store::is_lost(&folder, &owner(), |saved| *saved == bare).unwrap());
+    let opened = open(&folder);
+    assert_eq!((opened.incarnation, opened.durable), (Incarnation(3), Some(bare.clone())));
+    drop(opened.store);
+
+    // One slot of each version: what was found is there as it was, for the case that the other one is torn.
+    let after = fs::read(&path).unwrap();
+    assert_eq!((after[8], after[4096 + 8]), (2, 1));
+    assert_eq!(after[4096..], before[4096..]);
+    for cut in [10, 511, 512, 513, SLOT - 1] {
+        let mut torn = before;
+        torn[..cut].copy_from_slice(&after[..cut]);
+        fs::write(&path, torn).unwrap();
+        let opened = open(&folder);
+        assert_eq!((opened.incarnation, opened.durable), (Incarnation(3), Some(bare.clone())));
+    }
+
+    save_once(&folder, &[7; LONGEST_DURABLE]);
+    assert_eq!(open(&folder).durable, kept(&[7; LONGEST_DURABLE]));
+    let after = fs::read(&path).unwrap();
+    assert_eq!((after[8], after[4096 + 8]), (2, 2), "both have been written");
 }
 
 #[test]
 fn a_torn_start_leaves_the_start_before() {
     let folder = created();
-    open(&folder).store.save(b"vote").unwrap();
+    save_once(&folder, b"vote");
     let before = fs::read(folder.join("state")).unwrap();
     drop(open(&folder));
     let after = fs::read(folder.join("state")).unwrap();
     let changed = (0..FILE).find(|&byte| before[byte] != after[byte]).unwrap() / SLOT * SLOT;
-    for cut in [1, 100, 300, SLOT - 1] {
+    for cut in [1, 100, 511, 512, 1000, SLOT - 1] {
         let mut torn = before.clone();
         torn[changed..changed + cut].copy_from_slice(&after[changed..changed + cut]);
         fs::write(folder.join("state"), &torn).unwrap();
         let opened = open(&folder);
-        assert_eq!((opened.incarnation, opened.durable), (Incarnation(2), Some(b"vote".to_vec())));
+        assert_eq!((opened.incarnation, opened.durable), (Incarnation(2), kept(b"vote")));
     }
 }
 
@@ -154,7 +229,7 @@ fn the_state_of_another_member_or_cluster_is_refused() {
     assert!(refused.contains(named), "{refused}");
     let elsewhere = Owner { cluster: "invoices".to_owned(), ..owner() };
     assert!(refusal(&folder, &elsewhere).to_string().contains("not of member 2 of `invoices`"));
-    let rejoined = Store::rejoin(&folder, &other, Incarnation(9)).unwrap_err();
+    let rejoined = Store::rejoin(&folder, &other).unwrap_err();
     assert!(matches!(rejoined, StoreError::Foreign { .. }), "nor is it thrown away: {rejoined}");
     assert_eq!(open(&folder).incarnation, Incarnation(1));
 }
@@ -164,7 +239,9 @@ fn what_another_algorithm_stored_is_not_read() {
     let folder = created();
     let bully = Owner { algorithm: Algorithm::Bully, ..owner() };
     // As long as nothing was stored, there is nothing to misread.
-    Store::open(&folder, &bully).unwrap().store.save(b"epoch").unwrap();
+    let Opened { mut store, incarnation, .. } = Store::open(&folder, &bully).unwrap();
+    store.save(incarnation, false, b"epoch").unwrap();
+    drop(store);
     let refused = refusal(&folder, &owner()).to_string();
     assert!(refused.contains("holds what `bully` stored"), "{refused}");
 }
@@ -176,7 +253,7 @@ fn a_second_process_is_refused_and_told_of_the_first() {
     let refused = refusal(&folder, &owner()).to_string();
     let named = format!("another doyen runs with this state, pid {};", std::process::id());
     assert!(refused.contains(&named), "{refused}");
-    let rejoined = Store::rejoin(&folder, &owner(), Incarnation(9)).unwrap_err();
+    let rejoined = Store::rejoin(&folder, &owner()).unwrap_err();
     assert!(matches!(rejoined, StoreError::Locked { .. }), "{rejoined}");
     Store::check(&folder, &owner(), |_| true).expect("a check may be made while it runs");
     drop(first);
@@ -243,11 +320,12 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
     let folder = created();
     let mut store = open(&folder).store;
     // Every write there fails as on a full disk.
-    let sound =
-        std::mem::replace(&mut store.file, File::options().write(true).open("/dev/full").unwrap());
-    assert_eq!(store.save(b"vote").unwrap_err().kind(), io::ErrorKind::StorageFull);
-    store.file = sound;
-    assert!(store.save(b"vote").is_err(), "nobody knows what is on the disk");
+    let full = Medium::File(File::options().write(true).open("/dev/full").unwrap());
+    let sound = std::mem::replace(&mut store.medium, full);
+    let save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
+    assert_eq!(save(&mut store).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    store.medium = sound;
+    assert!(save(&mut store).is_err(), "nobody knows what is on the disk");
     drop(store);
     let opened = open(&folder);
     assert_eq!((opened.incarnation, opened.durable), (Incarnation(2), None));
@@ -256,7 +334,8 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
 #[test]
 fn a_record_that_is_too_long_is_an_error() {
     let folder = created();
-    let error = open(&folder).store.save(&[0; LONGEST_DURABLE + 1]).unwrap_err();
+    let long = [0; LONGEST_DURABLE + 1];
+    let error = open(&folder).store.save(Incarnation(1), false, &long).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     let long = Owner { cluster: "c".repeat(LONGEST_CLUSTER + 1), ..owner() };
     let inside = folder.join("long");
@@ -265,58 +344,133 @@ fn a_record_that_is_too_long_is_an_error() {
 }
 
 #[test]
-fn who_rejoins_does_so_until_something_is_stored() {
+fn an_incarnation_never_falls() {
+    let folder = created();
+    drop(open(&folder));
+    let mut store = open(&folder).store;
+    let error = store.save(Incarnation(1), false, b"vote").unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
+    store.save(Incarnation(40), false, b"vote").unwrap();
+    assert_eq!(store.incarnation(), Incarnation(40));
+    assert!(store.save(Incarnation(39), false, b"vote").is_err());
+    drop(store);
+    assert_eq!(open(&folder).incarnation, Incarnation(41));
+}
+
+#[test]
+fn who_rejoins_does_so_until_it_has_finished() {
     let folder = Scratch::new();
-    let opened = Store::rejoin(&folder, &owner(), Incarnation(7)).unwrap();
-    assert_eq!((opened.incarnation, opened.origin()), (Incarnation(7), Origin::Rejoining));
-    drop(opened);
+    assert_eq!(rejoin(&folder, 7), Incarnation(7));
     let again = open(&folder);
     assert_eq!((again.incarnation, again.origin()), (Incarnation(8), Origin::Rejoining));
+    assert_eq!(again.durable, kept(b"rejoining"));
     drop(again);
     // Peers may not have heard of the eighth.
-    let mut opened = Store::rejoin(&folder, &owner(), Incarnation(8)).unwrap();
-    assert_eq!(opened.incarnation, Incarnation(9));
+    let (mut store, lowest) = Store::rejoin(&folder, &owner()).unwrap();
+    assert_eq!(lowest, Incarnation(9));
+    assert!(store.save(Incarnation(8), true, b"").is_err(), "the eighth has been");
+    for (saved, rejoining) in [(b"asked", true), (b"other", true), (b"knows", false)] {
+        store.save(lowest, rejoining, saved).unwrap();
+    }
     assert!(!folder.join("state.old").exists(), "there was nothing worth keeping");
-    opened.store.save(b"adopted").unwrap();
-    drop(opened);
+    drop(store);
     let after = open(&folder);
     assert_eq!((after.incarnation, after.origin()), (Incarnation(10), Origin::Joining));
-    assert_eq!(after.durable.as_deref(), Some(&b"adopted"[..]));
+    assert_eq!(after.durable, kept(b"knows"));
 }
 
 #[test]
 fn who_rejoins_keeps_what_was_there() {
     let folder = created();
-    open(&folder).store.save(b"old copy").unwrap();
+    save_once(&folder, b"old copy");
     let old = fs::read(folder.join("state")).unwrap();
-    assert_eq!(
-        Store::rejoin(&folder, &owner(), Incarnation(5)).unwrap().incarnation,
-        Incarnation(5)
-    );
+    assert_eq!(rejoin(&folder, 5), Incarnation(5));
     assert_eq!(fs::read(folder.join("state.old")).unwrap(), old);
     // Left by one that was killed in the middle.
     fs::write(folder.join("state.new"), b"half").unwrap();
     fs::write(folder.join("state"), b"damaged").unwrap();
-    drop(Store::rejoin(&folder, &owner(), Incarnation(6)).unwrap());
+    assert_eq!(rejoin(&folder, 6), Incarnation(6));
     assert_eq!(fs::read(folder.join("state.old")).unwrap(), b"damaged");
+    assert!(!folder.join("state.new").exists());
     assert_eq!(open(&folder).incarnation, Incarnation(7));
+}
+
+/// The node asks the other members first, which may take long and may never end.
+#[test]
+fn nothing_is_replaced_before_the_first_save() {
+    let folder = created();
+    let life = save_once(&folder, b"old copy");
+    refused::note(&folder, life).unwrap();
+    let before = fs::read(folder.join("state")).unwrap();
+    let (store, lowest) = Store::rejoin(&folder, &owner()).unwrap();
+    assert_eq!(lowest, Incarnation(2));
+    assert!(matches!(Store::open(&folder, &owner()), Err(StoreError::Locked { .. })));
+    drop(store);
+    assert_eq!(fs::read(folder.join("state")).unwrap(), before);
+    assert!(folder.join("refused").exists());
+    for made in ["state.old", "state.new"] {
+        assert!(!folder.join(made).exists(), "{made}");
+    }
+}
+
+/// Whatever stands in the way of the first save, the old state is still there, and so is its refusal.
+#[test]
+fn a_first_save_that_fails_loses_nothing() {
+    let folder = created();
+    let life = save_once(&folder, b"old copy");
+    refused::note(&folder, life).unwrap();
+    let before = fs::read(folder.join("state")).unwrap();
+    for obstacle in ["state.new", "state.old"] {
+        fs::create_dir(folder.join(obstacle)).unwrap();
+        let (mut store, lowest) = Store::rejoin(&folder, &owner()).unwrap();
+        let error = store.save(lowest, true, b"new").unwrap_err().to_string();
+        assert!(error.contains(obstacle), "{error}");
+        assert!(store.save(lowest, true, b"new").is_err(), "the process must end");
+        assert_eq!(fs::read(folder.join("state")).unwrap(), before, "{obstacle}");
+        drop(store);
+        assert!(matches!(refusal(&folder, &owner()), StoreError::Refused(_)));
+        fs::remove_dir(folder.join(obstacle)).unwrap();
+    }
+    assert_eq!(rejoin(&folder, 1), Incarnation(2));
+    assert_eq!(fs::read(folder.join("state.old")).unwrap(), before);
+}
+
+/// The disk is new.
+#[test]
+fn who_rejoins_needs_no_folder() {
+    let scratch = Scratch::new();
+    let folder = scratch.join("state");
+    assert!(Store::is_lost(&folder, &owner(), |_| true).unwrap());
+    assert_eq!(rejoin(&folder, 4), Incarnation(4));
+    assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700);
+    assert_eq!(fs::metadata(folder.join("state")).unwrap().mode() & 0o777, 0o600);
+    assert_eq!(open(&folder).incarnation, Incarnation(5));
+    let refused = Store::rejoin(&scratch.join("no").join("folder"), &owner()).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("make the folder that it is to lie in"), "{refused}");
+    let other = scratch.join("others");
+    fs::create_dir(&other).unwrap();
+    set_mode(&other, 0o777);
+    let refused = Store::rejoin(&other, &owner()).unwrap_err();
+    assert!(matches!(refused, StoreError::Exposed { .. }), "{refused}");
 }
 
 #[test]
 fn starts_that_cannot_be_counted_are_refused() {
     let folder = Scratch::new();
-    drop(Store::rejoin(&folder, &owner(), Incarnation(u32::MAX)).unwrap());
+    assert_eq!(rejoin(&folder, u32::MAX), Incarnation(u32::MAX));
     assert!(matches!(refusal(&folder, &owner()), StoreError::WornOut(_)));
-    let rejoined = Store::rejoin(&folder, &owner(), Incarnation(1)).unwrap_err();
+    let rejoined = Store::rejoin(&folder, &owner()).unwrap_err();
     assert!(matches!(rejoined, StoreError::WornOut(_)), "{rejoined}");
 }
 
 #[test]
 fn only_what_is_lost_needs_a_rejoin() {
-    let is_lost = |folder: &Path| Store::is_lost(folder, &owner(), |stored| stored != b"strange");
+    let strange = Saved::Kept(b"strange".to_vec());
+    let is_lost = |folder: &Path| Store::is_lost(folder, &owner(), |saved| *saved != strange);
     let folder = created();
     assert!(is_lost(&folder).unwrap(), "nobody can say whether it has run elsewhere");
-    open(&folder).store.save(b"vote").unwrap();
+    save_once(&folder, b"vote");
     assert!(!is_lost(&folder).unwrap());
     // A file that was refused, for as long as it is that file.
     let life = open(&folder).incarnation;
@@ -324,16 +478,18 @@ fn only_what_is_lost_needs_a_rejoin() {
     assert!(is_lost(&folder).unwrap());
     let error = refusal(&folder, &owner());
     assert!(matches!(error, StoreError::Refused(_)) && error.to_string().contains("--rejoin"));
-    let mut rejoined = Store::rejoin(&folder, &owner(), Incarnation(9)).unwrap();
-    rejoined.store.save(b"vote").unwrap();
-    drop(rejoined);
+    rejoin(&folder, 9);
+    assert!(is_lost(&folder).unwrap(), "it has not finished rejoining");
+    save_once(&folder, b"vote");
     assert!(!is_lost(&folder).unwrap());
-    open(&folder).store.save(b"strange").unwrap();
+    save_once(&folder, b"strange");
     assert!(is_lost(&folder).unwrap(), "another version's");
     fs::write(folder.join("state"), [7; 4608]).unwrap();
     assert!(is_lost(&folder).unwrap(), "damaged");
     fs::remove_file(folder.join("state")).unwrap();
     assert!(is_lost(&folder).unwrap(), "missing");
+    fs::remove_dir_all(&*folder).unwrap();
+    assert!(is_lost(&folder).unwrap(), "its folder is missing, too");
     // Somebody else's is not lost, and not for this member to give up.
     let other = Owner { cluster: "others".to_owned(), ..owner() };
     let folder = created();
@@ -343,7 +499,7 @@ fn only_what_is_lost_needs_a_rejoin() {
 #[test]
 fn what_cannot_be_read_is_told_from_what_is_sound() {
     let folder = created();
-    open(&folder).store.save(b"from another world").unwrap();
+    save_once(&folder, b"from another world");
     let check = |can_read: bool| Store::check(&folder, &owner(), |_| can_read);
     assert!(check(true).is_ok());
     assert!(matches!(check(false), Err(StoreError::Unreadable(_))));
@@ -358,7 +514,7 @@ fn a_refusal_is_forgotten_with_the_state_that_was_refused() {
     let life = open(&folder).incarnation;
     refused::note(&folder, life).unwrap();
     assert!(matches!(refusal(&folder, &owner()), StoreError::Refused(_)));
-    Store::rejoin(&folder, &owner(), Incarnation(1)).unwrap();
+    rejoin(&folder, 1);
     assert!(!folder.join("refused").exists());
 
     fs::remove_file(folder.join("state")).unwrap();
