@@ -23,7 +23,6 @@ mod insight;
 mod journal;
 mod machine;
 mod network;
-pub mod peers;
 mod rejoin;
 pub mod replay;
 mod resolver;
@@ -33,7 +32,6 @@ pub mod status;
 pub mod store;
 mod timers;
 pub mod trace;
-pub mod window;
 pub mod wire;
 mod worries;
 
@@ -169,6 +167,12 @@ pub enum Failure {
          anew with `doyen init --term-floor` and a term above all that were ever shown"
     )]
     NobodyToAsk,
+    /// It has lost its state, and the clock is plainly wrong.
+    #[error(
+        "the clock of this machine is plainly wrong, and a member that rejoins needs the time of day; set the clock, then \
+         start with --rejoin again"
+    )]
+    WrongClock,
     /// The loop has panicked, which it never should.
     #[error("the loop has panicked; this is a bug")]
     Panicked,

@@ -57,7 +57,7 @@ proptest! {
         ids in (0..4_u32, 0..4_u32),
         numbers in (0..4_u64, 0..4_u64, prop_oneof![0..6_u64, any::<u64>()]),
         configuration in 0..2_u32,
-        kind in 0..4_u8,
+        kind in 0..5_u8,
         content in vec(any::<u8>(), 0..60),
     ) {
         let (from, to) = ids;

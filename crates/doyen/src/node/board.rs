@@ -96,11 +96,6 @@ impl Board {
         self.reign.send_if_modified(|reign| reign.until.take().is_some());
     }
 
-    /// Lets everybody know that the loop goes on.
-    pub(super) fn give_a_sign(&self) {
-        self.status.send_modify(|_| {});
-    }
-
     /// Replaces the snapshot.
     pub(super) fn publish(&self, status: Status) {
         self.status.send_replace(Arc::new(status));

@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use doyen_core::members::NodeId;
-use doyen_core::node::{Node, NodeConfig, Timer};
+use doyen_core::node::{self, Node};
 use doyen_core::protocol::{
     Boot, Effect, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role,
 };
+use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng as _;
@@ -21,7 +22,9 @@ use super::insight::{Outside, Tells};
 use super::journal::Line;
 use super::machine::Machine;
 use super::network::Arrival;
+use super::rejoin::Rejoin;
 use super::status::Counters;
+use super::store::refused;
 use super::timers::Timers;
 use super::{Failure, NotDone, Request, trace};
 
@@ -31,15 +34,20 @@ const BATCH: usize = 64;
 /// How many requests are answered before it is the network's turn.
 const REQUESTS: usize = 16;
 
+/// What runs on a node: an algorithm, what it assumes of the network, and the sessions with all other members.
+pub(super) type Process<P> = Session<Node<P>>;
+
 /// A member and the machine that it runs on.
 pub(super) struct Host<P: Tells> {
     id: NodeId,
-    config: NodeConfig<P::Config>,
-    member: Node<P>,
-    effects: Effects<Node<P>>,
+    config: <Process<P> as Protocol>::Config,
+    member: Process<P>,
+    effects: Effects<Process<P>>,
     timers: Timers<TimerOf<P>>,
-    /// What came in together, by kind.
-    batch: Vec<(usize, NodeId, MessageOf<P>)>,
+    /// What came in together.
+    batch: Vec<Arrived<P>>,
+    /// It has lost its state, and waits for the others.
+    rejoin: Option<Rejoin>,
     /// It is about to hand over, and does so when the last token that it gave has ended.
     retires_at: Option<Moment>,
     /// More requests wait than it takes in a turn.
@@ -56,30 +64,43 @@ pub(super) struct Host<P: Tells> {
     chronicle: Option<Chronicle>,
 }
 
-type TimerOf<P> = <Node<P> as Protocol>::Timer;
-type MessageOf<P> = <Node<P> as Protocol>::Message;
-type EventOf<P> = Event<MessageOf<P>, TimerOf<P>>;
+type TimerOf<P> = <Process<P> as Protocol>::Timer;
+type LetterOf<P> = <Process<P> as Protocol>::Message;
+type EventOf<P> = Event<LetterOf<P>, TimerOf<P>>;
+
+/// A letter that came in.
+struct Arrived<P: Protocol> {
+    from: NodeId,
+    letter: LetterOf<P>,
+    /// The version of its datagram.
+    version: u8,
+}
 
 impl<P: Tells> Host<P> {
     /// Starts the member.
     pub(super) fn start(
         id: NodeId,
-        config: NodeConfig<P::Config>,
-        boot: Boot<P::Durable>,
+        config: <Process<P> as Protocol>::Config,
+        boot: Boot<<Process<P> as Protocol>::Durable>,
         mut machine: Machine,
         random: Pcg64Mcg,
     ) -> Result<Self, Failure> {
         let mut effects = Effects::new();
         let header = machine.trace_header(&boot);
-        let member = Node::start(id, &config, boot, &mut effects);
-        machine.begin_trace(header, trace::told::<Node<P>>(effects.list()))?;
+        let member = Process::<P>::start(id, &config, boot, &mut effects);
+        machine.begin_trace(header, trace::told::<Process<P>>(effects.list()))?;
+        let rejoin = member.inner().is_none().then(Rejoin::begin).map(|(rejoin, told)| {
+            machine.board.journal.write(told);
+            rejoin
+        });
         let mut host = Self {
             id,
             config,
             member,
             effects,
-            timers: Timers::new(Node::<P>::is_lease),
+            timers: Timers::new(Process::<P>::is_lease),
             batch: Vec::with_capacity(BATCH),
+            rejoin,
             retires_at: None,
             hurries: false,
             machine,
@@ -95,6 +116,24 @@ impl<P: Tells> Host<P> {
 
     /// Runs until it is told to stop, or must.
     pub(super) fn run(mut self) -> Result<(), Failure> {
+        let ended = self.run_on();
+        if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &ended {
+            self.note_refusal();
+        }
+        ended
+    }
+
+    /// Other members have refused the state: it must not be started again as it is.
+    fn note_refusal(&self) {
+        let folder = &self.machine.settings.state_dir;
+        if let Err(error) = refused::note(folder, self.machine.stored_incarnation()) {
+            let told =
+                format!("cannot note that the state in {} was refused: {error}", folder.display());
+            self.machine.board.journal.write(Line::Warning(told));
+        }
+    }
+
+    fn run_on(&mut self) -> Result<(), Failure> {
         while !self.is_over() {
             self.publish();
             if !self.hurries {
@@ -149,27 +188,43 @@ impl<P: Tells> Host<P> {
         Ok(())
     }
 
-    /// Reads what waits, up to a number, and handles it by kind, then in the order in which it came (8).
+    /// Reads what waits, up to a number. What is about sessions is handled at once, messages of the election by kind,
+    /// then in the order in which they came (8).
     fn read_datagrams(&mut self) -> Result<(), Failure> {
+        let mut batch = std::mem::take(&mut self.batch);
         for _ in 0..BATCH {
             match self.machine.receive()? {
                 Arrival::Nothing => break,
                 Arrival::Upkeep | Arrival::Rejected(_) => {}
-                Arrival::Election { from, bytes } => match postcard::from_bytes(bytes) {
-                    Ok(message) => {
-                        let message: MessageOf<P> = message;
-                        self.batch.push((message.kind(), from, message));
+                Arrival::Letter { source, opened } => {
+                    let (from, version) = (opened.envelope.from, opened.version);
+                    let Some(letter) = opened.into_letter(source) else {
+                        self.machine.reject_malformed();
+                        continue;
+                    };
+                    let of_election = matches!(letter.content, Content::Inner(_));
+                    let arrived = Arrived { from, letter, version };
+                    match of_election {
+                        true => batch.push(arrived),
+                        false => self.hear(arrived)?,
                     }
-                    Err(_) => self.machine.reject_malformed(),
-                },
+                }
             }
         }
-        let mut batch = std::mem::take(&mut self.batch);
-        batch.sort_by_key(|(kind, ..)| *kind);
-        for (_, from, message) in batch.drain(..) {
-            self.handle(Event::Message { from, message })?;
+        batch.sort_by_key(|arrived| arrived.letter.kind());
+        for arrived in batch.drain(..) {
+            self.hear(arrived)?;
         }
         self.batch = batch; // its room is used again
+        Ok(())
+    }
+
+    /// Handles a letter. The network learns what the sessions make of its sender.
+    fn hear(&mut self, arrived: Arrived<P>) -> Result<(), Failure> {
+        let Arrived { from, letter: message, version } = arrived;
+        self.machine.network.answers(from, message.session, version);
+        self.handle(Event::Message { from, message })?;
+        self.machine.network.answered(self.member.contact(from));
         Ok(())
     }
 
@@ -192,10 +247,10 @@ impl<P: Tells> Host<P> {
     fn handle_now(&mut self, event: EventOf<P>) -> Result<(), Failure> {
         Counters::add(&self.machine.board.counters.events, 1);
         let tracer = self.machine.tracer.as_ref();
-        let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Node<P>>(&event)));
+        let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Process<P>>(&event)));
         self.member.handle(&self.config, event, &mut self.effects);
         if let (Some(tracer), Some((at, what))) = (&mut self.machine.tracer, named) {
-            tracer.event(at, what, trace::told::<Node<P>>(self.effects.list()));
+            tracer.event(at, what, trace::told::<Process<P>>(self.effects.list()));
         }
         self.carry_out()
     }
@@ -264,7 +319,7 @@ impl<P: Tells> Host<P> {
     }
 
     fn take_note(&mut self, notice: Notice) -> Result<(), Failure> {
-        self.changed = true;
+        self.changed |= !matches!(notice, Notice::Dropped { .. } | Notice::Unsent(_));
         match notice {
             Notice::Changed(change) => self.machine.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
@@ -277,6 +332,13 @@ impl<P: Tells> Host<P> {
                 let by = self.machine.settings.name_of(by).to_owned();
                 return Err(Failure::StateIsOld { seen, by });
             }
+            Notice::Replaced { seen, by } => {
+                let by = self.machine.settings.name_of(by).to_owned();
+                return Err(Failure::Cloned { seen, by });
+            }
+            Notice::WrongClock => return Err(Failure::WrongClock),
+            Notice::Dropped { why, .. } => self.machine.count_dropped(why),
+            Notice::Unsent(_) => self.machine.count_unsent(),
             Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
         }
@@ -286,6 +348,9 @@ impl<P: Tells> Host<P> {
     fn answer(&mut self, request: Request) -> Result<(), Failure> {
         // Whoever asked may have gone: nothing is lost then, so what `send` says does not matter.
         match request {
+            Request::Order(_, answer) | Request::Campaign(answer) if self.rejoin.is_some() => {
+                let _ = answer.send(Err(NotDone::Rejoining));
+            }
             Request::Order(order, answer) => {
                 let obeyed = self.obey(Event::Order(order))?;
                 // Whoever is told that it obeys, and looks, sees that it does.
@@ -327,16 +392,31 @@ impl<P: Tells> Host<P> {
 
     /// Replaces the snapshot, if something has changed or it is old.
     fn publish(&mut self) {
-        if self.changed || self.machine.snapshot_is_old() {
-            self.changed = false;
-            let (member, config, now) = (self.member.inner(), &self.config.inner, Moment::now());
-            let heard = self.machine.network.heard(now, |peer| member.hears(config, self.id, peer));
-            let due = |timer| self.timers.due_of(Timer::Inner(timer));
-            let left = |timer| due(timer).map(|due| due.since(now));
-            let outside = Outside { me: self.id, heard: &heard, left: &left };
-            let insight = member.insight(config, &outside);
-            let (view, until) = (self.member.view(), self.lease_end());
-            self.machine.publish(view, until, &heard, insight);
+        if !self.changed && !self.machine.snapshot_is_old() {
+            return;
         }
+        self.changed = false;
+        let Some(node) = self.member.inner() else { return self.publish_rejoining() };
+        if self.rejoin.take().is_some() {
+            self.machine.board.journal.write(Rejoin::end());
+        }
+        let (member, config, now) = (node.inner(), &self.config.inner.inner, Moment::now());
+        let heard = self.machine.network.heard(now, |peer| member.hears(config, self.id, peer));
+        let name = |timer| session::Timer::Inner(node::Timer::Inner(timer));
+        let left = |timer| self.timers.due_of(name(timer)).map(|due| due.since(now));
+        let outside = Outside { me: self.id, heard: &heard, left: &left };
+        let insight = member.insight(config, &outside);
+        let (view, until) = (self.member.view(), self.lease_end());
+        self.machine.publish(view, until, &heard, insight);
+    }
+
+    fn publish_rejoining(&mut self) {
+        let (Some(rejoin), Some(awaited)) = (&mut self.rejoin, self.member.awaited()) else {
+            return;
+        };
+        let machine = &mut self.machine;
+        let told = rejoin.report(&machine.settings, &awaited, &machine.network);
+        told.into_iter().for_each(|line| machine.board.journal.write(line));
+        machine.publish_rejoining(&awaited);
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doyen_core::members::{Incarnation, NodeId, PeerSet};
-use doyen_core::protocol::{Boot, Durable, Message, View};
+use doyen_core::protocol::{Boot, Dropped, Durable, View};
+use doyen_core::session::Letter;
 use doyen_core::story::Change;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -20,12 +21,15 @@ use super::clock::Moment;
 use super::insight::{Insight, Known};
 use super::journal::Line;
 use super::network::{self, Arrival, Network};
+use super::rejoin;
 use super::status::{Counters, Lease, MemberStatus, Preferred, Status};
-use super::store::{Store, StoreError};
+use super::store::{LONGEST_DURABLE, Store};
 use super::trace::{self, Header, Tracer};
+use super::wire::Rejection;
 use super::worries::{self, Worries, Worry};
 use crate::config::{Member, Settings};
 use crate::key::Keyring;
+use serde::Serialize;
 
 /// How old a snapshot may get.
 const SNAPSHOT: Duration = Duration::from_millis(250);
@@ -37,22 +41,21 @@ pub(super) struct Machine {
     config_text: String,
     pub(super) network: Network,
     store: Store,
-    life: Incarnation,
     pub(super) board: Board,
     pub(super) inbox: Inbox,
     pub(super) tracer: Option<Tracer>,
     /// When the last snapshot was taken.
     snapshot: Moment,
     worries: Worries,
-    /// What is being encoded; its room is used again.
-    encoded: Vec<u8>,
+    /// What is being stored; its room is used again.
+    encoded: Box<[u8; LONGEST_DURABLE]>,
 }
 
 impl Machine {
     pub(super) fn new(
         (settings, config_text): (Arc<Settings>, String),
         network: Network,
-        (store, life): (Store, Incarnation),
+        store: Store,
         board: Board,
         inbox: Inbox,
     ) -> Self {
@@ -61,13 +64,12 @@ impl Machine {
             config_text,
             network,
             store,
-            life,
             board,
             inbox,
             tracer: None,
             snapshot: Moment::default(),
             worries: Worries::none(),
-            encoded: Vec::new(),
+            encoded: Box::new([0; LONGEST_DURABLE]),
         }
     }
 
@@ -82,6 +84,8 @@ impl Machine {
             config: self.config_text.clone(),
             member: self.settings.me,
             incarnation: boot.incarnation,
+            session: boot.session,
+            time_of_day: boot.time_of_day,
             origin: boot.origin.into(),
             durable: encoded.map(|bytes| trace::hex(&bytes)),
             did: Vec::new(),
@@ -101,7 +105,7 @@ impl Machine {
         let mut path = path.clone();
         let begun = begin(&path).or_else(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => {
-                path.as_mut_os_string().push(format!(".{}", self.life.0));
+                path.as_mut_os_string().push(format!(".{}", header.incarnation.0));
                 begin(&path)
             }
             _ => Err(error),
@@ -116,7 +120,7 @@ impl Machine {
     /// Sleeps until a datagram or a request comes, or `until`, or there is upkeep to do. The log says if it woke too late.
     pub(super) fn sleep(&mut self, until: Option<Moment>) -> Result<(), Failure> {
         let snapshot = Moment::from_nanos(self.snapshot.as_nanos() + SNAPSHOT.as_nanos() as u64);
-        let wake = until.into_iter().chain(self.network.due()).fold(snapshot, Moment::min);
+        let wake = until.map_or(snapshot, |until| until.min(snapshot));
         let wait = wake.since(Moment::now());
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
         let (socket, bell) = (self.network.as_fd(), self.inbox.as_fd());
@@ -151,15 +155,9 @@ impl Machine {
         network::reject_malformed(&self.board.counters);
     }
 
-    /// Sends a message.
-    pub(super) fn send(&mut self, to: NodeId, message: &impl Message) {
-        self.encoded.clear();
-        let room = std::mem::take(&mut self.encoded);
-        // Encoding into a vector cannot fail.
-        if let Ok(encoded) = postcard::to_extend(message, room) {
-            self.network.send(to, &encoded, &self.board.counters);
-            self.encoded = encoded;
-        }
+    /// Sends a letter.
+    pub(super) fn send<M: Serialize>(&mut self, to: NodeId, letter: &Letter<M>) {
+        self.network.send(to, letter, &self.board.counters);
     }
 
     /// Stores what must survive. If that fails the process must stop (4).
@@ -167,25 +165,40 @@ impl Machine {
         let begun = Instant::now();
         let path = &self.settings.state_dir;
         let failed = |error| Failure::Store { path: path.clone(), error };
-        let mut room = [0; 128];
-        let encoded = postcard::to_slice(durable, &mut room)
+        let encoded = postcard::to_slice(durable, &mut self.encoded[..])
             .map_err(|error| io::Error::other(error.to_string()))
             .map_err(&failed)?;
-        self.store.save(self.life, false, encoded).map_err(failed)?;
+        let incarnation = durable.incarnation().unwrap_or(self.store.incarnation());
+        self.store.save(incarnation, durable.is_rejoining(), encoded).map_err(failed)?;
         let counters = &self.board.counters;
         Counters::add(&counters.stored, 1);
         Counters::add(&counters.stored_us, begun.elapsed().as_micros() as u64);
         Ok(())
     }
 
-    /// What the disk holds is no record of this algorithm.
-    pub(super) fn unreadable(&self) -> Failure {
-        StoreError::Unreadable(self.settings.state_dir.clone()).into()
+    /// Which life of the member the disk knows of.
+    pub(super) fn stored_incarnation(&self) -> Incarnation {
+        self.store.incarnation()
     }
 
-    /// What has to be done now and then: greetings, pings, names that are to be resolved again.
+    /// What has to be done now and then: names that are to be looked up again.
     pub(super) fn keep_up(&mut self) {
-        self.network.keep_up(&self.board.counters);
+        self.network.keep_up();
+    }
+
+    /// Counts a letter that the sessions dropped.
+    pub(super) fn count_dropped(&self, why: Dropped) {
+        let reason = match why {
+            Dropped::Session => Rejection::Session,
+            Dropped::Replayed => Rejection::Replayed,
+            Dropped::Limited => Rejection::Limited,
+        };
+        Counters::add(&self.board.counters.rejected[reason as usize], 1);
+    }
+
+    /// Counts a message to a member that has not been met.
+    pub(super) fn count_unsent(&self) {
+        Counters::add(&self.board.counters.unsent, 1);
     }
 
     /// A name was resolved, or could not be.
@@ -250,6 +263,12 @@ impl Machine {
         Moment::now().since(self.snapshot) >= SNAPSHOT
     }
 
+    /// Publishes that the node rejoins, and for whom it waits.
+    pub(super) fn publish_rejoining(&mut self, awaited: &PeerSet) {
+        self.snapshot = Moment::now();
+        self.board.publish(rejoin::status(&self.settings, awaited));
+    }
+
     /// Publishes a snapshot.
     pub(super) fn publish(
         &mut self,
@@ -281,7 +300,7 @@ impl Machine {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             id: settings.me,
             name: settings.own().name.clone(),
-            incarnation: self.life,
+            incarnation: self.store.incarnation(),
             role: view.role,
             leader: view.leader,
             term: view.epoch,

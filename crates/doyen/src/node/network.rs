@@ -1,23 +1,31 @@
-//! The socket, and the sessions that run over it.
+//! The socket: seals and opens, knows where members are, and in which version to talk to them. Who counts is decided by
+//! the [sessions](doyen_core::session) of the core.
 //!
-//! A datagram that cannot be sent is one that got lost: the algorithms bear that, and a full buffer must not hold the
+//! A datagram that cannot be sent is one that got lost: the algorithms tolerate that, and a full buffer must not hold the
 //! loop up.
+//!
+//! **Versions.** A letter goes in the version in which its session last talked to this node, an answer in the version of
+//! what it answers. A greeting of a session that is not known goes in every version.
+//!
+//! **Names** are looked up at the start, and again while a member is silent.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{Incarnation, NodeId, PeerSet};
+use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::session::{self, Challenge, Letter, SessionId};
+use serde::Serialize;
 
 use super::Failure;
 use super::bell::Requests;
 use super::clock::Moment;
-use super::peers::{Contact, Identity, Outbox, Peers, Received};
-use super::resolver::Resolver;
+use super::resolver::{self, Resolver};
 use super::status::Counters;
-use super::wire::{LIMIT, Rejection, Sealer, Session};
+use super::wire::{Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, VERSION};
 use crate::config::Settings;
 use crate::key::Keyring;
 
@@ -25,15 +33,75 @@ use crate::key::Keyring;
 /// not watch over that itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long after the last word of a member its name is looked up again: a ping and its first repetitions got no answer.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// How long after the last time a name is looked up again.
+const RESOLVE: Duration = Duration::from_secs(5);
+
 /// The network.
 pub(super) struct Network {
     socket: UdpSocket,
-    peers: Peers,
-    outbox: Outbox,
+    sealer: Sealer,
+    session: SessionId,
+    configuration: u32,
+    lines: BTreeMap<NodeId, Line>,
+    /// Which datagram is being handled.
+    answering: Option<Answering>,
     resolver: Resolver,
     settings: Arc<Settings>,
     /// One byte more than any datagram of doyen's: what fills it is too long.
     buffer: Box<[u8; LIMIT + 1]>,
+    /// What is being encoded and sealed; its room is used again.
+    encoded: Vec<u8>,
+    sealed: Vec<u8>,
+}
+
+/// A datagram that is being handled.
+#[derive(Clone, Copy, Debug)]
+struct Answering {
+    from: NodeId,
+    session: SessionId,
+    version: u8,
+}
+
+/// The way to a member.
+#[derive(Debug, Default)]
+struct Line {
+    /// Where its configured name leads, as last looked up.
+    configured: Option<SocketAddr>,
+    /// Where its newest letter came from.
+    address: Option<SocketAddr>,
+    /// The session that has been met, and in which version it talks.
+    met: Option<(SessionId, u8)>,
+    /// How many of its letters have been accepted.
+    accepted: u64,
+    last_heard: Option<Moment>,
+    round_trip: Option<Duration>,
+    /// The question that it was asked last, when, and whether it was asked again: then nobody knows which time was
+    /// answered, and how long that took.
+    asked: Option<(Challenge, Moment, bool)>,
+    /// When its name was last looked up.
+    resolved: Option<Moment>,
+    /// Whether it was last heard to be configured otherwise.
+    configured_otherwise: bool,
+}
+
+/// What is known of the way to a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Contact {
+    /// Who.
+    pub(super) id: NodeId,
+    /// Where its datagrams come from, once it has been met.
+    pub(super) address: Option<SocketAddr>,
+    /// When something was last accepted from it.
+    pub(super) last_heard: Option<Moment>,
+    /// The round-trip time, smoothed.
+    pub(super) round_trip: Option<Duration>,
+    /// Whether it was last heard to be configured otherwise.
+    pub(super) configured_otherwise: bool,
+    /// In which version the session talks that has been met.
+    pub(super) version: Option<u8>,
 }
 
 /// What the socket gave.
@@ -41,16 +109,16 @@ pub(super) struct Network {
 pub(super) enum Arrival<'a> {
     /// Nothing waits.
     Nothing,
-    /// Something that does not concern the election.
+    /// Something that concerns nobody.
     Upkeep,
     /// Something that was dropped.
     Rejected(Dropped),
-    /// A message of the election.
-    Election {
-        /// From whom.
-        from: NodeId,
-        /// As the core encodes it.
-        bytes: &'a [u8],
+    /// A letter of a member.
+    Letter {
+        /// From where it came.
+        source: SocketAddr,
+        /// What opened.
+        opened: Opened<'a>,
     },
 }
 
@@ -66,28 +134,39 @@ pub(super) struct Dropped {
 }
 
 impl Network {
-    /// Opens the socket. The node does not know yet which of its lives this is.
-    pub(super) fn open(settings: &Arc<Settings>, requests: Requests) -> Result<Self, Failure> {
+    /// Opens the socket for a process that has drawn this session number.
+    pub(super) fn open(
+        settings: &Arc<Settings>,
+        session: SessionId,
+        requests: Requests,
+    ) -> Result<Self, Failure> {
         let address = settings.listen;
         let failed = |error| Failure::Listen { address, error };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let resolver = Resolver::start(settings.members.len(), address, requests)
             .map_err(|error| Failure::System { what: "start a thread for names", error })?;
+        let keys = Keyring::of(settings.key_file.as_deref());
+        let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
+        let others = settings.members.iter().filter(|member| member.id != settings.me);
+        let line = |member: &crate::config::Member| {
+            // What is no name need not be looked up by anybody else, and is greeted at once.
+            let configured = resolver::read(&member.address, address);
+            (member.id, Line { configured, ..Line::default() })
+        };
         Ok(Self {
             socket,
-            peers: greet_as(settings, Incarnation::default())?,
-            outbox: Outbox::new(),
+            sealer: Sealer::new(&keys, &settings.cluster),
+            session,
+            configuration: settings.configuration_id(),
+            lines: others.map(line).collect(),
+            answering: None,
             resolver,
             settings: Arc::clone(settings),
             buffer: Box::new([0; LIMIT + 1]),
+            encoded: Vec::new(),
+            sealed: Vec::new(),
         })
-    }
-
-    /// Begins a life.
-    pub(super) fn begin(&mut self, life: Incarnation) -> Result<(), Failure> {
-        self.peers = greet_as(&self.settings, life)?;
-        Ok(())
     }
 
     /// What to sleep on.
@@ -105,43 +184,101 @@ impl Network {
         };
         Counters::add(&counters.received, 1);
         Counters::add(&counters.received_bytes, length as u64);
-        let datagram = &mut self.buffer[..length];
-        let received = self.peers.on_datagram(Moment::now(), source, datagram, &mut self.outbox);
-        post(&self.socket, &mut self.outbox, counters);
-        match received {
-            Ok(Received::Election { from, bytes }) => Ok(Arrival::Election { from, bytes }),
-            Ok(Received::Nothing | Received::Met(_)) => Ok(Arrival::Upkeep),
-            Ok(Received::StateIsOld { seen, by }) => {
-                Err(Failure::Cloned { seen, by: self.settings.name_of(by).to_owned() })
-            }
+        let opened = self.sealer.open(&mut self.buffer[..length]);
+        let (me, configuration) = (self.settings.me, self.configuration);
+        let admitted = opened.and_then(|opened| {
+            let line = self.lines.get_mut(&opened.envelope.from).ok_or(Rejection::Stranger)?;
+            line.admit(me, configuration, self.session, &opened)?;
+            Ok(opened)
+        });
+        match admitted {
+            Ok(opened) => Ok(Arrival::Letter { source, opened }),
             Err(reason) => {
                 Counters::add(&counters.rejected[reason as usize], 1);
-                let member = self.peers.member_at(source);
+                let is_there =
+                    |line: &Line| [line.address, line.configured].contains(&Some(source));
+                let member = self.lines.iter().find(|(_, line)| is_there(line)).map(|(id, _)| *id);
                 Ok(Arrival::Rejected(Dropped { source, member, reason }))
             }
         }
     }
 
-    /// Sends a message of the election.
-    pub(super) fn send(&mut self, to: NodeId, message: &[u8], counters: &Counters) {
-        match self.peers.send(Moment::now(), to, message, &mut self.outbox) {
-            Ok(()) => post(&self.socket, &mut self.outbox, counters),
-            Err(_) => Counters::add(&counters.unsent, 1),
+    /// A letter of this session, in a datagram of this version, is handled from now on.
+    pub(super) fn answers(&mut self, from: NodeId, session: SessionId, version: u8) {
+        self.answering = Some(Answering { from, session, version });
+    }
+
+    /// It has been handled: this is what the sessions know of its sender.
+    pub(super) fn answered(&mut self, contact: Option<session::Contact>) {
+        let (Some(Answering { from, session, version }), Some(contact)) =
+            (self.answering.take(), contact)
+        else {
+            return;
+        };
+        let Some(line) = self.lines.get_mut(&from) else { return };
+        let same = line.met.filter(|(met, _)| *met == contact.met.session);
+        if same.is_none() || contact.accepted > line.accepted {
+            line.last_heard = Some(Moment::now());
+            line.configured_otherwise = false;
+        }
+        let known = same.map_or(EARLIEST, |(_, version)| version);
+        let talks = if session == contact.met.session { version.max(known) } else { known };
+        line.met = Some((contact.met.session, talks));
+        (line.accepted, line.address) = (contact.accepted, contact.address);
+    }
+
+    /// Sends a letter.
+    pub(super) fn send<M: Serialize>(
+        &mut self,
+        to: NodeId,
+        letter: &Letter<M>,
+        counters: &Counters,
+    ) {
+        let Some(line) = self.lines.get_mut(&to) else { return };
+        let Some(address) = letter.at.or(line.configured) else {
+            return Counters::add(&counters.unsent, 1);
+        };
+        let versions = line.versions(to, letter.known, self.answering);
+        self.encoded.clear();
+        let content = match &letter.content {
+            session::Content::Greeting(greeting) => {
+                line.ask(greeting.ask);
+                Content::Greeting(*greeting)
+            }
+            session::Content::Roster(roster) => Content::Roster(roster.clone()),
+            session::Content::Inner(message) => {
+                let room = std::mem::take(&mut self.encoded);
+                // Encoding into a vector cannot fail.
+                self.encoded = postcard::to_extend(message, room).unwrap_or_default();
+                Content::Election(&self.encoded)
+            }
+        };
+        let Letter { session, known, counter, .. } = *letter;
+        let (from, configuration) = (self.settings.me, self.configuration);
+        let envelope = Envelope { from, to, session, known, counter, configuration, group: 0 };
+        for &version in versions {
+            self.sealed.clear();
+            let sealed = self.sealer.seal(version, &envelope, &content, &mut self.sealed);
+            match sealed
+                .map_err(io::Error::other)
+                .and_then(|()| self.socket.send_to(&self.sealed, address))
+            {
+                Ok(length) => {
+                    Counters::add(&counters.sent, 1);
+                    Counters::add(&counters.sent_bytes, length as u64);
+                }
+                Err(_) => Counters::add(&counters.unsent, 1),
+            }
         }
     }
 
-    /// When [`keep_up`](Self::keep_up) is to be called next.
-    pub(super) fn due(&self) -> Option<Moment> {
-        self.peers.due()
-    }
-
-    /// Greets and pings who is due, and has names looked up.
-    pub(super) fn keep_up(&mut self, counters: &Counters) {
+    /// Has the names of silent members looked up.
+    pub(super) fn keep_up(&mut self) {
         let now = Moment::now();
-        self.peers.on_time(now, &mut self.outbox);
-        post(&self.socket, &mut self.outbox, counters);
-        for id in self.peers.needs_resolving(now) {
-            if let Some(member) = self.settings.members.iter().find(|member| member.id == id) {
+        for (&id, line) in &mut self.lines {
+            if line.wants_resolving(now)
+                && let Some(member) = self.settings.members.iter().find(|member| member.id == id)
+            {
                 self.resolver.ask(id, &member.address);
             }
         }
@@ -149,12 +286,14 @@ impl Network {
 
     /// A name was looked up.
     pub(super) fn resolved(&mut self, member: NodeId, address: SocketAddr) {
-        self.peers.resolved(Moment::now(), member, address);
+        if let Some(line) = self.lines.get_mut(&member) {
+            line.configured = Some(address);
+        }
     }
 
     /// Uses other keys from now on.
     pub(super) fn use_keys(&mut self, keys: &Keyring) {
-        self.peers.rekey(keys);
+        self.sealer.rekey(keys);
     }
 
     /// Whom this node hears, itself included: the one answer for everything that is shown. `by_algorithm`: what the
@@ -165,29 +304,100 @@ impl Network {
         by_algorithm: impl Fn(NodeId) -> Option<bool>,
     ) -> PeerSet {
         let heard = |contact: &Contact| is_heard(contact, now, by_algorithm(contact.id));
-        let others = self.peers.contacts().filter(heard).map(|contact| contact.id);
+        let others = self.contacts().filter(heard).map(|contact| contact.id);
         others.chain([self.settings.me]).collect()
     }
 
     /// What is known of the way to everybody else.
     pub(super) fn contacts(&self) -> impl Iterator<Item = Contact> + '_ {
-        self.peers.contacts()
+        self.lines.iter().map(|(&id, line)| line.contact(id))
     }
 
     /// What is known of the way to a member; nothing of the way to itself.
     pub(super) fn contact(&self, member: NodeId) -> Option<Contact> {
-        self.peers.contacts().find(|contact| contact.id == member)
+        self.lines.get(&member).map(|line| line.contact(member))
+    }
+}
+
+impl Line {
+    fn contact(&self, id: NodeId) -> Contact {
+        let Self { address, last_heard, round_trip, configured_otherwise, .. } = *self;
+        let version = self.met.map(|(_, version)| version);
+        Contact { id, address, last_heard, round_trip, configured_otherwise, version }
     }
 
-    /// Those of whom nothing has been heard in this life.
-    pub(super) fn unheard(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.peers.contacts().filter(|contact| contact.seen_of_me.is_none()).map(|one| one.id)
+    /// Whether a datagram is for this member and of the same configuration. An answer to a question of `session` says how
+    /// long the way takes.
+    fn admit(
+        &mut self,
+        me: NodeId,
+        configuration: u32,
+        session: SessionId,
+        opened: &Opened<'_>,
+    ) -> Result<(), Rejection> {
+        let Envelope { to, group, known, .. } = opened.envelope;
+        if to != me || group != 0 {
+            return Err(Rejection::Misdirected);
+        }
+        if opened.envelope.configuration != configuration {
+            self.configured_otherwise = true;
+            return Err(Rejection::Configuration);
+        }
+        if let Content::Greeting(greeting) = &opened.content
+            && known == Some(session)
+            && let Some((asked, at, repeated)) = self.asked
+            && greeting.answer == Some(asked)
+        {
+            self.asked = None;
+            if !repeated {
+                self.round_trip = Some(smoothed(self.round_trip, Moment::now().since(at)));
+            }
+        }
+        Ok(())
     }
 
-    /// The highest life of this member that anybody knows of, once everybody has answered.
-    pub(super) fn latest_life(&self) -> Option<Incarnation> {
-        self.peers.highest_seen_of_me()
+    /// Notes a question that is being asked.
+    fn ask(&mut self, challenge: Option<Challenge>) {
+        let Some(challenge) = challenge else { return };
+        self.asked = match self.asked {
+            Some((asked, at, _)) if asked == challenge => Some((asked, at, true)),
+            _ => Some((challenge, Moment::now(), false)),
+        };
     }
+
+    /// In which versions a letter for the session `known` goes.
+    fn versions(
+        &self,
+        to: NodeId,
+        known: Option<SessionId>,
+        answering: Option<Answering>,
+    ) -> &'static [u8] {
+        let met =
+            self.met.filter(|(session, _)| Some(*session) == known).map(|(_, version)| version);
+        let asked = answering
+            .filter(|asked| asked.from == to && Some(asked.session) == known)
+            .map(|asked| asked.version);
+        match met.max(asked) {
+            Some(EARLIEST) => &[EARLIEST],
+            Some(_) => &[VERSION],
+            None => &[VERSION, EARLIEST],
+        }
+    }
+
+    /// Whether its name is to be looked up. If so, not again for a while.
+    fn wants_resolving(&mut self, now: Moment) -> bool {
+        let is_silent = self.last_heard.is_none_or(|heard| now.since(heard) >= SILENCE);
+        let wants = is_silent && self.resolved.is_none_or(|last| now.since(last) >= RESOLVE);
+        if wants {
+            self.resolved = Some(now);
+        }
+        wants
+    }
+}
+
+/// The mean of all measurements, the latest counting an eighth, as TCP does it.
+fn smoothed(before: Option<Duration>, measured: Duration) -> Duration {
+    before.map_or(measured, |before| (before * 7 + measured) / 8)
 }
 
 /// Whether a member is heard: something has come from it in this life of the node, it is not configured otherwise, and
@@ -196,36 +406,6 @@ fn is_heard(contact: &Contact, now: Moment, by_algorithm: Option<bool>) -> bool 
     let Some(last) = contact.last_heard else { return false };
     let speaks = by_algorithm.unwrap_or_else(|| now.since(last) <= PATIENCE);
     speaks && !contact.configured_otherwise
-}
-
-/// Sessions with everybody, for this life; none of them is met yet.
-fn greet_as(settings: &Settings, incarnation: Incarnation) -> Result<Peers, Failure> {
-    let keys = Keyring::of(settings.key_file.as_deref());
-    let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
-    let session = Session::draw().map_err(|error| Failure::System {
-        what: "draw random numbers",
-        error: io::Error::other(error.to_string()),
-    })?;
-    let configuration = settings.configuration_id();
-    let identity = Identity { me: settings.me, incarnation, session, configuration };
-    let sealer = Sealer::new(&keys, &settings.cluster);
-    let members = settings.members.iter().map(|member| member.id);
-    Ok(Peers::new(identity, members, sealer, Moment::now()))
-}
-
-/// Sends what is to go out.
-fn post(socket: &UdpSocket, outbox: &mut Outbox, counters: &Counters) {
-    for (to, datagram) in outbox.iter() {
-        match socket.send_to(datagram, to) {
-            Ok(length) => {
-                Counters::add(&counters.sent, 1);
-                Counters::add(&counters.sent_bytes, length as u64);
-            }
-            Err(_) => Counters::add(&counters.unsent, 1),
-        }
-    }
-    Counters::add(&counters.unsent, outbox.failed());
-    outbox.clear();
 }
 
 /// Errors that say something of an earlier datagram, not of the socket: nobody listens there.
@@ -250,11 +430,10 @@ mod tests {
         let contact = Contact {
             id: NodeId(2),
             address: None,
-            incarnation: None,
             last_heard: Some(heard),
             round_trip: None,
-            seen_of_me: None,
             configured_otherwise: false,
+            version: Some(VERSION),
         };
         assert!(is_heard(&contact, now, Some(true)), "it may have more patience than the host");
         assert!(!is_heard(&contact, heard, Some(false)), "or less");

@@ -17,11 +17,11 @@ use std::fmt::Debug;
 
 use doyen_core::config::Config;
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::node::Node;
 use doyen_core::protocol::{
     Boot, Durable, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
 };
 
+use super::host::Process;
 use super::start::{beneath, with_protocol};
 use super::trace::{Header, MAGIC, Record, VERSION, What, told, unhex};
 use crate::config::{Configuration, Settings};
@@ -153,14 +153,16 @@ fn replay_as<P: Protocol<Config = Config>>(
     Ok(Replayed { name, steps, findings, leaders })
 }
 
+type DurableOf<P> = <Process<P> as Protocol>::Durable;
+
 /// A member at a desk.
 struct Desk<P: Protocol<Config = Config>> {
-    config: <Node<P> as Protocol>::Config,
-    member: Node<P>,
-    effects: Effects<Node<P>>,
+    config: <Process<P> as Protocol>::Config,
+    member: Process<P>,
+    effects: Effects<Process<P>>,
     /// The timers that are armed, by the names that a trace gives them.
-    armed: BTreeMap<String, <Node<P> as Protocol>::Timer>,
-    stored: Option<P::Durable>,
+    armed: BTreeMap<String, <Process<P> as Protocol>::Timer>,
+    stored: Option<DurableOf<P>>,
     line: usize,
     has_ended: bool,
     steps: Vec<Step>,
@@ -174,9 +176,10 @@ struct Desk<P: Protocol<Config = Config>> {
 
 impl<P: Protocol<Config = Config>> Desk<P> {
     fn start(trace: &Trace, settings: &Settings) -> Result<Self, String> {
-        let Header { member, incarnation, origin, durable, did, .. } = &trace.header;
+        let Header { member, incarnation, session, time_of_day, origin, durable, did, .. } =
+            &trace.header;
         let unreadable = || "line 1: what its disk held cannot be read".to_owned();
-        let stored: Option<P::Durable> = match durable {
+        let stored: Option<DurableOf<P>> = match durable {
             None => None,
             Some(digits) => {
                 let bytes = unhex(digits).ok_or_else(unreadable)?;
@@ -185,9 +188,14 @@ impl<P: Protocol<Config = Config>> Desk<P> {
         };
         let config = beneath(settings);
         let mut effects = Effects::new();
-        let boot =
-            Boot { incarnation: *incarnation, durable: stored.clone(), origin: (*origin).into() };
-        let member = Node::start(*member, &config, boot, &mut effects);
+        let boot = Boot {
+            incarnation: *incarnation,
+            durable: stored.clone(),
+            origin: (*origin).into(),
+            session: *session,
+            time_of_day: *time_of_day,
+        };
+        let member = Process::<P>::start(*member, &config, boot, &mut effects);
         let mut desk = Self {
             config,
             member,
@@ -248,11 +256,11 @@ impl<P: Protocol<Config = Config>> Desk<P> {
 
     /// Compares what the member wants done with what it wanted then, and checks its promises.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
-        let did = told::<Node<P>>(self.effects.list());
+        let did = told::<Process<P>>(self.effects.list());
         if let Some(difference) = difference(then, &did) {
             self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
-        let effects: Vec<EffectOf<Node<P>>> = self.effects.drain().collect();
+        let effects: Vec<EffectOf<Process<P>>> = self.effects.drain().collect();
         for effect in &effects {
             self.check(effect);
         }
@@ -261,7 +269,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
         self.steps.push(Step { at, event, rules, did });
     }
 
-    fn check(&mut self, effect: &EffectOf<Node<P>>) {
+    fn check(&mut self, effect: &EffectOf<Process<P>>) {
         match effect {
             Effect::Persist(durable) => {
                 let before = self.stored.replace(durable.clone());

@@ -39,10 +39,19 @@ impl Resolver {
     }
 }
 
+/// The address that `text` is, if it is one and no name, and one that a socket bound to `listen` can send to.
+pub(super) fn read(text: &str, listen: SocketAddr) -> Option<SocketAddr> {
+    text.parse::<SocketAddr>().ok().and_then(|address| suitable(&[address], listen))
+}
+
 /// An address that a socket bound to `listen` can send to. One of one family reaches that family only; one that listens
 /// on all addresses of IPv6 reaches those of IPv4 too, by their other names.
 fn look_up(name: &str, listen: SocketAddr) -> Option<SocketAddr> {
     let found: Vec<SocketAddr> = name.to_socket_addrs().ok()?.collect();
+    suitable(&found, listen)
+}
+
+fn suitable(found: &[SocketAddr], listen: SocketAddr) -> Option<SocketAddr> {
     let same = found.iter().find(|address| address.is_ipv4() == listen.is_ipv4()).copied();
     let other = found.iter().find_map(|address| match (address.ip(), listen.ip()) {
         (IpAddr::V4(four), IpAddr::V6(Ipv6Addr::UNSPECIFIED)) => {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Config;
@@ -11,11 +12,11 @@ use doyen_core::link::LinkConfig;
 use doyen_core::members::{Epoch, Incarnation};
 use doyen_core::node::NodeConfig;
 use doyen_core::protocol::{Boot, Origin, Protocol, Role};
+use doyen_core::session::{Kept, Roster, SessionConfig, SessionId};
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::SeedableRng as _;
+use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
-use super::bell::Inbox;
 use super::board::Board;
 use super::host::Host;
 use super::insight::Tells;
@@ -23,8 +24,8 @@ use super::journal::{Journal, Line};
 use super::machine::Machine;
 use super::network::Network;
 use super::status::{MemberStatus, Status};
-use super::store::{Opened, Saved, Store, StoreError, refused};
-use super::{Failure, Handle, attribute, bell, rejoin};
+use super::store::{Saved, Store, StoreError};
+use super::{Failure, Handle, attribute, bell};
 use crate::config::{Configuration, Settings};
 
 /// Calls a function that is generic over the protocol with the one that an algorithm's name means.
@@ -76,9 +77,19 @@ impl Running {
     }
 }
 
+/// What a disk holds, if it can be read. Version 1 of the state file knew nothing of sessions.
+fn read<P: Protocol>(saved: &Saved, incarnation: Incarnation) -> Option<Kept<P::Durable>> {
+    match saved {
+        Saved::Kept(bytes) => postcard::from_bytes(bytes).ok(),
+        Saved::Bare(bytes) => {
+            let inner = Some(postcard::from_bytes(bytes).ok()?);
+            Some(Kept { incarnation, rejoining: false, roster: Roster::default(), inner })
+        }
+    }
+}
+
 fn can_read<P: Protocol<Config = Config>>(saved: &Saved) -> bool {
-    let (Saved::Bare(bytes) | Saved::Kept(bytes)) = saved;
-    bytes.is_empty() || postcard::from_bytes::<P::Durable>(bytes).is_ok()
+    read::<P>(saved, Incarnation::default()).is_some()
 }
 
 /// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
@@ -114,18 +125,30 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let journal = Journal::start(settings.own().name.clone())
         .map_err(system("start a thread for the log"))?;
     let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
-    let network = Network::open(&settings, requests.clone())?;
+    let mut random = random()?;
+    let session = SessionId::from_random(random.next_u64());
+    let network = Network::open(&settings, session, requests.clone())?;
     let (board, readers) = Board::new(status_before(&settings), journal.clone());
     let handle = Handle::new(readers, requests.clone(), settings.key_file.clone());
     let (end, ended) = oneshot::channel();
     attribute::start(&settings.attribute, requests, journal.clone())
         .map_err(system("start a thread to measure"))?;
-    let opened = match rejoin {
-        true => None,
-        false => Some(Store::open(&settings.state_dir, &settings.owner())?),
+    let (store, start) = match rejoin {
+        true => {
+            let (store, incarnation) = Store::rejoin(&settings.state_dir, &settings.owner())?;
+            (store, Boot::new(incarnation, None, Origin::Rejoining))
+        }
+        false => {
+            let opened = Store::open(&settings.state_dir, &settings.owner())?;
+            let origin = opened.origin();
+            (opened.store, Boot::new(opened.incarnation, opened.durable, origin))
+        }
     };
+    let start = Boot { session, time_of_day: time_of_day(), ..start };
     let body = move || {
-        let result = run((settings, text), network, board, inbox, opened);
+        let machine = Machine::new((settings, text), network, store, board, inbox);
+        let algorithm = machine.settings.algorithm;
+        let result = with_protocol!(algorithm, host(machine, start, random));
         if let Err(failure) = &result {
             journal.write(Line::Error(failure.to_string()));
         }
@@ -141,67 +164,31 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
 }
 
 /// The loop's thread.
-fn run(
-    (settings, text): (Arc<Settings>, String),
-    mut network: Network,
-    board: Board,
-    mut inbox: Inbox,
-    opened: Option<Opened>,
-) -> Result<(), Failure> {
-    let opened = match opened {
-        Some(opened) => opened,
-        None => {
-            let (mut store, lowest) = Store::rejoin(&settings.state_dir, &settings.owner())?;
-            let asked = rejoin::ask_around(&settings, &mut network, &board, &mut inbox)?;
-            let Some(life) = asked else { return Ok(()) }; // told to stop
-            let incarnation = life.max(lowest);
-            // The algorithm has stored nothing yet.
-            let failed = |error| Failure::Store { path: settings.state_dir.clone(), error };
-            store.save(incarnation, true, &[]).map_err(failed)?;
-            let told = "has heard every other member and goes on with a new state; leave out --rejoin from now on";
-            board.journal.write(Line::Info(told.to_owned()));
-            Opened { store, incarnation, durable: None, rejoining: true }
-        }
-    };
-    let (algorithm, folder, journal) =
-        (settings.algorithm, settings.state_dir.clone(), board.journal.clone());
-    network.begin(opened.incarnation)?;
-    let origin = opened.origin();
-    let Opened { store, incarnation, durable, .. } = opened;
-    let durable = durable.map(|(Saved::Bare(bytes) | Saved::Kept(bytes))| bytes);
-    let durable = durable.filter(|bytes| !bytes.is_empty());
-    let machine = Machine::new((settings, text), network, (store, incarnation), board, inbox);
-    let boot = (incarnation, durable, origin);
-    let ended = with_protocol!(algorithm, host(machine, boot));
-    if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &ended
-        && let Err(error) = refused::note(&folder, incarnation)
-    {
-        let told =
-            format!("cannot note that the state in {} was refused: {error}", folder.display());
-        journal.write(Line::Warning(told));
-    }
-    ended
-}
-
-/// What a process starts from.
-type Start = (Incarnation, Option<Vec<u8>>, Origin);
-
 fn host<P: Protocol<Config = Config> + Tells>(
     machine: Machine,
-    (incarnation, stored, origin): Start,
+    start: Boot<Saved>,
+    random: Pcg64Mcg,
 ) -> Result<(), Failure> {
-    let durable = match stored {
+    let Boot { incarnation, durable, origin, session, time_of_day } = start;
+    let unreadable = || StoreError::Unreadable(machine.settings.state_dir.clone());
+    let durable = match durable {
         None => None,
-        Some(bytes) => Some(postcard::from_bytes(&bytes).map_err(|_| machine.unreadable())?),
+        Some(saved) => Some(read::<P>(&saved, incarnation).ok_or_else(unreadable)?),
     };
-    let boot = Boot { incarnation, durable, origin };
+    let boot = Boot { incarnation, durable, origin, session, time_of_day };
     let (id, config) = (machine.settings.me, beneath(&machine.settings));
-    Host::<P>::start(id, config, boot, machine, random()?)?.run()
+    Host::<P>::start(id, config, boot, machine, random)?.run()
+}
+
+/// The time of day in seconds since 1970, as far as this machine knows it.
+fn time_of_day() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
 /// What lies beneath the algorithm. A quorum bears loss and watches over its leader itself. The seeds' algorithms
 /// assume reliable channels and a failure detector; their `D` includes two retransmissions.
-pub(super) fn beneath(settings: &Settings) -> NodeConfig<Config> {
+pub(super) fn beneath(settings: &Settings) -> SessionConfig<NodeConfig<Config>> {
     let mut inner = settings.core.clone();
     let bare = inner.timing;
     let leases = settings.algorithm.has_leases();
@@ -209,13 +196,15 @@ pub(super) fn beneath(settings: &Settings) -> NodeConfig<Config> {
         inner.timing.transmission = bare.transmission * 7 + bare.processing * 3;
     }
     let detector = DetectorConfig { losses: LOST_HEARTBEATS, ..DetectorConfig::for_timing(&bare) };
-    NodeConfig {
-        members: inner.members.clone(),
+    let (members, rules) = (inner.members.clone(), inner.quorum.rules);
+    let node = NodeConfig {
+        members: members.clone(),
         inner,
         filter: true,
         link: (!leases).then(|| LinkConfig::for_round_trip(bare.reply())),
         detector: (!leases).then_some(detector),
-    }
+    };
+    SessionConfig { inner: node, members, upkeep: true, rules }
 }
 
 /// A generator that no other process shares.

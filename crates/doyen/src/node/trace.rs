@@ -5,7 +5,7 @@
 //! whole, the configuration, what the disk held at the start, and what the member wanted done.
 //!
 //! ```json
-//! {"doyen":"node-trace","version":1,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
+//! {"doyen":"node-trace","version":2,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
 //! {"line":2,"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
 //! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
 //! {"line":4,"at":91300,"event":"leased","member":1,"until":319400}
@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{EffectOf, Event, Order, Origin, Protocol, name_of};
+use doyen_core::session::SessionId;
 use serde::{Deserialize, Serialize};
 
 use super::clock::Moment;
@@ -37,7 +38,7 @@ use super::journal::{Journal, Line};
 pub(super) const MAGIC: &str = "node-trace";
 
 /// The version this program writes and reads.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// How many lines may wait to be written.
 const ROOM: usize = 16_384;
@@ -61,8 +62,12 @@ pub struct Header {
     pub config: String,
     /// Whose trace it is.
     pub member: NodeId,
-    /// In which life.
+    /// In which life; the lowest that it could take, if its state was lost.
     pub incarnation: Incarnation,
+    /// Its session.
+    pub session: SessionId,
+    /// The time of day at the start, in seconds since 1970.
+    pub time_of_day: u32,
     /// Into what it came.
     pub origin: Arrived,
     /// What its disk held, in hexadecimal digits.
@@ -75,8 +80,6 @@ pub struct Header {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrived {
-    /// All started together, and nobody led.
-    Founding,
     /// The group may have been running.
     Joining,
     /// It had lost its disk.
@@ -86,8 +89,7 @@ pub enum Arrived {
 impl From<Origin> for Arrived {
     fn from(origin: Origin) -> Self {
         match origin {
-            Origin::Founding { .. } => Self::Founding,
-            Origin::Joining => Self::Joining,
+            Origin::Founding { .. } | Origin::Joining => Self::Joining,
             Origin::Rejoining => Self::Rejoining,
         }
     }
@@ -96,7 +98,6 @@ impl From<Origin> for Arrived {
 impl From<Arrived> for Origin {
     fn from(arrived: Arrived) -> Self {
         match arrived {
-            Arrived::Founding => Self::Founding { leader: None },
             Arrived::Joining => Self::Joining,
             Arrived::Rejoining => Self::Rejoining,
         }

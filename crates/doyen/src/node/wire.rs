@@ -8,8 +8,10 @@
 //! All numbers are little-endian and of fixed length, so every part has its place and there is one way to write a
 //! thing. The envelope is who (4) to whom (4), the sender's session (8), the receiver's as the sender knows it (8,
 //! zero if it does not), a counter (8), the number of the configuration (4) and that of a group (2, zero: there is
-//! one group). Kind 1 is a [`Hello`] of 24 bytes, kind 2 is what the core sends, in its own encoding, which means
-//! nothing here.
+//! one group). Kind 1 is a [`Greeting`], kind 2 is a message of the layers above, in the encoding of the core, which
+//! means nothing here, and kind 3 is a [`Roster`]: for each entry the member (4), its incarnation (4) and session (8).
+//! A greeting is the question (8) and the answer (8), zero if there is none, the sender's incarnation (4), the one it has
+//! seen of the receiver's (4) and, since version 2, whether it wants a roster (1).
 //!
 //! **Sealed** is XChaCha20-Poly1305 with what is in the clear as associated data: nothing in a datagram can be
 //! altered, and nothing of the sealed part be read, without the key. The nonce is random for each datagram. A counter
@@ -28,15 +30,19 @@
 //! are lists of five hundred. The network takes such a datagram apart and puts it together again, which is worse than
 //! not having to and better than not being able to elect.
 //!
-//! **Versions.** The version stands in the clear and is part of what is authenticated. This is version 1, and reads no
-//! other. A release with another version has to read this one too, to greet in both, and to talk to each peer in the
-//! highest in which that one has answered: then members can be upgraded one after the other.
+//! **Versions.** The version stands in the clear and is part of what is authenticated. This program writes version 2 and
+//! reads version 1 too, which has no rosters. It greets a member that it has not met in both versions, answers in the
+//! version in which it was asked, and talks to each member in the highest version in which that session has talked to it
+//! (`network.rs`). So members can be upgraded one after the other.
 
+use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
 use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster, SessionId};
+use serde::de::DeserializeOwned;
 
 use crate::key::{Keyring, cluster_tag};
 
@@ -47,18 +53,27 @@ pub const LIMIT: usize = 8 * 1024;
 pub const OVERHEAD: usize = HEADER + ENVELOPE + TAG;
 
 const MAGIC: [u8; 2] = [0xd0, 0x9e];
-const VERSION: u8 = 1;
+/// The version that this program writes.
+pub const VERSION: u8 = 2;
+/// The earliest version that it reads, and writes to those who know no later one.
+pub const EARLIEST: u8 = 1;
+/// Where the version stands.
+const VERSION_AT: usize = 2;
 /// Magic, version, cluster, key id: the associated data.
 const CLEAR: usize = 2 + 1 + 8 + 4;
 const NONCE: usize = 24;
 const HEADER: usize = CLEAR + NONCE;
 /// The envelope and the kind.
 const ENVELOPE: usize = 4 + 4 + 8 + 8 + 8 + 4 + 2 + 1;
-const HELLO: usize = 8 + 8 + 4 + 4;
+/// A greeting of version 1.
+const GREETING: usize = 8 + 8 + 4 + 4;
+/// An entry of a roster.
+const ENTRY: usize = 4 + 4 + 8;
 const TAG: usize = 16;
 
-const KIND_HELLO: u8 = 1;
+const KIND_GREETING: u8 = 1;
 const KIND_ELECTION: u8 = 2;
+const KIND_ROSTER: u8 = 3;
 
 /// Why a datagram was dropped. Each is counted by its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -129,43 +144,6 @@ impl Rejection {
     }
 }
 
-/// One life of a process, by a random number that it draws when it starts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Session(NonZeroU64);
-
-impl Session {
-    /// A new one.
-    pub fn draw() -> Result<Self, getrandom::Error> {
-        Ok(Self(draw()?))
-    }
-
-    /// The one with this number, for those who draw their own.
-    pub const fn new(number: NonZeroU64) -> Self {
-        Self(number)
-    }
-}
-
-/// A random number that only who has received it can repeat.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Challenge(NonZeroU64);
-
-impl Challenge {
-    /// A new one.
-    pub fn draw() -> Result<Self, getrandom::Error> {
-        Ok(Self(draw()?))
-    }
-
-    /// The one with this number, for those who draw their own.
-    pub const fn new(number: NonZeroU64) -> Self {
-        Self(number)
-    }
-}
-
-/// Random, and not zero, which means "none" on the wire.
-fn draw() -> Result<NonZeroU64, getrandom::Error> {
-    Ok(NonZeroU64::new(getrandom::u64()?).unwrap_or(NonZeroU64::MAX))
-}
-
 /// What stands with every content: who to whom, in which of their lives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
@@ -174,9 +152,9 @@ pub struct Envelope {
     /// To whom.
     pub to: NodeId,
     /// The sender's session.
-    pub session: Session,
+    pub session: SessionId,
     /// The receiver's session, if the sender knows it.
-    pub known: Option<Session>,
+    pub known: Option<SessionId>,
     /// Rises with every datagram that the sender sends this receiver in this session; never zero.
     pub counter: u64,
     /// The number of the sender's configuration.
@@ -186,27 +164,38 @@ pub struct Envelope {
 }
 
 /// What a datagram says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content<'a> {
     /// A question, an answer, or both: how processes get to know each other.
-    Hello(Hello),
+    Greeting(Greeting),
     /// A packet of the core's, as the core encodes it.
     Election(&'a [u8]),
+    /// What a member has stored of every other; not in version 1.
+    Roster(Roster),
 }
 
-/// "Are you there, and who are you?" and "I am here, and this is me". Both are of the same length, so nobody can have
-/// a node send more to a third party than was sent to it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Hello {
-    /// To be repeated by the receiver.
-    pub ask: Option<Challenge>,
-    /// The receiver's question, repeated.
-    pub answer: Option<Challenge>,
-    /// The sender's incarnation; zero while it does not know it.
-    pub incarnation: Incarnation,
-    /// The highest incarnation of the receiver's that the sender has met in another session than the one that the
-    /// envelope names; zero if there was none.
-    pub seen: Incarnation,
+/// A datagram that opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Opened<'a> {
+    /// Its version.
+    pub version: u8,
+    /// Who to whom.
+    pub envelope: Envelope,
+    /// What it says.
+    pub content: Content<'a>,
+}
+
+impl Opened<'_> {
+    /// The letter as the core knows it, from this address; nothing if it holds no message of the algorithm.
+    pub fn into_letter<M: DeserializeOwned>(self, source: SocketAddr) -> Option<Letter<M>> {
+        let content = match self.content {
+            Content::Greeting(greeting) => session::Content::Greeting(greeting),
+            Content::Roster(roster) => session::Content::Roster(roster),
+            Content::Election(bytes) => session::Content::Inner(postcard::from_bytes(bytes).ok()?),
+        };
+        let Envelope { session, known, counter, .. } = self.envelope;
+        Some(Letter { at: Some(source), session, known, counter, content })
+    }
 }
 
 /// Why something cannot be sealed.
@@ -218,13 +207,16 @@ pub enum Unsealed {
     /// There is no randomness for a nonce.
     #[error("the operating system gives no random numbers")]
     Random,
+    /// It cannot be said in that version.
+    #[error("version {0} of the protocol has no rosters")]
+    Version(u8),
 }
 
 /// Seals and opens datagrams of one cluster.
 #[derive(Debug)]
 pub struct Sealer {
     cluster: String,
-    /// What every datagram of this cluster begins with.
+    /// What every datagram of this cluster begins with, in the version that this program writes.
     start: [u8; CLEAR - 4],
     /// The first seals, all of them open. There is at least one, for a keyring is never empty.
     locks: Vec<Lock>,
@@ -242,7 +234,7 @@ impl Sealer {
     pub fn new(keys: &Keyring, cluster: &str) -> Self {
         let mut start = [0; CLEAR - 4];
         start[..2].copy_from_slice(&MAGIC);
-        start[2] = VERSION;
+        start[VERSION_AT] = VERSION;
         start[3..].copy_from_slice(&cluster_tag(cluster));
         let mut sealer = Self { cluster: cluster.to_owned(), start, locks: Vec::new() };
         sealer.rekey(keys);
@@ -258,26 +250,32 @@ impl Sealer {
         self.locks = keys.keys().iter().map(lock).collect();
     }
 
-    /// Appends a sealed datagram to `out`, or leaves it as it was.
+    /// Appends a sealed datagram of a version to `out`, or leaves it as it was.
     pub fn seal(
         &self,
+        version: u8,
         envelope: &Envelope,
-        content: Content<'_>,
+        content: &Content<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unsealed> {
-        if OVERHEAD + content.len() > LIMIT {
-            return Err(Unsealed::TooLong(content.len()));
+        if version == EARLIEST && matches!(content, Content::Roster(_)) {
+            return Err(Unsealed::Version(version));
         }
-        out.reserve(OVERHEAD + content.len());
-        self.enclose(out, |out| {
+        let length = content.len(version);
+        if OVERHEAD + length > LIMIT {
+            return Err(Unsealed::TooLong(length));
+        }
+        out.reserve(OVERHEAD + length);
+        self.enclose(version, out, |out| {
             envelope.write(out);
-            content.write(out);
+            content.write(version, out);
         })
     }
 
     /// Appends a datagram with the text that `write` appends sealed in it.
     pub(crate) fn enclose(
         &self,
+        version: u8,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) -> Result<(), Unsealed> {
@@ -286,6 +284,7 @@ impl Sealer {
         let lock = &self.locks[0];
         let begin = out.len();
         out.extend_from_slice(&self.start);
+        out[begin + VERSION_AT] = version;
         out.extend_from_slice(&lock.id);
         out.extend_from_slice(&nonce);
         write(out);
@@ -299,7 +298,7 @@ impl Sealer {
     }
 
     /// Opens a datagram in place. What does not open is left as it was.
-    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<(Envelope, Content<'a>), Rejection> {
+    pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejection> {
         if !(OVERHEAD..=LIMIT).contains(&datagram.len()) {
             return Err(Rejection::Size);
         }
@@ -307,9 +306,7 @@ impl Sealer {
         let (sealed, tag) = rest.split_at_mut(rest.len() - TAG);
         let (clear, nonce) = header.split_at(CLEAR);
         let (start, id) = clear.split_at(self.start.len());
-        if start != self.start {
-            return Err(self.refuse(start));
-        }
+        let version = self.version_of(start)?;
         let (nonce, tag) = (array::<NONCE>(nonce), array::<TAG>(tag));
         let mut reason = Rejection::Key;
         for lock in self.locks.iter().filter(|lock| lock.id == id) {
@@ -320,19 +317,22 @@ impl Sealer {
                 &Array(tag),
             );
             if opened.is_ok() {
-                return read(sealed).ok_or(Rejection::Malformed);
+                return read(version, sealed).ok_or(Rejection::Malformed);
             }
             reason = Rejection::Forged;
         }
         Err(reason)
     }
 
-    /// What is wrong with the beginning of a datagram that differs from ours.
-    fn refuse(&self, start: &[u8]) -> Rejection {
-        match start {
-            [a, b, ..] if [*a, *b] != MAGIC => Rejection::Foreign,
-            [_, _, version, ..] if *version != VERSION => Rejection::Version,
-            _ => Rejection::Cluster,
+    /// The version of a datagram that begins like this, or what is wrong with it.
+    fn version_of(&self, start: &[u8]) -> Result<u8, Rejection> {
+        let (before, rest) = start.split_at(VERSION_AT);
+        let (version, cluster) = (rest[0], &rest[1..]);
+        match version {
+            _ if before != MAGIC => Err(Rejection::Foreign),
+            EARLIEST..=VERSION if cluster == &self.start[VERSION_AT + 1..] => Ok(version),
+            EARLIEST..=VERSION => Err(Rejection::Cluster),
+            _ => Err(Rejection::Version),
         }
     }
 }
@@ -341,8 +341,8 @@ impl Envelope {
     fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.from.0.to_le_bytes());
         out.extend_from_slice(&self.to.0.to_le_bytes());
-        out.extend_from_slice(&self.session.0.get().to_le_bytes());
-        out.extend_from_slice(&or_zero(self.known.map(|session| session.0)).to_le_bytes());
+        out.extend_from_slice(&self.session.get().to_le_bytes());
+        out.extend_from_slice(&self.known.map_or(0, SessionId::get).to_le_bytes());
         out.extend_from_slice(&self.counter.to_le_bytes());
         out.extend_from_slice(&self.configuration.to_le_bytes());
         out.extend_from_slice(&self.group.to_le_bytes());
@@ -352,8 +352,8 @@ impl Envelope {
         let envelope = Self {
             from: NodeId(u32::from_le_bytes(take(from)?)),
             to: NodeId(u32::from_le_bytes(take(from)?)),
-            session: Session(NonZeroU64::new(u64::from_le_bytes(take(from)?))?),
-            known: NonZeroU64::new(u64::from_le_bytes(take(from)?)).map(Session),
+            session: SessionId::new(number(from)??),
+            known: number(from)?.map(SessionId::new),
             counter: u64::from_le_bytes(take(from)?),
             configuration: u32::from_le_bytes(take(from)?),
             group: u16::from_le_bytes(take(from)?),
@@ -364,55 +364,89 @@ impl Envelope {
 
 impl Content<'_> {
     /// Its length without its kind.
-    fn len(&self) -> usize {
+    fn len(&self, version: u8) -> usize {
         match self {
-            Self::Hello(_) => HELLO,
+            Self::Greeting(_) => GREETING + usize::from(version > EARLIEST),
             Self::Election(bytes) => bytes.len(),
+            Self::Roster(roster) => roster.iter().len() * ENTRY,
         }
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write(&self, version: u8, out: &mut Vec<u8>) {
         match self {
-            Self::Hello(hello) => {
-                out.push(KIND_HELLO);
-                let [ask, answer] =
-                    [hello.ask, hello.answer].map(|one| or_zero(one.map(|one| one.0)));
-                out.extend_from_slice(&ask.to_le_bytes());
-                out.extend_from_slice(&answer.to_le_bytes());
-                out.extend_from_slice(&hello.incarnation.0.to_le_bytes());
-                out.extend_from_slice(&hello.seen.0.to_le_bytes());
+            Self::Greeting(greeting) => {
+                out.push(KIND_GREETING);
+                for challenge in [greeting.ask, greeting.answer] {
+                    let number = challenge.map_or(0, |Challenge(number)| number.get());
+                    out.extend_from_slice(&number.to_le_bytes());
+                }
+                out.extend_from_slice(&greeting.incarnation.0.to_le_bytes());
+                out.extend_from_slice(&greeting.seen.0.to_le_bytes());
+                if version > EARLIEST {
+                    out.push(u8::from(greeting.wants_roster));
+                }
             }
             Self::Election(bytes) => {
                 out.push(KIND_ELECTION);
                 out.extend_from_slice(bytes);
             }
+            Self::Roster(roster) => {
+                out.push(KIND_ROSTER);
+                for (id, met) in roster.iter() {
+                    out.extend_from_slice(&id.0.to_le_bytes());
+                    out.extend_from_slice(&met.incarnation.0.to_le_bytes());
+                    out.extend_from_slice(&met.session.get().to_le_bytes());
+                }
+            }
         }
     }
 }
 
-impl Hello {
-    fn read(mut from: &[u8]) -> Option<Self> {
-        let from = &mut from;
-        let hello = Self {
-            ask: NonZeroU64::new(u64::from_le_bytes(take(from)?)).map(Challenge),
-            answer: NonZeroU64::new(u64::from_le_bytes(take(from)?)).map(Challenge),
-            incarnation: Incarnation(u32::from_le_bytes(take(from)?)),
-            seen: Incarnation(u32::from_le_bytes(take(from)?)),
-        };
-        (from.is_empty() && (hello.ask.is_some() || hello.answer.is_some())).then_some(hello)
-    }
+fn read_greeting(version: u8, mut from: &[u8]) -> Option<Greeting> {
+    let from = &mut from;
+    let [ask, answer] = [number(from)?, number(from)?].map(|number| number.map(Challenge));
+    let incarnation = Incarnation(u32::from_le_bytes(take(from)?));
+    let seen = Incarnation(u32::from_le_bytes(take(from)?));
+    let wants_roster = match version {
+        EARLIEST => false,
+        _ => match take(from)? {
+            [0] => false,
+            [1] => true,
+            _ => return None,
+        },
+    };
+    let whole = from.is_empty() && (ask.is_some() || answer.is_some());
+    whole.then_some(Greeting { ask, answer, incarnation, seen, wants_roster })
+}
+
+fn read_roster(from: &[u8]) -> Option<Roster> {
+    let entry = |mut bytes: &[u8]| {
+        let bytes = &mut bytes;
+        let id = NodeId(u32::from_le_bytes(take(bytes)?));
+        let incarnation = Incarnation(u32::from_le_bytes(take(bytes)?));
+        Some((id, Met { incarnation, session: SessionId::new(number(bytes)??) }))
+    };
+    let entries = from.chunks_exact(ENTRY);
+    entries.remainder().is_empty().then_some(())?;
+    entries.map(entry).collect()
 }
 
 /// Reads what was sealed.
-fn read(mut opened: &[u8]) -> Option<(Envelope, Content<'_>)> {
+fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
     let envelope = Envelope::read(&mut opened)?;
     let [kind] = take(&mut opened)?;
     let content = match kind {
-        KIND_HELLO => Content::Hello(Hello::read(opened)?),
+        KIND_GREETING => Content::Greeting(read_greeting(version, opened)?),
         KIND_ELECTION => Content::Election(opened),
+        KIND_ROSTER if version > EARLIEST => Content::Roster(read_roster(opened)?),
         _ => return None,
     };
-    Some((envelope, content))
+    Some(Opened { version, envelope, content })
+}
+
+/// Takes the next number; zero means none.
+fn number(from: &mut &[u8]) -> Option<Option<NonZeroU64>> {
+    Some(NonZeroU64::new(u64::from_le_bytes(take(from)?)))
 }
 
 /// Takes the next bytes.
@@ -425,10 +459,6 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 /// A copy of bytes whose number is known.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("the datagram was split at these lengths")
-}
-
-fn or_zero(number: Option<NonZeroU64>) -> u64 {
-    number.map_or(0, NonZeroU64::get)
 }
 
 #[cfg(test)]

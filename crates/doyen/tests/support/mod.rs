@@ -7,6 +7,7 @@
 
 pub mod earlier;
 pub mod leases;
+pub mod wires;
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -159,6 +160,37 @@ impl Trial {
             trial.run(member);
         }
         trial
+    }
+
+    /// A second process of `member`, on a machine of its own that has its configuration and not its state: says by which
+    /// number it is run. It listens at `place`.
+    pub fn replace_machine(
+        &mut self,
+        member: usize,
+        (address, http, prefix): (String, String, Vec<String>),
+    ) -> usize {
+        let folder = self.folder.join(format!("second-n{member}"));
+        std::fs::create_dir(&folder).expect("a folder for it");
+        let config = self.folder_of(member).join("doyen.toml");
+        let text = std::fs::read_to_string(config).expect("a configuration");
+        let moved = |line: &str| match line.starts_with("listen =") {
+            true => format!("listen = \"{address}\"\n"),
+            false => format!("{line}\n"),
+        };
+        let mut text: String = text.lines().map(moved).collect();
+        for entry in std::fs::read_dir(self.folder_of(member)).expect("its folder").flatten() {
+            if entry.path().is_file() && entry.file_name() != "log" {
+                std::fs::copy(entry.path(), folder.join(entry.file_name())).expect("a copy");
+            }
+        }
+        if !text.contains("listen = ") {
+            text = format!("listen = \"{address}\"\n{text}");
+        }
+        std::fs::write(folder.join("doyen.toml"), text).expect("a configuration");
+        let program = self.nodes[member - 1].program.clone();
+        let url = format!("http://{http}");
+        self.nodes.push(Node { folder, address, url, child: None, prefix, program });
+        self.nodes.len()
     }
 
     /// The members' numbers.

@@ -14,8 +14,8 @@ fn sealer() -> Sealer {
     Sealer::new(&ring(&[1]), "blue")
 }
 
-fn session(number: u64) -> Session {
-    Session(NonZeroU64::new(number).unwrap())
+fn session(number: u64) -> SessionId {
+    SessionId::from_random(number)
 }
 
 fn envelope() -> Envelope {
@@ -30,42 +30,92 @@ fn envelope() -> Envelope {
     }
 }
 
-fn hello() -> Hello {
-    Hello {
+fn greeting() -> Greeting {
+    Greeting {
         ask: Some(Challenge(NonZeroU64::new(5).unwrap())),
         answer: None,
         incarnation: Incarnation(3),
         seen: Incarnation(2),
+        wants_roster: true,
     }
+}
+
+fn roster() -> Roster {
+    let met = |number| Met { incarnation: Incarnation(number), session: session(number.into()) };
+    [1, 3, 9].map(|number| (NodeId(number), met(number + 1))).into_iter().collect()
+}
+
+fn opened(content: Content<'_>) -> Opened<'_> {
+    Opened { version: VERSION, envelope: envelope(), content }
 }
 
 fn sealed(sealer: &Sealer, content: Content<'_>) -> Vec<u8> {
     let mut out = Vec::new();
-    sealer.seal(&envelope(), content, &mut out).unwrap();
+    sealer.seal(VERSION, &envelope(), &content, &mut out).unwrap();
     out
 }
 
 #[test]
 fn what_is_sealed_opens_as_it_was() {
-    let contents =
-        [Content::Hello(hello()), Content::Election(b"vote for me"), Content::Election(b"")];
+    let contents = [
+        Content::Greeting(greeting()),
+        Content::Election(b"vote for me"),
+        Content::Election(b""),
+        Content::Roster(roster()),
+        Content::Roster(Roster::default()),
+    ];
     for content in contents {
-        let mut datagram = sealed(&sealer(), content);
-        assert_eq!(datagram.len(), OVERHEAD + content.len());
-        assert_eq!(sealer().open(&mut datagram), Ok((envelope(), content)));
+        let mut datagram = sealed(&sealer(), content.clone());
+        assert_eq!(datagram.len(), OVERHEAD + content.len(VERSION));
+        assert_eq!(sealer().open(&mut datagram), Ok(opened(content)));
     }
+}
+
+#[test]
+fn version_1_is_read_and_written_for_those_who_know_no_other() {
+    let mut out = Vec::new();
+    let plain = Greeting { wants_roster: false, ..greeting() };
+    sealer().seal(EARLIEST, &envelope(), &Content::Greeting(greeting()), &mut out).unwrap();
+    assert_eq!(out.len(), OVERHEAD + 24, "as long as it has always been");
+    let opened = sealer().open(&mut out).unwrap();
+    assert_eq!((opened.version, opened.content), (EARLIEST, Content::Greeting(plain)));
+    let roster = Content::Roster(roster());
+    let refused = sealer().seal(EARLIEST, &envelope(), &roster, &mut Vec::new());
+    assert_eq!(refused, Err(Unsealed::Version(EARLIEST)));
+}
+
+/// What is sealed, byte for byte: every version that was ever sent stays as it is.
+#[test]
+fn the_sealed_bytes_of_every_version_are_golden() {
+    let text = |version: u8, content: Content<'_>| {
+        let mut text = Vec::new();
+        envelope().write(&mut text);
+        content.write(version, &mut text);
+        text.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let envelope = "0100000002000000111100000000000022220000000000000700000000000000eeffc0000000";
+    let greeting = "0105000000000000000000000000000000".to_owned() + "0300000002000000";
+    assert_eq!(text(1, Content::Greeting(self::greeting())), format!("{envelope}{greeting}"));
+    assert_eq!(text(2, Content::Greeting(self::greeting())), format!("{envelope}{greeting}01"));
+    for version in [1, 2] {
+        assert_eq!(text(version, Content::Election(b"hi")), format!("{envelope}026869"));
+    }
+    let one = Met { incarnation: Incarnation(6), session: session(0x77) };
+    let roster = [(NodeId(4), one)].into_iter().collect();
+    let entry = "04000000060000007700000000000000";
+    assert_eq!(text(2, Content::Roster(roster)), format!("{envelope}03{entry}"));
 }
 
 #[test]
 fn several_are_sealed_behind_each_other_in_one_buffer() {
     let sealer = sealer();
     let mut out = b"before".to_vec();
-    sealer.seal(&envelope(), Content::Election(b"one"), &mut out).unwrap();
+    sealer.seal(VERSION, &envelope(), &Content::Election(b"one"), &mut out).unwrap();
     let end = out.len();
-    sealer.seal(&envelope(), Content::Election(b"two"), &mut out).unwrap();
+    sealer.seal(VERSION, &envelope(), &Content::Election(b"two"), &mut out).unwrap();
     assert_eq!(&out[..6], b"before");
-    assert_eq!(sealer.open(&mut out[6..end]), Ok((envelope(), Content::Election(b"one"))));
-    assert_eq!(sealer.open(&mut out[end..]), Ok((envelope(), Content::Election(b"two"))));
+    assert_eq!(sealer.open(&mut out[6..end]), Ok(opened(Content::Election(b"one"))));
+    assert_eq!(sealer.open(&mut out[end..]), Ok(opened(Content::Election(b"two"))));
 }
 
 #[test]
@@ -85,7 +135,7 @@ fn the_limit_is_kept_on_both_sides() {
 
     let too_long = vec![7; LIMIT - OVERHEAD + 1];
     let mut out = b"before".to_vec();
-    let refused = sealer().seal(&envelope(), Content::Election(&too_long), &mut out);
+    let refused = sealer().seal(VERSION, &envelope(), &Content::Election(&too_long), &mut out);
     assert_eq!((refused, &out[..]), (Err(Unsealed::TooLong(too_long.len())), &b"before"[..]));
     assert_eq!(sealer().open(&mut vec![0; LIMIT + 1]), Err(Rejection::Size));
     assert_eq!(sealer().open(&mut [0; OVERHEAD - 1]), Err(Rejection::Size));
@@ -100,7 +150,9 @@ fn every_reason_not_to_open_has_its_name() {
         sealer().open(&mut datagram).unwrap_err()
     };
     assert_eq!(open(|bytes| bytes[0] = b'G'), Rejection::Foreign);
-    assert_eq!(open(|bytes| bytes[2] = 2), Rejection::Version);
+    assert_eq!(open(|bytes| bytes[2] = 3), Rejection::Version);
+    assert_eq!(open(|bytes| bytes[2] = 0), Rejection::Version);
+    assert_eq!(open(|bytes| bytes[2] = 1), Rejection::Forged, "the version is authenticated");
     assert_eq!(open(|bytes| bytes[3] ^= 1), Rejection::Cluster);
     assert_eq!(open(|bytes| bytes[11] ^= 1), Rejection::Key);
     assert_eq!(open(|bytes| bytes[20] ^= 1), Rejection::Forged);
@@ -125,18 +177,21 @@ fn a_sealed_text_that_makes_no_sense_is_malformed() {
             envelope.write(out);
             out.extend_from_slice(rest);
         };
-        sealer.enclose(&mut out, text).unwrap();
-        sealer.open(&mut out).map(|(_, content)| matches!(content, Content::Hello(_)))
+        sealer.enclose(VERSION, &mut out, text).unwrap();
+        sealer.open(&mut out).map(|opened| matches!(opened.content, Content::Greeting(_)))
     };
     let mut plain = Vec::new();
-    Content::Hello(hello()).write(&mut plain);
+    Content::Greeting(greeting()).write(VERSION, &mut plain);
     assert_eq!(read_back(envelope(), &plain), Ok(true));
     assert_eq!(read_back(envelope(), &plain[..plain.len() - 1]), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[&plain[..], &[0]].concat()), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[0; 25]), Err(Rejection::Malformed), "there is no kind 0");
-    assert_eq!(read_back(envelope(), &[3; 25]), Err(Rejection::Malformed), "there is no kind 3");
-    let mut silent = vec![0; 25];
-    silent[0] = KIND_HELLO;
+    assert_eq!(read_back(envelope(), &[4; 25]), Err(Rejection::Malformed), "there is no kind 4");
+    assert_eq!(read_back(envelope(), &[3; 25]), Err(Rejection::Malformed), "half an entry");
+    let no_session = [&[KIND_ROSTER][..], &[1; 8], &[0; 8]].concat();
+    assert_eq!(read_back(envelope(), &no_session), Err(Rejection::Malformed));
+    let mut silent = vec![0; 26];
+    silent[0] = KIND_GREETING;
     assert_eq!(read_back(envelope(), &silent), Err(Rejection::Malformed), "it asks nothing");
     let uncounted = Envelope { counter: 0, ..envelope() };
     assert_eq!(read_back(uncounted, &plain), Err(Rejection::Malformed));
@@ -185,7 +240,7 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
             from: NodeId(ids.0),
             to: NodeId(ids.1),
             session: session(numbers.0),
-            known: NonZeroU64::new(numbers.1).map(Session),
+            known: NonZeroU64::new(numbers.1).map(SessionId::new),
             counter: numbers.2,
             configuration,
             group,
@@ -193,14 +248,14 @@ fn any_envelope() -> impl Strategy<Value = Envelope> {
     })
 }
 
-fn any_hello() -> impl Strategy<Value = Hello> {
-    (1..=u64::MAX, any::<u64>(), any::<u32>(), any::<u32>()).prop_map(|(ask, answer, own, seen)| {
-        Hello {
-            ask: NonZeroU64::new(ask).map(Challenge),
-            answer: NonZeroU64::new(answer).map(Challenge),
-            incarnation: Incarnation(own),
-            seen: Incarnation(seen),
-        }
+fn any_greeting() -> impl Strategy<Value = Greeting> {
+    let numbers = (1..=u64::MAX, any::<u64>(), any::<u32>(), any::<u32>(), any::<bool>());
+    numbers.prop_map(|(ask, answer, own, seen, wants_roster)| Greeting {
+        ask: NonZeroU64::new(ask).map(Challenge),
+        answer: NonZeroU64::new(answer).map(Challenge),
+        incarnation: Incarnation(own),
+        seen: Incarnation(seen),
+        wants_roster,
     })
 }
 
@@ -208,14 +263,15 @@ proptest! {
     #[test]
     fn any_envelope_and_content_survives(
         envelope in any_envelope(),
-        hello in any_hello(),
+        greeting in any_greeting(),
         bytes in vec(any::<u8>(), 0..600),
     ) {
         let sealer = sealer();
-        for content in [Content::Hello(hello), Content::Election(&bytes)] {
+        for content in [Content::Greeting(greeting), Content::Election(&bytes)] {
             let mut datagram = Vec::new();
-            sealer.seal(&envelope, content, &mut datagram).unwrap();
-            prop_assert_eq!(sealer.open(&mut datagram), Ok((envelope, content)));
+            sealer.seal(VERSION, &envelope, &content, &mut datagram).unwrap();
+            let opened = Opened { version: VERSION, envelope, content };
+            prop_assert_eq!(sealer.open(&mut datagram), Ok(opened));
         }
     }
 
@@ -245,7 +301,7 @@ proptest! {
 #[test]
 fn every_single_bit_of_a_datagram_counts() {
     let sealer = sealer();
-    let datagram = sealed(&sealer, Content::Hello(hello()));
+    let datagram = sealed(&sealer, Content::Greeting(greeting()));
     for bit in 0..datagram.len() * 8 {
         let mut altered = datagram.clone();
         altered[bit / 8] ^= 1 << (bit % 8);
