@@ -204,7 +204,9 @@ fn a_rule_of_transfers_less_leaves_a_lease_uncovered() {
     }
 }
 
+/// A million states each. In every test run the scenarios of `quorum_mutants.rs` miss these rules.
 #[test]
+#[ignore = "takes minutes; make campaign runs it"]
 fn a_rule_of_rejoining_less_gives_a_second_vote_or_leaves_a_lease_uncovered() {
     for (rule, property, scope) in [
         (Rule::RejoinVotesLater, Property::OneVoteATerm, leases()),

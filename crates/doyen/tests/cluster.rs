@@ -366,6 +366,28 @@ fn a_restored_state_is_noticed_and_its_member_rejoins() {
     trial.follow(3, &[1, 2, 3]);
 }
 
+/// A nightly backup: a copy that was made during the last life has an incarnation that nothing is wrong with. The term finds it.
+#[test]
+fn a_copy_of_the_last_life_is_found_by_its_term() {
+    let mut trial = Trial::start(&Plan::default());
+    trial.follow(3, &[1, 2, 3]);
+    let term = trial.status(1).unwrap().term;
+    let state = trial.folder_of(1).join("state").join("state");
+    let copy = fs::read(&state).unwrap();
+    let done = trial.order(3, &["transfer", "n2"]);
+    assert!(done.status.success(), "{}", complaint(&done));
+    trial.follow(2, &[1, 2, 3]);
+    assert!(trial.status(1).unwrap().term > term);
+    trial.kill(1);
+    fs::write(&state, copy).unwrap();
+    trial.run(1);
+    assert_eq!(trial.wait_for_end(1), Some(1), "{}", trial.log(1));
+    let log = trial.log(1);
+    assert!(log.contains("in term 2") && log.contains("--rejoin"), "{log}");
+    trial.run_with(1, &["--rejoin"]);
+    trial.follow(2, &[1, 2, 3]);
+}
+
 #[test]
 fn a_cloned_state_stops_the_one_that_comes_second() {
     let mut trial = Trial::start(&Plan::default());
