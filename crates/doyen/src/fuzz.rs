@@ -301,7 +301,9 @@ impl<P: Protocol<Config = Config>> World<P> {
 
     fn restart(&mut self, position: usize, how: u8) {
         let member = &mut self.members[position];
-        member.incarnation += 1;
+        // One whose starts cannot be counted any further is not started.
+        let Some(next) = member.incarnation.checked_add(1) else { return };
+        member.incarnation = next;
         member.armed.clear();
         let origin = match how {
             0..16 => {

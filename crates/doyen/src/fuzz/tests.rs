@@ -90,7 +90,7 @@ impl Task for Elect {
                 world.deliver(0, |_| {});
             }
             for member in 0..MEMBERS as usize {
-                world.fire(member, (round % 7) as u8);
+                world.fire(member, (round % 13) as u8);
             }
             let views = world.members.iter().map(|member| member.node.view());
             led.extend(views.filter(|view| view.role.leads()).filter_map(|view| view.leader));
