@@ -137,7 +137,7 @@ fn sealer() -> Sealer {
 }
 
 fn address(member: u32) -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 7400 + member as u16))
+    SocketAddr::from(([127, 0, 0, 1], 7400_u16.wrapping_add(member as u16)))
 }
 
 /// Two members of a quorum that have met. Their sessions have small numbers, which a fuzzer hits upon.

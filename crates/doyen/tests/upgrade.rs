@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use doyen_core::algorithm::quorum::Stored;
+use doyen_core::session::Kept;
 use serde_json::Value;
 use support::earlier::earlier_program;
 use support::leases::{self, Held};
@@ -109,7 +110,8 @@ fn found_first(trace: &str) -> Option<(String, String)> {
     let digits = header["durable"].as_str()?;
     let byte = |place| u8::from_str_radix(digits.get(place..place + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..digits.len()).step_by(2).map(byte).collect();
-    let stored: Stored = postcard::from_bytes(&bytes?).ok()?;
+    let kept: Kept<Stored> = postcard::from_bytes(&bytes?).ok()?;
+    let stored = kept.inner?;
     Some((format!("{:?}", stored.term), format!("{:?}", stored.voted)))
 }
 

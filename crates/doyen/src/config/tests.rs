@@ -433,7 +433,7 @@ fn the_line_is_that_of_the_value_which_breaks_it() {
             // Where the promise is set as well, it does not follow from the drift.
             &["promise = \"280ms\"", "drift = 0.5"],
             "2: timing.drift: 3",
-            "at least 529ms",
+            "at least 528ms",
         ),
         (&["transmission = \"100ms\""], "1: timing.transmission: 3", "at most 7.69ms"),
         (&["processing = \"1s\""], "1: timing.processing: 3", "; set promise to at least 1"),
