@@ -3,16 +3,18 @@
 //! An algorithm is a [`Protocol`](protocol::Protocol): it is told of events and answers with effects. It has no clock,
 //! no randomness, no I/O and no logging, so the simulator, the model checker and a real node run the same code. A
 //! *host* is what runs it. [`Node`](node::Node) puts beneath an algorithm what it assumes of the world: reliable
-//! [links](link), a [failure detector](detector) and a filter for messages from former lives. A host runs a node just
-//! as it runs a bare algorithm.
+//! [links](link), a [failure detector](detector) and a filter for messages from former lives.
+//! [`Session`](session::Session) puts beneath that which process of a member one talks to, and which of them counts. A
+//! host runs either just as it runs a bare algorithm.
 //!
 //! # What a host must do
 //!
 //! The algorithms are right only under a host that keeps to this:
 //!
 //! 1. **Raise the incarnation before every start.** It is greater than at any start before, and stored before
-//!    `start` is called. If it was lost with the disk, the host takes one that no start can have had: the time of day
-//!    in seconds, say, and never twice within one. `start` gets what the disk holds; `None` if it holds nothing.
+//!    `start` is called. If it was lost with the disk, [`Session`](session::Session) finds out which one to take; a host
+//!    without sessions takes one that no start can have had. `start` gets what the disk holds, `None` if it holds
+//!    nothing, a random number that no other start has drawn, and the time of day.
 //! 2. **One event at a time.** `handle` is given the next event when every effect of the last one has been carried out.
 //! 3. **Effects in order.** Nothing overtakes anything within an event.
 //! 4. **`Persist` is a barrier.** Nothing behind it is done before what it holds would survive a crash: a message must
