@@ -257,6 +257,8 @@ impl<P: Protocol> Protocol for Session<P> {
             member.kept.roster = Roster::default();
         }
         member.greet_everybody(&mut turn);
+        // A single member has nobody to wait for.
+        member.end_asking(&mut turn);
         member.confirm(&mut turn);
         member
     }

@@ -335,6 +335,17 @@ fn a_plainly_wrong_clock_is_refused() {
 }
 
 #[test]
+fn a_single_member_waits_for_nobody() {
+    let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
+    let members = Members::range(2, 1).unwrap();
+    let config = SessionConfig { members, ..config() };
+    let boot = Boot { time_of_day: EARLIEST_TIME, ..boot };
+    let process = Process::start(NodeId(2), &config, boot, &mut Effects::new());
+    assert!(process.inner().is_some());
+    assert_eq!(process.incarnation(), Incarnation(EARLIEST_TIME));
+}
+
+#[test]
 fn two_that_rejoin_at_the_same_time_are_told_of_each_other() {
     // 1's list has been read before 3 is replaced; the old process of 3 answers in its place.
     let mut world = World::new();
