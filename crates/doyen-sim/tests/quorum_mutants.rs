@@ -517,11 +517,13 @@ fn an_old_disk_is_found_though_its_term_has_risen() {
             { at = "5ms", copy = 1 },
             { at = "10ms", crash = 5 },
             { at = "10ms", cut = [4, 3] },
-            { at = "10ms", weather = { from = 3, to = 1, kind = "REQUEST", delay = "80ms" } },
+            { at = "10ms", weather = { from = 3, to = 1, kind = "REQUEST", delay = "58ms" } },
             { when = { member = 4, has = "sent", kind = "PRE-VOTE" }, campaign = 3 },
+            { at = "31ms", weather = { from = 3, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
             { at = "46ms", crash = 1 },
+            { at = "46ms", weather = { from = 4, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
             { at = "46ms", weather = { from = 4, to = 1, kind = "HEARTBEAT", loss = 1.0 } },
-            { at = "46ms", weather = { from = 4, to = 1, kind = "WELCOME", delay = "50ms" } },
+            { at = "46ms", weather = { from = 4, to = 1, kind = "WELCOME", delay = "33ms" } },
             { at = "48ms", restart = 1, disk = "copy" },
         ]
     "#;

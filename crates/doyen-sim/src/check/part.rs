@@ -227,9 +227,7 @@ impl Scope {
         let pace = Pace { heartbeat, promise: heartbeat * 3, drift, grain: TICK };
         quorum.pace = pace;
         if self.mixed {
-            // Half of it must end before the lease does that rests on the whole.
-            let halved = self.without == Some(Rule::VoteLeaseNeverShrinks);
-            let promise = pace.promise + TICK * scale * if halved { 3 } else { 1 };
+            let promise = pace.promise + TICK * scale;
             quorum.paces.insert(highest, Pace { promise, ..pace });
         }
         // What makes no difference to safety takes no time, and nothing is remembered for it.

@@ -140,7 +140,7 @@ impl Quorum {
         let mut length =
             if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
         if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && office.lease.is_some() {
-            [promise, length] = [promise, length].map(|span| Span::from_nanos(span.as_nanos() / 2));
+            [promise, length] = [promise, length].map(|span| Span::from_nanos(span.as_nanos() / 4));
         }
         out.set_timer(Timer::Lease(round), length);
         let (merit, preference) = (self.merit(config), self.standings.preference());
