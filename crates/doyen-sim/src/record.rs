@@ -225,7 +225,9 @@ pub enum What {
 /// What a member tells its host, in words; nothing of what has a record of its own.
 pub(crate) fn note(notice: &Notice) -> Option<String> {
     Some(match notice {
-        Notice::Down(_) | Notice::Up(_) | Notice::Dropped { .. } | Notice::Unsent(_) => return None,
+        Notice::Down(_) | Notice::Up(_) | Notice::Dropped { .. } | Notice::Unsent(_) => {
+            return None;
+        }
         Notice::Changed(change) => change.to_string(),
         Notice::Refused(refusal) => format!("refuses: {refusal}"),
         Notice::ForeignConfiguration(peer) => {
