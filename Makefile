@@ -34,10 +34,12 @@ bench: ## Speed and memory beside others in the same run, then a real cluster: f
 	$(CARGO) bench --locked -p doyen-sim --bench simulator --bench checker
 	$(CARGO) bench --locked -p doyen --bench cluster
 
-campaign: ## A million random runs over all algorithms and a million of the quorum alone, and what they covered
+campaign: ## A million random runs over all algorithms, of the quorum alone and with faults that last; what misses each rule
 	$(CARGO) build --release --locked -p doyen
 	target/release/doyen check --random --runs 1000000 --seed 1
 	target/release/doyen check --random --algorithm quorum --runs 1000000 --seed 2
+	target/release/doyen check --random --algorithm quorum --lasting --runs 1000000 --seed 3
+	$(CARGO) test --release --locked -p doyen-sim --all-features --test quorum_mutants --test check_quorum -- --ignored --nocapture
 
 # Hardened mode is explored with three members, and with four where that takes less than five minutes. Each line prints
 # what was covered; the first that finds something or reaches its limit ends it. The two roll calls send n² messages and

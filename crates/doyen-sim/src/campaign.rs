@@ -28,6 +28,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
@@ -58,6 +59,8 @@ pub struct Campaign {
     pub patience: usize,
     /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
     pub lasting: bool,
+    /// The rule of the quorum that is taken away from all members, which must be noticed.
+    pub without: Option<Rule>,
 }
 
 /// What a campaign came to.
@@ -142,6 +145,7 @@ impl Campaign {
             shard: Shard::ALL,
             patience: 3,
             lasting: false,
+            without: None,
         }
     }
 
@@ -152,7 +156,10 @@ impl Campaign {
 
     fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
         let scenario = self.scenario(run)?;
-        let case = scenario.resolve()?;
+        let mut case = scenario.resolve()?;
+        if let Some(rule) = self.without {
+            case.config.quorum.rules = case.config.quorum.rules.without(rule);
+        }
         let promised = || match self.lasting {
             true => Property::usual_while_faults_last(),
             false => Property::usual_at_random(case.algorithm),

@@ -351,8 +351,9 @@ impl Quorum {
         if self.rejoining.is_some() && !matches!(body, Body::Welcome { .. }) {
             return; // it may not say anything yet
         }
-        // What it has said before is what counts for one that has just come up.
-        if !matches!(body, Body::Hello { .. }) {
+        // What it has said before is what counts for one that has just come up; and that one answers HELLO before it is
+        // answered itself, perhaps in a term that it has learned in this life.
+        if !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
             self.note_term(config, from, term);
         }
         match body {

@@ -119,12 +119,19 @@ impl Scope {
             | Rule::RejoinAsksAll
             | Rule::QuarantineIsLongest
             | Rule::PromiseIsTheLeaders
+            | Rule::LapsedRoundIsOver
+            | Rule::VoteLeaseNeverShrinks
+            | Rule::LongestFallsLate
             | Rule::RejoinWaitsTheLongest => Part::Leases,
             _ => return None,
         };
         let mixed = matches!(
             rule,
-            Rule::QuarantineIsLongest | Rule::PromiseIsTheLeaders | Rule::RejoinWaitsTheLongest
+            Rule::QuarantineIsLongest
+                | Rule::PromiseIsTheLeaders
+                | Rule::VoteLeaseNeverShrinks
+                | Rule::LongestFallsLate
+                | Rule::RejoinWaitsTheLongest
         );
         let terms = if rule == Rule::ReleaseIsForItsTerm { 3 } else { 2 };
         Some(Self { part, terms, mixed, without: Some(rule) })
@@ -147,9 +154,11 @@ impl Scope {
     /// What may happen unless one says otherwise: any number of everything that needs no operator, and of the rest what it
     /// takes to notice that a rule is missing.
     pub fn budget(self) -> Budget {
+        // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
+        let faults = if self.without.is_some_and(is_of_rejoining) { 1 } else { ANY };
         Budget {
-            crashes: ANY,
-            restarts: ANY,
+            crashes: faults,
+            restarts: faults,
             losses: ANY,
             duplications: ANY,
             campaigns: if self.part == Part::Whole { 0 } else { ANY },

@@ -332,7 +332,7 @@ mod tests {
             "            │ │ ★  3 leads in term 1",
             "            │ │ ·  3: lease of term 1 until 17.181818ms, unless renewed",
             "            │ │ ·  3: lease runs out",
-            "            │ ★ │  2 leads in term 2",
+            "            │ ★ ╎  2 leads in term 2",
         ] {
             assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
         }

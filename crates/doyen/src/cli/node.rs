@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, bail};
 use doyen::api::{self, Admin, Limits};
 use doyen::config::{Configuration, Settings};
-use doyen::node::{self, Failure, Handle, Running};
+use doyen::node::{self, Failure, Handle, Running, clock};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
@@ -122,6 +122,9 @@ fn introduction(configuration: &Configuration) -> Vec<String> {
         warn!("{warning}");
     }
     let settings = &configuration.settings;
+    if let Some(caveat) = clock::caveat().filter(|_| settings.algorithm.has_leases()) {
+        warn!("{caveat}");
+    }
     let Settings { cluster, algorithm, listen, members, .. } = settings;
     let name = &settings.own().name;
     let count = match members.len() {

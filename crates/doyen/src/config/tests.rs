@@ -429,7 +429,12 @@ fn the_line_is_that_of_the_value_which_breaks_it() {
             "2: timing.promise: 3",
             "at least 179ms",
         ),
-        (&["heartbeat = \"50ms\"", "drift = 0.5"], "2: timing.drift: 3", "at most 22ms"),
+        (
+            // Where the promise is set as well, it does not follow from the drift.
+            &["promise = \"280ms\"", "drift = 0.5"],
+            "2: timing.drift: 3",
+            "at least 529ms",
+        ),
         (&["transmission = \"100ms\""], "1: timing.transmission: 3", "at most 7.69ms"),
         (&["processing = \"1s\""], "1: timing.processing: 3", "; set promise to at least 1"),
         (

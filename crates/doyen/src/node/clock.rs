@@ -1,8 +1,8 @@
 //! The clock: one that counts while the machine sleeps.
 //!
 //! A lease is time, so a machine that slept must know for how long. `CLOCK_MONOTONIC` stops in a suspend on Linux and
-//! the wall clock can be set, so neither will do; `CLOCK_BOOTTIME` is right. Elsewhere the monotonic clock is the
-//! nearest thing.
+//! the wall clock can be set, so neither will do; `CLOCK_BOOTTIME` is right. On macOS the monotonic clock counts a
+//! suspend as well. Elsewhere it is the nearest thing, and a node says so when it starts ([`caveat`]).
 
 use std::time::Duration;
 
@@ -13,6 +13,17 @@ use rustix::time::{ClockId, clock_gettime};
 const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
+
+/// Whether the clock goes on while the machine is suspended.
+const COUNTS_SUSPEND: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
+
+/// What the operator of this machine should know of its clock, if there is something.
+pub fn caveat() -> Option<&'static str> {
+    (!COUNTS_SUSPEND).then_some(
+        "no clock of this system counts the time for which it is suspended: a leader that wakes up may believe in a lease \
+         that is over. Keep this machine from being suspended, and have fencing tokens checked",
+    )
+}
 
 /// A moment, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -57,6 +68,12 @@ impl Moment {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn there_is_nothing_to_say_of_a_clock_that_counts_a_suspend() {
+        assert_eq!((CLOCK, caveat()), (ClockId::Boottime, None));
+    }
 
     #[test]
     fn time_goes_on_and_never_back() {

@@ -105,7 +105,7 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
     let came = fake.run(&["status"]);
     for line in [
         "n2 would be next\n",
-        "n1 is drained for another 2h: it does not stand\n",
+        "n1 is drained for another 2h: it leads only if no other member can\n",
         "   2  n2    -            -      -       20*  12 ms ago      310 us  192.0.2.2:7070\n",
         "  * n2 lost its office twice lately: it ranks behind others for a while\n",
     ] {
@@ -154,7 +154,7 @@ fn status_says_no_where_nobody_leads() {
         came.stdout.starts_with("nobody is known to lead test, and the term is 7\n"),
         "{came:?}"
     );
-    let drained = "n1 is drained until that is undone: it does not stand\n";
+    let drained = "n1 is drained until that is undone: it leads only if no other member can\n";
     assert!(came.stdout.contains(drained), "{came:?}");
     let came = fake.run(&["status", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]), (1, &Value::Null));
@@ -195,7 +195,8 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     };
     assert_eq!(run(&["status"]).code, 0);
     let obeyed = run(&["drain", "--for", "2h"]);
-    assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, "n1 does not lead for 2h (term 7)\n"));
+    let said = "n1 does not lead for 2h, unless no other member can (term 7)\n";
+    assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, said));
     assert_eq!(fake.asked(), ["drain for 7200s"]);
     let file = folder.path().join("doyen.toml").display().to_string();
     let mut elsewhere = doyen(&["undrain", "--config", &file]);
@@ -211,7 +212,16 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
         (&["resign"][..], "resign", "n1 resigns (term 7)"),
         (&["transfer", "n2"], "transfer to 2", "n1 hands over to n2 (term 7)"),
         (&["transfer", "3", "--if-term", "7"], "transfer to 3", "n1 hands over to n3 (term 7)"),
-        (&["drain"], "drain", "n1 does not lead until told otherwise (term 7)"),
+        (
+            &["drain"],
+            "drain",
+            "n1 does not lead until told otherwise, unless no other member can (term 7)",
+        ),
+        (
+            &["drain", "--never"],
+            "drain, never lead",
+            "n1 never leads until told otherwise (term 7)",
+        ),
         (&["undrain"], "undrain", "n1 may lead again (term 7)"),
         (
             &["prefer", "n2", "--for", "90m"],

@@ -38,7 +38,7 @@ fn browsers_get_a_page_that_runs_nothing() {
         "<td>n2</td>",
         "follows 3 in term 3",
         "n3 lost its office once lately: it ranks behind others for a while",
-        "This node is drained for another 2s: it does not stand",
+        "This node is drained for another 2s: it leads only if no other member can",
     ] {
         assert!(answer.body.contains(part), "{part} in {}", answer.body);
     }

@@ -69,6 +69,10 @@ impl Quorum {
                     false => promise,
                 };
                 self.keep_still(config, longest, out);
+                if !config.quorum.keeps(Rule::LongestFallsLate) {
+                    self.ballot.stored_mut().longest = promise;
+                    self.store(out);
+                }
                 self.watch_longest(config, out);
                 if config.quorum.remembers && config.quorum.keeps(Rule::Courtesy) {
                     self.unanswered = config.members.others(self.id).collect();

@@ -5,7 +5,7 @@
 //! same. But only the rounds from a *first* one on count: those that can renew a lease, and, where a leader chooses a
 //! successor, the last three, by which a leader knows whom it hears. All that came before is forgotten alike, and the others
 //! count from that first one. An acknowledgement of a forgotten round has no effect, now or later, for the first round
-//! that counts never falls while its leader is in office, and nobody leads twice in a term.
+//! that counts never falls while its leader is in office, not even when its lease lapses, and nobody leads twice in a term.
 //!
 //! **Votes.** Who voted for a member matters as long as it stands. What it remembers of the search for a leader matters
 //! to the courteous alone.
@@ -55,13 +55,14 @@ impl Quorum {
     /// The first round that counts, if it leads.
     pub(super) fn first_round(&self, config: &Config) -> Option<Round> {
         let Duty::Lead(office) = &self.duty else { return None };
-        let renews = office.lease.map_or(office.oldest, |lease| office.oldest.max(lease.next()));
+        // Should the lease lapse, its round is over; and those before it are over already.
+        let lease = office.lease.filter(|_| config.quorum.keeps(Rule::LapsedRoundIsOver));
+        let renews = lease.map_or(office.oldest, |lease| office.oldest.max(lease.next()));
         let among_last = |count: u64| Round((office.newest.0 + 1).saturating_sub(count).max(1));
         let bold = !config.quorum.keeps(Rule::Courtesy);
         Some(match config.quorum.preemption {
-            // Whether the last one was the first tells whether it has had time to be heard.
-            Preemption::Never if bold && office.lease.is_none() => renews.min(among_last(2)),
             Preemption::Never if bold => renews,
+            // Whom it has heard lately, and whether it has had time to be heard itself.
             _ => renews.min(among_last(3)),
         })
     }

@@ -139,8 +139,8 @@ impl Quorum {
         let (round, why, mut promise) = (office.newest, office.why, office.asked);
         let mut length =
             if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.promise };
-        if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && round.0 % 2 == 0 {
-            [promise, length] = [promise, length].map(|span| Span::from_nanos(span.as_nanos() / 2));
+        if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && office.lease.is_some() {
+            [promise, length] = [promise, length].map(|span| Span::from_nanos(span.as_nanos() / 4));
         }
         out.set_timer(Timer::Lease(round), length);
         let (merit, preference) = (self.merit(config), self.standings.preference());
@@ -205,12 +205,15 @@ impl Quorum {
         let pace = self.pace(config);
         let Duty::Lead(office) = &mut self.duty else { return };
         let begins = office.lease.is_none();
+        let is_oldest = office.oldest == round;
         for older in office.armed().take_while(|&older| older < round) {
             out.cancel_timer(Timer::Lease(older));
         }
         office.oldest = round;
         office.lease = Some(round);
-        let taken_again = begins && !config.quorum.keeps(Rule::LapsedRoundIsOver);
+        // Its timer has fired, so without this rule it would be armed once more.
+        let lapsed = begins && office.gaps > 0 && is_oldest;
+        let taken_again = lapsed && !config.quorum.keeps(Rule::LapsedRoundIsOver);
         if !config.quorum.keeps(Rule::LeaseFromSending) || taken_again {
             out.set_timer(Timer::Lease(round), pace.lease());
         }

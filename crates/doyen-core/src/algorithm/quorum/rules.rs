@@ -82,7 +82,8 @@ pub enum Rule {
     LapsedRoundIsOver,
     /// A leader never shortens the vote lease that it asks for within a term.
     VoteLeaseNeverShrinks,
-    /// The longest vote lease that is stored falls only when its whole time has passed without one that long.
+    /// The longest vote lease that is stored falls only when its whole time has passed, in one life, without one that
+    /// long: neither with a restart nor with a later term.
     LongestFallsLate,
     /// A disk is old if the member was heard in a later term than the disk held when it started.
     OldDiskByItsStart,

@@ -199,7 +199,7 @@ mod tests {
         }
         let asked = of_exploration("all", Some(UNSEEN)).unwrap();
         let words = asked.left_out_in_words();
-        assert!(words.contains("Not judged: promises-kept (about time"), "{words}");
+        assert!(words.contains("Not judged: promises-kept, leases-covered (about time"), "{words}");
     }
 
     #[test]

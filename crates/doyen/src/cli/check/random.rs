@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::waits::Wait;
 use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
@@ -44,6 +45,8 @@ pub(super) struct Options {
     pub(super) only_run: Option<u64>,
     /// Whether faults last.
     pub(super) lasting: bool,
+    /// The rule that is taken away.
+    pub(super) without: Option<Rule>,
     /// What must hold; what the algorithms promise, if that is not said.
     pub(super) asked: Option<Asked>,
     /// How many threads make them.
@@ -92,19 +95,25 @@ struct Made {
 
 /// Makes the campaign in which everything that `base` leaves open is drawn.
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
-    let campaign = Campaign {
+    let mut campaign = Campaign {
         shard: options.shard,
         lasting: options.lasting,
+        without: options.without,
         properties: options.asked.as_ref().map(|asked| asked.judged.clone()),
         ..Campaign::new(base.clone(), options.runs, options.seed)
     };
+    if options.without.is_some() {
+        campaign.patience = 1; // that it is noticed is all there is to know
+    }
     check_base(&campaign, options)?;
     let made = match make(campaign, options)? {
         Ok(made) => made,
         Err(unmade) if unmade.panicked => return Ok(own_up(&unmade, options.seed)),
         Err(unmade) => return Err(anyhow!(unmade)),
     };
-    let shrunk = made.report.failures.first().map(|failure| (failure, shrink(failure, options)));
+    // A file cannot say that a rule is missing, so there would be nothing to replay.
+    let first = made.report.failures.first().filter(|_| options.without.is_none());
+    let shrunk = first.map(|failure| (failure, shrink(failure, options)));
     let shown = match shrunk {
         None => None,
         Some((failure, Ok(shrunk))) => Some(Shown::new(failure, shrunk, options)?),
@@ -266,6 +275,9 @@ fn write_what(text: &mut String, made: &Made) -> Result<()> {
     writeln!(text, "{} of seed {}", count(runs, "random run"), campaign.seed)?;
     writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
     writeln!(text, "  mode        {}", made.mode())?;
+    if let Some(rule) = campaign.without {
+        writeln!(text, "  without     {rule}")?;
+    }
     writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
     writeln!(text, "  faults      {}", list(&report.faults))?;
     if !report.drawn.is_empty() {
@@ -402,6 +414,7 @@ fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
         "faults": report.faults,
         "drawn": report.drawn,
         "lasting": campaign.lasting,
+        "without": campaign.without.map(|rule| rule.to_string()),
         "elections": report.elections,
         "leader_changes": report.leader_changes,
         "undecided": report.undecided,
