@@ -98,7 +98,8 @@ pub enum Disk {
     /// It is lost.
     Lost,
     /// It is lost, unless another member has lost its disk and has not come back yet: two of them would wait for each
-    /// other for ever.
+    /// other for ever. A member that rejoins is not replaced then either: of two processes that rejoin the last one
+    /// stays, whichever it is.
     LostUnlessAnother,
     /// It is restored from the copy that was made last; it is there if none was made.
     Restored,

@@ -314,7 +314,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Whether nothing is left but upkeep, and that has gone on alone for long enough.
     fn is_quiet(&mut self) -> bool {
-        if self.work > 0 {
+        if self.work > 0 || P::SESSIONS && self.has_unmet() {
             self.quiet_since = None;
             return false;
         }

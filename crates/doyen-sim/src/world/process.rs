@@ -152,6 +152,17 @@ impl<P: Protocol> World<'_, '_, P> {
         if P::SESSIONS { self.processes.present(member) } else { member }
     }
 
+    /// Whether somebody has still to be met, which takes upkeep only: a member that follows nobody, or an old process that
+    /// has not been told to stop.
+    pub(super) fn has_unmet(&self) -> bool {
+        let is_alive = |process: u32| self.members[process].is_alive();
+        let is_lost = |member: u32| {
+            let process = self.processes.present(member);
+            is_alive(process) && self.members[process].protocol.view().leader.is_none()
+        };
+        (0..self.members.len()).any(is_lost) || self.processes.old().any(is_alive)
+    }
+
     /// How the process at `position` starts that is not the first of its member: with what its disk holds.
     pub(super) fn boot(&mut self, position: u32, origin: Origin) -> Boot<P::Durable> {
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
@@ -193,7 +204,8 @@ impl<P: Protocol> World<'_, '_, P> {
         if !self.members[old].is_alive() {
             return self.restart(old, (disk, place), None, out);
         }
-        if !P::SESSIONS || disk == Disk::LostUnlessAnother && self.another_rejoins(old) {
+        let rejoins = || self.diskless.contains(&old) || self.another_rejoins(old);
+        if !P::SESSIONS || disk == Disk::LostUnlessAnother && rejoins() {
             return;
         }
         let id = self.id(old);
