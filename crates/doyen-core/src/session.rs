@@ -235,6 +235,8 @@ impl<P: Protocol> Protocol for Session<P> {
         out: &mut Effects<Self>,
     ) -> Self {
         let Boot { incarnation, durable, origin, session, time_of_day } = boot;
+        let founds = matches!(origin, Origin::Founding { .. });
+        let session = if founds { SessionId::of_founder(id) } else { session };
         let lost = origin == Origin::Rejoining && durable.is_none();
         let rejoining = origin == Origin::Rejoining;
         let empty = Kept { incarnation, rejoining, roster: Roster::default(), inner: None };
@@ -248,15 +250,20 @@ impl<P: Protocol> Protocol for Session<P> {
             kept,
         };
         let mut turn = Turn { config, out };
+        if founds {
+            member.meet_founders(&mut turn);
+        }
         if lost {
             member.begin_asking(incarnation.max(Incarnation(time_of_day)), time_of_day, &mut turn);
         } else if !rejoining {
             member.begin_running(origin, &mut turn);
         }
-        if !config.rules.keeps(Rule::SessionIsStored) {
-            member.kept.roster = Roster::default();
+        if !founds {
+            if !config.rules.keeps(Rule::SessionIsStored) {
+                member.kept.roster = Roster::default();
+            }
+            member.greet_everybody(&mut turn);
         }
-        member.greet_everybody(&mut turn);
         // A single member has nobody to wait for.
         member.end_asking(&mut turn);
         member.confirm(&mut turn);
@@ -357,6 +364,23 @@ impl<P: Protocol> Session<P> {
         let peer = self.peers.get(&peer)?;
         let Encounter { met, address, .. } = *peer.encounter.as_ref()?;
         Some(Contact { met, address, accepted: peer.accepted() })
+    }
+
+    /// All members start together, in a scene that somebody sets: everybody has met everybody, in sessions that all know
+    /// beforehand, and has stored that. On a real node no start is like this.
+    fn meet_founders(&mut self, turn: &mut Turn<'_, P>) {
+        let incarnation = self.kept.incarnation;
+        for (&id, peer) in &mut self.peers {
+            let met = Met { incarnation, session: SessionId::of_founder(id) };
+            self.kept.roster.insert(id, met);
+            peer.encounter = Some(Encounter::new(met, None));
+            if turn.config.upkeep {
+                turn.out.set_timer(Timer::Greet(id), PING);
+            }
+        }
+        if turn.config.rules.keeps(Rule::SessionIsStored) {
+            turn.out.persist(self.kept.clone());
+        }
     }
 
     /// R1.

@@ -44,6 +44,8 @@ pub struct Outcome {
     pub by_member: Vec<MemberCount>,
     /// What each member believes at the end, by position; `None` if it is dead.
     pub views: Vec<Option<View>>,
+    /// How many old processes of members run at the end, beside the present ones.
+    pub old_processes: u32,
 }
 
 /// What was sent in a run.
@@ -287,6 +289,7 @@ impl Books {
             digest: self.digest,
             by_member,
             views,
+            old_processes: 0,
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::check::property::Property;
 use crate::oracle::{Breach, Oracle};
 use crate::random::splitmix;
 use crate::run;
-use crate::scenario::{COPY, DiskEntry, FaultEntry, Scenario, ScenarioError};
+use crate::scenario::{COPY, DiskEntry, FaultEntry, NEW, Scenario, ScenarioError};
 use crate::sweep::Shard;
 use waits::{Wait, Waits};
 
@@ -277,8 +277,10 @@ impl Report {
         self.elections += outcome.elections;
         self.leader_changes += u64::from(outcome.leader_changes);
         self.digest = self.digest.wrapping_add(splitmix(outcome.digest ^ splitmix(run)));
+        let lasts = !scenario.fault.iter().any(|fault| fault.mend.is_some() || fault.heal);
         for fault in &scenario.fault {
-            *self.faults.entry(kind_of(fault)).or_default() += 1;
+            let kind = if lasts && fault.cut.is_some() { "lasting cut" } else { kind_of(fault) };
+            *self.faults.entry(kind).or_default() += 1;
         }
         for feature in features(&scenario) {
             *self.drawn.entry(feature).or_default() += 1;
@@ -337,12 +339,17 @@ fn kind_of(fault: &FaultEntry) -> &'static str {
     let kinds = [
         ("crash", fault.crash.is_some()),
         ("copy", fault.copy.is_some()),
+        ("clone", fault.clone.is_some()),
+        ("replacement, old process hangs", fault.replace.is_some() && fault.hung.is_some()),
+        ("replacement, old process runs on", fault.replace.is_some()),
+        ("restart as a new member", fault.disk == Some(DiskEntry::Named(NEW.to_owned()))),
         ("restart with a copied disk", fault.disk == Some(DiskEntry::Named(COPY.to_owned()))),
         (
             "restart without disk",
             fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)),
         ),
         ("restart with another pace", fault.pace.is_some()),
+        ("restart at another address", fault.address.is_some()),
         ("restart", fault.restart.is_some()),
         ("pause", fault.pause.is_some()),
         ("clock", fault.clock.is_some()),
@@ -359,7 +366,7 @@ fn kind_of(fault: &FaultEntry) -> &'static str {
 
 /// What is not as usual in a run of a quorum.
 fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
-    let features = scenario.quorum.as_ref().map_or([("", false); 9], |entry| {
+    let features = scenario.quorum.as_ref().map_or([("", false); 11], |entry| {
         let prefers = |policy: &str| entry.preemption.as_deref() == Some(policy);
         let faults = || scenario.fault.iter();
         let lost = faults().filter(|fault| kind_of(fault) == "restart without disk");
@@ -373,6 +380,11 @@ fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
             ("probes", entry.probe.is_some()),
             ("several lost disks", lost.count() > 1),
             ("leader at the start", scenario.leader.is_some()),
+            ("sessions", scenario.has_sessions()),
+            (
+                "old processes on another side",
+                faults().any(|fault| fault.old.iter().any(|group| !group.is_empty())),
+            ),
         ]
     });
     features.into_iter().filter(|&(_, is)| is).map(|(feature, _)| feature)

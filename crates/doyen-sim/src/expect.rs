@@ -1,6 +1,7 @@
 //! Compares what came out of a run with what had to.
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::View;
 use doyen_core::time::Span;
 
 use crate::account::{Ended, Outcome};
@@ -28,6 +29,15 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     found.at_least("elections", expect.elections_at_least, outcome.elections);
     found.compare("leader_changes", expect.leader_changes, outcome.leader_changes);
     found.compare("two_leaders", expect.two_leaders, outcome.two_leaders > Span::ZERO);
+    found.compare("old_processes", expect.old_processes, outcome.old_processes);
+    let is_down = |(_, view): &(NodeId, &Option<View>)| view.is_none();
+    let down = case.members().iter().zip(&outcome.views).filter(is_down).map(|(id, _)| id.0);
+    if let Some(must) = &expect.down {
+        let mut must = must.clone();
+        must.sort_unstable();
+        let down: Vec<u32> = down.collect();
+        found.compare("down", Some(must.as_slice()), down.as_slice());
+    }
     found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
     let matches = formula.is_some_and(|formula| formula.value == messages.total);
     found.compare("formula_matches", expect.formula_matches, matches);

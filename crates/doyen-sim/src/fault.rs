@@ -27,6 +27,19 @@ pub enum Fault {
         disk: Disk,
         /// With which pace it comes up, if with another than it is set to.
         pace: Option<Pace>,
+        /// Where.
+        place: Place,
+    },
+    /// A second process of a member starts elsewhere; the first one goes on beside it. If none runs, it is a restart.
+    Replace {
+        /// Who.
+        member: u32,
+        /// What the second process has of the disk: [`Disk::Kept`] for a copy of it as it is now.
+        disk: Disk,
+        /// For how many nanoseconds the first one hangs.
+        hung: u64,
+        /// Where the second one is; never at the same address.
+        place: Place,
     },
     /// Somebody makes a copy of a member's disk, as it is now.
     CopyDisk {
@@ -64,7 +77,12 @@ pub enum Fault {
         to: u32,
     },
     /// Only members with the same number hear each other.
-    Partition(Vec<u32>),
+    Partition {
+        /// On which side each member is.
+        sides: Vec<u32>,
+        /// Members whose old processes are on another side than their present ones, and on which.
+        old: Vec<(u32, u32)>,
+    },
     /// Some messages take longer from now on, or are lost more often. The latest that fits a message decides.
     Weather(LinkRule),
     /// Every cut and partition is over, and so is bad weather.
@@ -80,10 +98,25 @@ pub enum Disk {
     /// It is lost.
     Lost,
     /// It is lost, unless another member has lost its disk and has not come back yet: two of them would wait for each
-    /// other for ever.
+    /// other for ever. A member that rejoins is not replaced then either: of two processes that rejoin the last one
+    /// stays, whichever it is.
     LostUnlessAnother,
     /// It is restored from the copy that was made last; it is there if none was made.
     Restored,
+    /// It is empty, as if the member were founded a second time: nobody says that something was lost.
+    New,
+}
+
+/// Where a process comes up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Place {
+    /// Where the one before it was.
+    #[default]
+    Same,
+    /// At another address, to which the configured name of the member leads from now on.
+    New,
+    /// At another address; the configured name leads to where it did before.
+    Unnamed,
 }
 
 /// Something the script of a simulation does.
@@ -168,7 +201,9 @@ pub(crate) fn calm_begins(script: &[(Trigger, Action)]) -> Time {
     let over = |(trigger, action): &(Trigger, Action)| {
         let Trigger::At(at) = *trigger else { return Time::ZERO };
         match *action {
-            Action::Fault(Fault::Pause { span, .. }) => at + Span::from_nanos(span),
+            Action::Fault(Fault::Pause { span, .. } | Fault::Replace { hung: span, .. }) => {
+                at + Span::from_nanos(span)
+            }
             _ => at,
         }
     };

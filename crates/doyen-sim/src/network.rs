@@ -172,8 +172,12 @@ pub struct Network {
     cuts: FastMap<(u32, u32), u32>,
     /// How often everything was healed.
     era: u32,
-    /// The side on which each member is, while there is a partition.
+    /// The side on which each member is, while there is a partition, and then each second process.
     sides: Option<Vec<u32>>,
+    /// How many members there are, once there are second processes, which come behind them.
+    members: u32,
+    /// Whose each of these is: it shares the links of its member, unless it is on another side.
+    owners: Vec<u32>,
     /// Exceptions that came up later, and come before those of the model: the latest first.
     weather: Vec<LinkRule>,
 }
@@ -183,7 +187,9 @@ impl Network {
     pub fn new(model: NetworkModel) -> Self {
         let (arrivals, cuts) = (FastMap::default(), FastMap::default());
         let (plain, era, sides, weather) = (false, 0, None, Vec::new());
-        let mut network = Self { model, plain, arrivals, cuts, era, sides, weather };
+        let (members, owners) = (u32::MAX, Vec::new());
+        let mut network =
+            Self { model, plain, arrivals, cuts, era, sides, members, owners, weather };
         network.note_what_matters();
         network
     }
@@ -237,9 +243,11 @@ impl Network {
         if self.is_cut(from, to) {
             return Fate::Lost;
         }
+        let (sender, receiver) = (self.member(from), self.member(to));
         let mut rules = self.weather.iter().chain(&self.model.links);
         let rule = rules.find(|rule| {
-            rule.fits(from, to, kind) && rule.share.is_none_or(|share| random.happens(share))
+            rule.fits(sender, receiver, kind)
+                && rule.share.is_none_or(|share| random.happens(share))
         });
         let delay = rule.and_then(|rule| rule.delay).unwrap_or(self.model.delay);
         let loss = rule.and_then(|rule| rule.loss).unwrap_or(self.model.loss);
@@ -282,8 +290,28 @@ impl Network {
 
     /// Whether nothing gets from `from` to `to`.
     pub fn is_cut(&self, from: u32, to: u32) -> bool {
-        let apart = |sides: &Vec<u32>| sides[from as usize] != sides[to as usize];
-        self.cuts.contains_key(&(from, to)) || self.sides.as_ref().is_some_and(apart)
+        let side = |sides: &Vec<u32>, process: u32| {
+            let own = sides.get(process as usize);
+            own.copied().unwrap_or_else(|| sides[self.member(process) as usize])
+        };
+        let apart = |sides: &Vec<u32>| side(sides, from) != side(sides, to);
+        self.cuts.contains_key(&(self.member(from), self.member(to)))
+            || self.sides.as_ref().is_some_and(apart)
+    }
+
+    /// Whose process this is.
+    fn member(&self, process: u32) -> u32 {
+        if process < self.members {
+            process
+        } else {
+            self.owners[(process - self.members) as usize]
+        }
+    }
+
+    /// The next position belongs to a second process of the member at `owner`; there are so many members.
+    pub fn add_process(&mut self, members: u32, owner: u32) {
+        self.members = members;
+        self.owners.push(owner);
     }
 
     /// Lets nothing get from `from` to `to` any more. What is under way arrives. Says whether it was open so far.
@@ -312,7 +340,8 @@ impl Network {
         self.era
     }
 
-    /// Separates the members: only those with the same number in `sides` hear each other.
+    /// Separates the members: only those with the same number in `sides` hear each other. Second processes may be named
+    /// behind them; each of the others is where its member is.
     pub fn partition(&mut self, sides: Vec<u32>) {
         self.sides = Some(sides);
         self.note_what_matters();

@@ -7,6 +7,22 @@
 //! judge: those that hold at every instant (A4, one leader a term, terms never fall, bounded messages and, where leaders
 //! have leases, what `oracle/audit.rs` keeps the books for), and those about the end of a run (A1, A2, A3 and 004's two).
 //! The first breach counts: whatever follows may be its consequence.
+//!
+//! # Old processes
+//!
+//! A member may have an old process beside its present one (see `world/process.rs`), which has a position of its own,
+//! behind those of the members. What it counts as:
+//!
+//! | property | an old process |
+//! |---|---|
+//! | A1, A2, A3, A4 of members without leases | is not asked what it believes in the end, but must have stopped for a run to come to rest; if it leads, it is a leader like any other |
+//! | A4, with leases | has a lease of its own: nobody else may have one meanwhile, not even its member's present process |
+//! | one-leader-per-term | is another leader than its member's present process |
+//! | terms-never-fall, stored-first | has a disk of its own |
+//! | one-vote-a-term, promises-kept | is a voter of its own from its replacement on: what it sends may be counted by nobody. What it had sent before binds its replacement too |
+//! | leases-rise | is another holder than its member's present process; a vote of it and one of its replacement are one vote |
+//! | leases-covered | speaks for its member until the replacement can vote: see `oracle/cover.rs` |
+//! | leader-in-time, steady-leader | is another leader than its member's present process |
 
 mod audit;
 mod cover;
@@ -38,9 +54,12 @@ const MOST_NAMED: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Oracle {
     properties: Vec<Property>,
+    /// Every member, and behind them every second process.
     members: Vec<Watched>,
+    /// The present process of each member.
+    present: Vec<u32>,
     /// Who led in which term first, and from when on.
-    reigns: FastMap<Epoch, (NodeId, Time)>,
+    reigns: FastMap<Epoch, (u32, Time)>,
     /// How long a message may be.
     longest: usize,
     /// When somebody's view changed last.
@@ -110,6 +129,7 @@ impl Oracle {
         Self {
             properties: properties.to_vec(),
             members: members.iter().map(watched).collect(),
+            present: (0..members.len() as u32).collect(),
             reigns: FastMap::default(),
             longest: longest_message(members),
             last_change: Time::ZERO,
@@ -129,6 +149,10 @@ impl Oracle {
     /// One that watches over `properties` of a run of `case`.
     pub fn of(case: &Case, properties: &[Property]) -> Self {
         let mut oracle = Self::new(case.members(), properties);
+        if case.sessions {
+            // An envelope, and what was met of every member.
+            oracle.longest += 32 + 18 * case.members().len();
+        }
         if case.algorithm.has_leases() {
             let settings = &case.config.quorum;
             oracle.audit = Some(Box::new(Audit::new(case.members(), settings, case.leader)));
@@ -154,7 +178,10 @@ impl Oracle {
         member.leads.get_or_insert(at);
         // With leases it is the lease that counts: who is paused may believe anything.
         if began && self.audit.is_none() && self.watches(Property::OneLeader) {
-            let other = self.members.iter().find(|other| other.leads.is_some() && other.id != id);
+            let mut others = self.members.iter().enumerate();
+            let other = others
+                .find(|(place, other)| other.leads.is_some() && *place != position as usize)
+                .map(|(_, other)| other);
             if let Some(&Watched { id: other, leads: Some(since), .. }) = other {
                 let evidence = vec![
                     Fact::new(other, format!("leads since {since}")),
@@ -166,8 +193,9 @@ impl Oracle {
         // Epoch zero means that the algorithm knows no terms.
         if view.epoch > Epoch::default() && self.watches(Property::OneLeaderPerTerm) {
             let term = view.epoch;
-            let (first, since) = *self.reigns.entry(term).or_insert((id, at));
-            if first != id {
+            let (first, since) = *self.reigns.entry(term).or_insert((position, at));
+            if first != position {
+                let first = self.members[first as usize].id;
                 let evidence = vec![
                     Fact::new(first, format!("led in term {term}, from {since} on")),
                     Fact::new(id, format!("leads in term {term}, from {at} on")),
@@ -199,6 +227,9 @@ impl Oracle {
 
     /// The member at `position` has stored whether its operator does not want it to lead.
     pub(crate) fn saw_drain(&mut self, position: u32, drained: bool) {
+        if !self.present.contains(&position) {
+            return;
+        }
         self.ratings.drain(self.members[position as usize].id, drained);
     }
 
@@ -331,6 +362,33 @@ impl Oracle {
         }
     }
 
+    /// A second process of a member starts, at the next position, without a disk or as a clone of the one at `position`.
+    pub(crate) fn saw_second_process(&mut self, at: Time, position: u32, is_clone: bool) {
+        self.trouble(at);
+        let process = self.members.len() as u32;
+        for present in self.present.iter_mut().filter(|present| **present == position) {
+            *present = process;
+        }
+        let first = self.members[position as usize];
+        let second = Watched { term: Epoch::default(), since: at, leads: None, ..first };
+        self.members.push(match is_clone {
+            true => second,
+            false => Watched { stored: Epoch::default(), vote: None, ..second },
+        });
+        self.ratings.forget(first.id);
+        if !is_clone {
+            self.ratings.drain(first.id, false);
+        }
+        let others = self.members.iter().filter(|other| other.id != first.id);
+        let known = others.map(|other| other.stored).max().unwrap_or_default();
+        if let Some(audit) = &mut self.audit {
+            audit.add_process(position);
+            if !is_clone {
+                audit.disk_lost(process, known);
+            }
+        }
+    }
+
     /// The run is over. What must hold at rest is judged only if it came to rest: a run that does not breaks A3.
     pub fn close(&mut self, members: &Members, outcome: &Outcome) {
         self.close_lasting(outcome);
@@ -378,7 +436,8 @@ impl Oracle {
 
     /// Who is not at rest, and what went on last.
     fn unrest(&self, views: &[Option<View>]) -> Vec<Fact> {
-        let seen = || self.members.iter().zip(views).filter_map(|(&who, &view)| Some((who, view?)));
+        let present = || self.present.iter().map(|&position| self.members[position as usize]);
+        let seen = || present().zip(views).filter_map(|(who, &view)| Some((who, view?)));
         let believes = |(who, view): (Watched, View)| {
             Fact::new(who.id, format!("{} since {}", belief(view), who.since))
         };

@@ -8,6 +8,7 @@ use doyen_core::link::LinkConfig;
 use doyen_core::members::NodeId;
 use doyen_core::node::{Node, NodeConfig, Packet};
 use doyen_core::protocol::{Kind, Message, Protocol};
+use doyen_core::session::{Letter, Session, SessionConfig};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
@@ -75,11 +76,31 @@ fn kinds_of<P: Protocol>() -> &'static [Kind] {
     P::Message::KINDS
 }
 
+/// The kinds of messages that nodes send which run an algorithm: with `sessions` those of all layers, else those of the
+/// algorithm alone.
+pub fn kinds_of_nodes(algorithm: Algorithm, sessions: bool) -> &'static [Kind] {
+    if sessions { dispatch!(algorithm, kinds_with_sessions()) } else { kinds(algorithm) }
+}
+
+fn kinds_with_sessions<P: Protocol>() -> &'static [Kind] {
+    Letter::<Packet<P::Message>>::KINDS
+}
+
 fn run_as<'o, P: Protocol<Config = Config>>(
     case: &Case,
     observer: Option<&'o mut dyn Observer>,
     oracle: Option<&'o mut Oracle>,
 ) -> Outcome {
+    if case.sessions {
+        let config = session_config(case);
+        let mut setup = setup(case, &config, Letter::<Packet<P::Message>>::KINDS.len());
+        setup.with_pace = Some(|config, id, pace| {
+            let inner = with_pace(&config.inner.inner, id, pace);
+            let inner = NodeConfig { inner, ..config.inner.clone() };
+            SessionConfig { inner, ..config.clone() }
+        });
+        return World::<Session<Node<P>>>::judged(&setup, observer, oracle).run();
+    }
     if case.is_layered() {
         let config = node_config(case);
         let mut setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
@@ -121,6 +142,16 @@ pub(crate) fn node_config(case: &Case) -> NodeConfig<Config> {
             losses: if case.network.loss > 0.0 { LOST_HEARTBEATS } else { 0 },
             ..DetectorConfig::for_timing(&bare)
         }),
+    }
+}
+
+/// What lies beneath the algorithm where processes of a member are told apart.
+fn session_config(case: &Case) -> SessionConfig<NodeConfig<Config>> {
+    SessionConfig {
+        inner: node_config(case),
+        members: case.members().clone(),
+        upkeep: true,
+        rules: case.config.quorum.rules,
     }
 }
 

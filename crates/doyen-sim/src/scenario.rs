@@ -106,6 +106,9 @@ pub struct Scenario {
     /// Whether messages go over the reliable link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reliable: bool,
+    /// Whether processes of a member are told apart by sessions, as real nodes do it; what only sessions bear implies it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub sessions: bool,
     /// What a quorum's members are set to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quorum: Option<QuorumEntry>,
@@ -210,8 +213,8 @@ pub struct LinkException {
     pub share: Option<Share>,
 }
 
-/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `copy`, `pause`, `clock`,
-/// `cut`, `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
+/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `replace`, `clone`, `copy`,
+/// `pause`, `clock`, `cut`, `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FaultEntry {
@@ -231,9 +234,25 @@ pub struct FaultEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restart: Option<u32>,
     /// With `restart`: whether it still has its disk, which it does by default; `"copy"` for the copy that was made
-    /// last, `"lost-unless-another"` for one that is lost unless another member is rejoining.
+    /// last, `"lost-unless-another"` for one that is lost unless another member is rejoining, `"new"` for an empty one
+    /// of which nobody says that it was lost. With `replace`: `"lost-unless-another"`, if another member that is
+    /// rejoining is to keep it from happening.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<DiskEntry>,
+    /// With `restart`, `replace` and `clone`: `"new"` for another address than before, to which the configured name of
+    /// the member leads from now on; `"unnamed"` if the name leads to where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// A second process of this member starts elsewhere, without a disk; the first runs on as an old process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replace: Option<u32>,
+    /// A second process of this member starts elsewhere from a copy of its disk as it is now; the first runs on as an
+    /// old process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clone: Option<u32>,
+    /// With `replace` and `clone`: for how long the old process hangs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hung: Option<String>,
     /// With `restart`: with which pace it comes up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pace: Option<PaceEntry>,
@@ -264,6 +283,9 @@ pub struct FaultEntry {
     /// Only members of the same group hear each other; who is not named is in a group with the others not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<Vec<Vec<u32>>>,
+    /// With `partition`: the members whose old processes are in each group; the others are where their members are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub old: Vec<Vec<u32>>,
     /// Some messages take longer from now on, or are lost more often: an exception that comes before all others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weather: Option<LinkException>,
@@ -297,14 +319,21 @@ pub struct FaultEntry {
 pub const LOST_UNLESS_ANOTHER: &str = "lost-unless-another";
 /// The disk of a member that is restored from a copy.
 pub const COPY: &str = "copy";
+/// The disk of a member that is founded a second time.
+pub const NEW: &str = "new";
+/// An address to which the configured name does not lead.
+pub const UNNAMED: &str = "unnamed";
 
 /// What becomes of the disk of a member that restarts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged, expecting = "`disk` is true, false, \"copy\" or \"lost-unless-another\"")]
+#[serde(
+    untagged,
+    expecting = "`disk` is true, false, \"copy\", \"new\" or \"lost-unless-another\""
+)]
 pub enum DiskEntry {
     /// Whether it is there.
     Kept(bool),
-    /// `copy` or `lost-unless-another`.
+    /// `copy`, `new` or `lost-unless-another`.
     Named(String),
 }
 
@@ -403,6 +432,12 @@ pub struct Expect {
     /// Whether two led at once at any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub two_leaders: Option<bool>,
+    /// These members are down at the end, and no others are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub down: Option<Vec<u32>>,
+    /// How many old processes of members run at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old_processes: Option<u32>,
     /// Whether the run became quiet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<bool>,

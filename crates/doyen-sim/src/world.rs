@@ -14,6 +14,7 @@
 
 mod lease;
 mod pause;
+mod process;
 mod restart;
 mod roster;
 mod script;
@@ -23,12 +24,12 @@ mod watch;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View,
-    name_of,
+    Boot, Class, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View, name_of,
 };
 use doyen_core::time::Span;
 
@@ -44,7 +45,8 @@ use crate::starters::Starters;
 use crate::time::Time;
 use lease::Lease;
 use pause::{Pause, Waiting};
-use roster::{Member, Roster, Seat, Status};
+use process::Processes;
+use roster::{Roster, Seat, Status};
 
 pub use snapshot::{Flight, Frozen, Snapshot};
 
@@ -101,6 +103,7 @@ pub struct World<'a, 'o, P: Protocol> {
     now: Time,
     queue: Queue<Item<P::Message, P::Timer>>,
     members: Roster<'a, P>,
+    processes: Processes,
     network: Network,
     random: Random,
     armed: FastMap<(u32, P::Timer), Armed>,
@@ -137,7 +140,7 @@ pub struct World<'a, 'o, P: Protocol> {
 struct Configs<'a, C> {
     usual: &'a C,
     /// Members that have been restarted with another pace.
-    others: FastMap<u32, C>,
+    others: FastMap<u32, Rc<C>>,
 }
 
 impl<C> Configs<'_, C> {
@@ -146,7 +149,7 @@ impl<C> Configs<'_, C> {
         if self.others.is_empty() {
             return self.usual;
         }
-        self.others.get(&position).unwrap_or(self.usual)
+        self.others.get(&position).map_or(self.usual, |config| &**config)
     }
 }
 
@@ -230,6 +233,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             now: Time::ZERO,
             queue: Queue::new(setup.network.delay.range(), count),
             members,
+            processes: Processes::new(count as u32, P::SESSIONS),
             network: Network::new(setup.network.clone()),
             random: Random::new(setup.seed),
             armed: FastMap::default(),
@@ -295,17 +299,22 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         self.count_overdue_leases();
         // What was pending may be large, and so are the views of all members.
         drop(self.queue);
-        let count =
-            |member: &Member<P>| MemberCount { sent: member.sent, received: member.received };
-        let by_member = self.members.iter().map(count).collect();
-        let view = |member: &Member<P>| member.is_alive().then(|| member.protocol.view());
-        let views = self.members.iter().map(view).collect();
-        self.books.close(self.now, ended, by_member, views)
+        let member = |member: u32| &self.members[self.processes.present(member)];
+        let everybody = || (0..self.members.len()).map(member);
+        let by_member = everybody()
+            .map(|member| MemberCount { sent: member.sent, received: member.received })
+            .collect();
+        let views =
+            everybody().map(|member| member.is_alive().then(|| member.protocol.view())).collect();
+        let old = self.processes.old().filter(|&process| self.members[process].is_alive());
+        let old_processes = old.count() as u32;
+        let outcome = self.books.close(self.now, ended, by_member, views);
+        Outcome { old_processes, ..outcome }
     }
 
     /// Whether nothing is left but upkeep, and that has gone on alone for long enough.
     fn is_quiet(&mut self) -> bool {
-        if self.work > 0 {
+        if self.work > 0 || P::SESSIONS && self.has_unmet() {
             self.quiet_since = None;
             return false;
         }
@@ -354,7 +363,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn id(&self, position: u32) -> NodeId {
-        self.setup.members.at(position as usize)
+        let member = if P::SESSIONS { self.processes.owner(position) } else { position };
+        self.setup.members.at(member as usize)
     }
 
     /// Something happens to a member.
@@ -536,12 +546,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             Effect::SetTimer { timer, after } => self.arm(position, timer, after, lag),
             Effect::CancelTimer(timer) => self.disarm(position, timer),
             Effect::Persist(durable) => {
-                if let Some(oracle) = &mut self.oracle {
-                    oracle.saw_stored(self.now, position, durable.term(), durable.vote());
-                    oracle.saw_drain(position, durable.is_drained());
-                }
-                self.disks.insert(position, durable);
-                self.diskless.remove(&position);
+                self.store(position, durable);
             }
             Effect::Announce(view) => {
                 self.announce(position, view);
@@ -562,6 +567,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return;
         };
         let to = to as u32;
+        if P::SESSIONS {
+            return self.post(from, to, message, lag);
+        }
         let kind = message.kind();
         self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
@@ -582,22 +590,32 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.launch(at, kind, class, Delivery { from: sender, to, id, depth, message });
         } else {
             let delivery = Delivery { from: sender, to, id, depth, message };
-            self.send_with_care(from, leaves, delivery);
+            self.send_with_care(from, leaves, delivery, true);
         }
     }
 
-    /// Sends through a network that does more than delay, or before the eyes of those who watch.
+    /// Sends through a network that does more than delay, or before the eyes of those who watch. Where nobody `is_there`,
+    /// it is lost.
     #[inline(never)]
-    fn send_with_care(&mut self, from: u32, leaves: Time, delivery: Delivery<P::Message>) {
+    fn send_with_care(
+        &mut self,
+        from: u32,
+        leaves: Time,
+        delivery: Delivery<P::Message>,
+        is_there: bool,
+    ) {
         let kind = delivery.message.kind();
         let class = P::Message::KINDS[kind].class;
         let link = &mut self.members[from].last_link;
-        let fate = self.network.send(leaves, from, delivery.to, kind, link, &mut self.random);
+        let fate = match is_there {
+            true => self.network.send(leaves, from, delivery.to, kind, link, &mut self.random),
+            false => Fate::Lost,
+        };
         if self.observer.is_some() {
             self.record_sending(&delivery, fate);
         }
         if self.oracle.is_some() {
-            self.judge_sending(&delivery);
+            self.judge_sending(from, &delivery);
         }
         match fate {
             Fate::Lost => self.books.lost += u64::from(class == Class::Election),
@@ -640,7 +658,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         if self.observer.is_some() {
             let View { leader, epoch, role } = view;
-            self.record(What::View { member: self.id(position), leader, epoch, role });
+            self.record_of(position, What::View { member: self.id(position), leader, epoch, role });
         }
     }
 }

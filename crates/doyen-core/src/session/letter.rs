@@ -29,6 +29,11 @@ impl SessionId {
         }
     }
 
+    /// The session of member `id` in a scene in which all members start together: everybody knows it beforehand.
+    pub const fn of_founder(id: NodeId) -> Self {
+        Self::from_random(id.0 as u64 + 1)
+    }
+
     /// Its number.
     pub const fn get(self) -> u64 {
         self.0.get()

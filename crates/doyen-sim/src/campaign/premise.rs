@@ -10,7 +10,7 @@ use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use crate::check::property::Property;
-use crate::scenario::{Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, Scenario};
+use crate::scenario::{Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, NEW, Scenario, UNNAMED};
 use crate::time::Time;
 
 /// Where things stand once every fault of a scenario has happened.
@@ -26,6 +26,8 @@ struct Standing {
     diskless: BTreeSet<u32>,
     /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
     lost_together: bool,
+    /// Whose configured names lead elsewhere: two of them may never find each other.
+    unnamed: BTreeSet<u32>,
     /// Who is drained, until it is told otherwise.
     drained: BTreeSet<u32>,
     /// When somebody crashed last, and when a member that is alive in the end last noticed something.
@@ -98,6 +100,8 @@ pub fn holds(scenario: &Scenario, case: &Case) -> bool {
     timed.sort_by_key(|&(at, _)| at);
     for (at, fault) in timed {
         standing.happens(at, fault);
+        // With two members no rule can tell whose old process one has found.
+        standing.unmendable |= fault.replace.is_some() && case.members().len() < 3;
         standing.upsets(case, fault);
     }
     // What waits for a message may come before everything else or after it, or never.
@@ -131,6 +135,21 @@ impl Standing {
             // Who comes up looks for a leader.
             self.noticed.insert(member, at);
         }
+        if let Some(member) = fault.replace {
+            self.dead.remove(&member);
+            let alone = self.diskless.iter().all(|&other| other == member);
+            let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
+            self.lost_together |= !alone && !waits;
+            self.diskless.insert(member);
+            self.drained.remove(&member);
+            self.noticed.insert(member, at);
+        }
+        if fault.address.as_deref() == Some(UNNAMED) {
+            self.unnamed.extend(fault.restart.or(fault.replace));
+        }
+        // A copy or a clone is found if a member that knows better is reachable, and stops: nothing is promised then.
+        let is_new = fault.disk == Some(DiskEntry::Named(NEW.to_owned()));
+        self.unmendable |= fault.clone.is_some() || is_new;
         if let Some(member) = fault.campaign
             && !self.dead.contains(&member)
         {
@@ -187,6 +206,7 @@ impl Standing {
         alive().count() > case.members().len() / 2
             && alive().any(may_lead)
             && answered
+            && self.unnamed.len() < 2
             && !self.beyond_drift
     }
 

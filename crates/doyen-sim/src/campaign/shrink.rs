@@ -166,7 +166,8 @@ impl Shrinker<'_> {
 
     /// Everything that is unusual becomes usual, one thing at a time.
     fn simplify(&mut self) {
-        let changes: [fn(&mut Scenario); 16] = [
+        let changes: [fn(&mut Scenario); 17] = [
+            |scenario| scenario.sessions = false,
             |scenario| scenario.loss = None,
             |scenario| scenario.duplicate = None,
             |scenario| scenario.processing = None,
@@ -200,6 +201,17 @@ impl Shrinker<'_> {
             self.attempt_with(|scenario| scenario.fault[index].disk = None);
             self.attempt_with(|scenario| scenario.fault[index].pace = None);
             self.attempt_with(|scenario| scenario.fault[index].skew = None);
+            self.attempt_with(|scenario| scenario.fault[index].address = None);
+            self.attempt_with(|scenario| scenario.fault[index].hung = None);
+            self.attempt_with(|scenario| scenario.fault[index].old.clear());
+            // A machine that is replaced while its process is down has no old process.
+            self.attempt_with(|scenario| {
+                let fault = &mut scenario.fault[index];
+                if let Some(member) = fault.replace.take() {
+                    fault.restart = Some(member);
+                    fault.hung = None;
+                }
+            });
         }
     }
 
@@ -245,8 +257,10 @@ impl Shrinker<'_> {
             for grain in [100_000, 10_000, 1_000] {
                 let at = |fault: &mut FaultEntry| round(&mut fault.at, grain);
                 let lasting = |fault: &mut FaultEntry| round(&mut fault.lasting, grain);
+                let hung = |fault: &mut FaultEntry| round(&mut fault.hung, grain);
                 self.attempt_with(|scenario| at(&mut scenario.fault[index]));
                 self.attempt_with(|scenario| lasting(&mut scenario.fault[index]));
+                self.attempt_with(|scenario| hung(&mut scenario.fault[index]));
             }
         }
     }
@@ -282,7 +296,7 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
     scenario.link.retain(|link| link.from != Some(id) && link.to != Some(id));
     scenario.fault.retain(|fault| !names(fault, id));
     for fault in &mut scenario.fault {
-        for group in fault.partition.iter_mut().flatten() {
+        for group in fault.partition.iter_mut().flatten().chain(&mut fault.old) {
             group.retain(|&other| other != id);
         }
     }
@@ -290,10 +304,12 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
 
 /// Whether a fault is about member `id` and nobody else.
 fn names(fault: &FaultEntry, id: u32) -> bool {
-    let FaultEntry { crash, restart, copy, pause, clock, campaign, member, to, .. } = *fault;
+    let FaultEntry { crash, restart, replace, clone, copy, pause, clock, .. } = *fault;
+    let FaultEntry { campaign, member, to, .. } = *fault;
     let weather = fault.weather.as_ref().map_or([None; 2], |weather| [weather.from, weather.to]);
     let links = [fault.cut, fault.mend];
-    [crash, restart, copy, pause, clock, campaign, member, to].contains(&Some(id))
+    let single = [crash, restart, replace, clone, copy, pause, clock, campaign, member, to];
+    single.contains(&Some(id))
         || weather.contains(&Some(id))
         || links.into_iter().flatten().any(|link| link.contains(&id))
         || fault.when.as_ref().is_some_and(|after| after.member == id)
@@ -330,8 +346,11 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         link.from.iter_mut().chain(&mut link.to).for_each(change);
     }
     for fault in &mut scenario.fault {
-        let FaultEntry { crash, restart, copy, pause, clock, campaign, member, to, .. } = fault;
-        let single = [crash, restart, copy, pause, clock, campaign, member, to];
+        let FaultEntry { crash, restart, replace, clone, copy, pause, clock, .. } = fault;
+        let single = [crash, restart, replace, clone, copy, pause, clock];
+        single.into_iter().flatten().for_each(change);
+        let FaultEntry { campaign, member, to, .. } = fault;
+        let single = [campaign, member, to];
         single.into_iter().flatten().for_each(change);
         if let Some(weather) = &mut fault.weather {
             weather.from.iter_mut().chain(&mut weather.to).for_each(change);
@@ -339,6 +358,7 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         let FaultEntry { cut, mend, .. } = fault;
         [cut, mend].into_iter().flatten().flatten().for_each(change);
         fault.partition.iter_mut().flatten().flatten().for_each(change);
+        fault.old.iter_mut().flatten().for_each(change);
         fault.when.iter_mut().map(|after| &mut after.member).for_each(change);
     }
 }

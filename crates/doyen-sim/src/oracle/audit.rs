@@ -20,6 +20,8 @@
 //! gone. Should it stand in that term again, it votes as it did; should it vote for another, it does not stand in it, and
 //! cannot win it. As soon as any other member has stored the term, the vote stands.
 
+use std::collections::BTreeSet;
+
 use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::Pledge;
@@ -37,6 +39,8 @@ pub(super) type Found = (Property, Vec<Fact>);
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
     members: Members,
+    /// Whose each second process is; they come behind the members.
+    owners: Vec<u32>,
     settings: Settings,
     /// For whom each member voted in each term.
     votes: FastMap<(u32, Epoch), NodeId>,
@@ -50,7 +54,7 @@ pub(super) struct Audit {
     published: Vec<Option<Published>>,
     cover: Cover,
     /// Whose lease was the last to begin, and in which term.
-    last: Option<(NodeId, Epoch)>,
+    last: Option<(u32, Epoch)>,
     /// Who led from the beginning: nobody voted for it.
     founder: Option<NodeId>,
 }
@@ -76,6 +80,7 @@ impl Audit {
     pub(super) fn new(members: &Members, settings: &Settings, founder: Option<NodeId>) -> Self {
         Self {
             members: members.clone(),
+            owners: Vec::new(),
             settings: settings.clone(),
             votes: FastMap::default(),
             asked: vec![Span::ZERO; members.len()],
@@ -89,7 +94,33 @@ impl Audit {
     }
 
     fn id(&self, position: u32) -> NodeId {
-        self.members.at(position as usize)
+        self.members.at(self.owner(position) as usize)
+    }
+
+    /// Whose process this is.
+    fn owner(&self, position: u32) -> u32 {
+        match (position as usize).checked_sub(self.members.len()) {
+            None => position,
+            Some(extra) => self.owners[extra],
+        }
+    }
+
+    /// A second process of the member whose process is at `position` takes the next position. What the first has said binds
+    /// it too.
+    pub(super) fn add_process(&mut self, position: u32) {
+        let owner = self.owner(position);
+        let process = self.promises.len() as u32;
+        self.owners.push(owner);
+        let first = |&(&(voter, term), &vote): &(&(u32, Epoch), &NodeId)| {
+            (voter == position).then_some(((process, term), vote))
+        };
+        let votes: Vec<((u32, Epoch), NodeId)> =
+            self.votes.iter().filter_map(|it| first(&it)).collect();
+        self.votes.extend(votes);
+        self.asked.push(self.asked[position as usize]);
+        self.promises.push(self.promises[position as usize]);
+        self.published.push(None);
+        self.cover.add_process(owner);
     }
 
     /// `from` has sent `to` a message that binds it; `stored` is what its disk holds.
@@ -218,7 +249,7 @@ impl Audit {
     fn begin(&mut self, position: u32, term: Epoch, stored: Epoch) -> Option<Found> {
         let id = self.id(position);
         let lease = Fact::new(id, format!("has a lease in term {term}"));
-        let before = self.last.replace((id, term));
+        let before = self.last.replace((position, term));
         let wrong = |member, what: String| {
             Some((Property::LeasesRise, vec![Fact::new(member, what), lease.clone()]))
         };
@@ -226,19 +257,21 @@ impl Audit {
             return wrong(id, format!("has stored term {stored}"));
         }
         if let Some((other, earlier)) = before
-            && (term, id) != (earlier, other)
+            && (term, position) != (earlier, other)
             && term <= earlier
         {
-            return wrong(other, format!("had a lease in term {earlier} before"));
+            return wrong(self.id(other), format!("had a lease in term {earlier} before"));
         }
         if self.settings.witnesses.contains(id) {
             return wrong(id, "is a witness".to_owned());
         }
-        let voters =
+        let votes =
             self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);
+        // A member has one vote, however many processes.
+        let voters: BTreeSet<u32> = votes.map(|(&(voter, _), _)| self.owner(voter)).collect();
         // One that is alone asks nobody, so nobody hears of its own vote.
         let alone = usize::from(self.members.len() == 1);
-        let (votes, majority) = (voters.count() + alone, self.members.len() / 2 + 1);
+        let (votes, majority) = (voters.len() + alone, self.members.len() / 2 + 1);
         if votes < majority && !(self.founder == Some(id) && term == Epoch(1)) {
             return wrong(id, format!("has {votes} votes of {}", self.members.len()));
         }

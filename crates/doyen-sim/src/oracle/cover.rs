@@ -6,6 +6,9 @@
 //! it cannot vote at all: it is down (and is judged by its hold-down when it comes up), it rejoins and has not heard from
 //! every other member, or it has halted. The holder covers its lease as long as it does not vote while that runs.
 //!
+//! A member that has been replaced covers a lease by its present process as soon as that can vote, or observes the hold-down
+//! before: by then no other member counts what an old process says. Until then the process before it speaks for the member.
+//!
 //! Times are reckoned by the worst clocks that are allowed, from the moment when each timer was armed: the lease by the
 //! slowest, what covers it by the fastest.
 
@@ -87,8 +90,13 @@ pub(super) struct Covered {
 /// What binds every member.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
+    /// Of every member, and behind them of every second process.
     bounds: Vec<Bound>,
     drifts: Vec<u32>,
+    /// Whose each process is.
+    owners: Vec<u32>,
+    /// The processes of each member that may speak for it, the present one first.
+    processes: Vec<Vec<u32>>,
     /// Something has happened that may have left a lease uncovered.
     is_due: bool,
 }
@@ -98,12 +106,38 @@ impl Cover {
         Self {
             bounds: vec![Bound::FREE; members.len()],
             drifts: members.iter().map(|id| settings.pace_of(id).drift).collect(),
+            owners: (0..members.len() as u32).collect(),
+            processes: (0..members.len() as u32).map(|position| vec![position]).collect(),
             is_due: false,
         }
     }
 
+    /// The next position is that of a second process of the member at `owner`.
+    pub(super) fn add_process(&mut self, owner: u32) {
+        self.processes[owner as usize].insert(0, self.bounds.len() as u32);
+        self.bounds.push(Bound::DOWN);
+        self.owners.push(owner);
+        self.drifts.push(self.drifts[owner as usize]);
+    }
+
+    /// The process that speaks for the member at `position`.
+    fn speaker(&self, position: u32) -> u32 {
+        let all = &self.processes[position as usize];
+        let may_vote = |process: &&u32| !self.bounds[**process as usize].silenced;
+        all.iter().find(may_vote).copied().unwrap_or(all[0])
+    }
+
     pub(super) fn change(&mut self, position: u32, bound: Bound) {
         let before = std::mem::replace(&mut self.bounds[position as usize], bound);
+        let all = &mut self.processes[self.owners[position as usize] as usize];
+        if all.len() > 1
+            && !bound.silenced
+            && let Some(place) = all.iter().position(|&process| process == position)
+        {
+            // Nobody counts those before it any more, even if it goes down.
+            self.is_due |= place + 1 < all.len();
+            all.truncate(place + 1);
+        }
         self.is_due |= !bound.covers_as_much_as(&before);
     }
 
@@ -124,17 +158,17 @@ impl Cover {
 
     /// The facts that show that this lease is not covered, unless it is.
     pub(super) fn gap(&self, members: &Members, lease: Covered) -> Option<Vec<Fact>> {
-        let covers = |&position: &u32| self.covers(position, lease);
-        let everybody = 0..self.bounds.len() as u32;
-        let majority = self.bounds.len() / 2 + 1;
+        let covers = |&position: &u32| self.covers(self.speaker(position), lease);
+        let everybody = 0..members.len() as u32;
+        let majority = members.len() / 2 + 1;
         if everybody.clone().filter(covers).count() >= majority {
             return None;
         }
         let Covered { holder, term, end } = lease;
-        let id = |position: u32| members.at(position as usize);
+        let id = |process: u32| members.at(self.owners[process as usize] as usize);
         let leads = format!("has a lease in term {term}, which may last until {end}");
         let free = everybody.filter(|position| !covers(position));
-        let free = free.map(|position| self.why_not(position, id(position), lease));
+        let free = free.map(|position| self.why_not(self.speaker(position), id(position), lease));
         Some(std::iter::once(Fact::new(id(holder), leads)).chain(free).collect())
     }
 

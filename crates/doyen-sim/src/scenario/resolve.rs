@@ -57,6 +57,8 @@ pub struct Case {
     pub detector: Option<Span>,
     /// Whether messages go over the reliable link.
     pub reliable: bool,
+    /// Whether processes of a member are told apart by sessions.
+    pub sessions: bool,
     /// What goes wrong, besides the initiators' noticing.
     pub faults: Vec<(Trigger, Action)>,
     /// How long it takes to stop what runs under the lease of a retiring leader.
@@ -119,7 +121,7 @@ impl Case {
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
     /// filter that tells incarnations apart.
     pub fn is_layered(&self) -> bool {
-        self.reliable || self.detector.is_some() || self.config.hardened()
+        self.reliable || self.detector.is_some() || self.config.hardened() || self.sessions
     }
 
     /// L1: how long it takes until somebody has a lease, once all trouble is over; by the longest paces that members
@@ -132,7 +134,8 @@ impl Case {
     /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
     pub fn settling(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
-        let settling = quorum_calm(&longest) + self.config.timing.preempt * 5;
+        let meeting = if self.sessions { SESSIONS_CALM } else { Span::ZERO };
+        let settling = quorum_calm(&longest) + self.config.timing.preempt * 5 + meeting;
         fault::stretched(settling, fault::slowest_clock(&self.faults))
     }
 
@@ -193,7 +196,8 @@ impl Scenario {
         let convention: Convention = parse(&self.convention, "convention")?.unwrap_or_default();
         let leader = self.resolve_leader(&members)?;
         let dead = self.resolve_dead(&members, convention, leader)?;
-        let kinds = run::kinds(algorithm);
+        let sessions = self.has_sessions();
+        let kinds = run::kinds_of_nodes(algorithm, sessions);
         let network = self.resolve_network(algorithm, &members, kinds)?;
         let bare_bound = Span::from_nanos(network.delay.bound());
         let timing = self.resolve_timing(&network, bare_bound)?;
@@ -224,6 +228,9 @@ impl Scenario {
                 if algorithm.has_leases() {
                     calm = calm + quorum_calm(&longest);
                 }
+                if sessions {
+                    calm = calm + SESSIONS_CALM;
+                }
                 end_of_trouble(&initiators, &faults, chaos.as_ref())
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
@@ -243,6 +250,7 @@ impl Scenario {
             bare_bound,
             detector,
             reliable: self.reliable,
+            sessions,
             faults,
             retire: self.resolve_retire()?,
             chaos,
@@ -251,6 +259,11 @@ impl Scenario {
             message_limit: self.resolve_message_limit()?,
             expect: self.expect.clone(),
         })
+    }
+
+    /// Whether processes of a member are told apart by sessions.
+    pub fn has_sessions(&self) -> bool {
+        self.sessions || self.fault.iter().any(FaultEntry::needs_sessions)
     }
 
     fn resolve_message_limit(&self) -> Result<u64> {
@@ -535,6 +548,10 @@ fn quorum_calm(settings: &Settings) -> Span {
     longest * 20 + settings.tenure * 4 + settings.forgiveness * 260
 }
 
+/// How much longer it takes until members with sessions have met: they greet each other every second at least, in both
+/// rounds of a rejoin.
+const SESSIONS_CALM: Span = Span::from_millis(10_000);
+
 /// An exponential length of time is never drawn longer than this many times its mean: the fraction it is made from has
 /// 53 bits, and 53 ln 2 < 37.
 const LONGEST_DRAW: u64 = 37;
@@ -549,7 +566,9 @@ fn end_of_trouble(
     let (mut end, mut added) = (Time::ZERO, Span::ZERO);
     for (trigger, action) in faults {
         let lasts = match action {
-            Action::Fault(Fault::Pause { span, .. }) => Span::from_nanos(*span),
+            Action::Fault(Fault::Pause { span, .. } | Fault::Replace { hung: span, .. }) => {
+                Span::from_nanos(*span)
+            }
             _ => Span::ZERO,
         };
         match trigger {

@@ -7,10 +7,10 @@ use doyen_core::time::Span;
 
 use super::parse::{Result, kind, member, parse_delay, position, required, share, span};
 use super::{
-    COPY, ChaosEntry, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, LinkException, PaceEntry,
-    ScenarioError,
+    COPY, ChaosEntry, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, LinkException, NEW, PaceEntry,
+    ScenarioError, UNNAMED,
 };
-use crate::fault::{Action, Chaos, Disk, Fault, Trigger};
+use crate::fault::{Action, Chaos, Disk, Fault, Place, Trigger};
 use crate::network::LinkRule;
 use crate::time::Time;
 
@@ -82,9 +82,14 @@ impl FaultEntry {
     /// `for` means nothing without `pause`, and so on.
     fn check_qualifiers(&self, key: &dyn Fn(&str) -> String) -> Result<()> {
         let lasts = self.pause.is_some() || self.order.is_some();
+        let seconds = self.replace.is_some() || self.clone.is_some();
+        let comes_up = self.restart.is_some() || seconds;
         let qualifiers = [
             ("forwards", self.forwards, "crash", self.crash.is_some()),
-            ("disk", self.disk.is_some(), "restart", self.restart.is_some()),
+            ("disk", self.disk.is_some(), "restart or replace", comes_up && self.clone.is_none()),
+            ("address", self.address.is_some(), "restart, replace or clone", comes_up),
+            ("hung", self.hung.is_some(), "replace or clone", seconds),
+            ("old", !self.old.is_empty(), "partition", self.partition.is_some()),
             ("pace", self.pace.is_some(), "restart", self.restart.is_some()),
             ("for", self.lasting.is_some(), "pause or order", lasts),
             ("member", self.member.is_some(), "order", self.order.is_some()),
@@ -121,7 +126,28 @@ impl FaultEntry {
         if let Some(id) = self.restart {
             let pace = self.pace.as_ref().map(|pace| pace_of(NodeId(id), pace)).transpose()?;
             let disk = self.disk.as_ref().map_or(Ok(Disk::Kept), |disk| disk.resolve(key))?;
-            fault(Fault::Restart { member: at("restart", id)?, disk, pace });
+            let place = self.place(key)?.unwrap_or_default();
+            fault(Fault::Restart { member: at("restart", id)?, disk, pace, place });
+        }
+        let hung = span(self.hung.as_ref(), &key("hung"))?.unwrap_or_default().as_nanos();
+        if let Some(id) = self.replace {
+            let disk = match &self.disk {
+                None | Some(DiskEntry::Kept(false)) => Disk::Lost,
+                Some(DiskEntry::Named(name)) if name == LOST_UNLESS_ANOTHER => {
+                    Disk::LostUnlessAnother
+                }
+                Some(_) => {
+                    let problem =
+                        "a replacement has lost its disk: use false or lost-unless-another";
+                    return Err(ScenarioError::new(key("disk"), problem));
+                }
+            };
+            let place = self.place(key)?.unwrap_or(Place::New);
+            fault(Fault::Replace { member: at("replace", id)?, disk, hung, place });
+        }
+        if let Some(id) = self.clone {
+            let place = self.place(key)?.unwrap_or(Place::New);
+            fault(Fault::Replace { member: at("clone", id)?, disk: Disk::Kept, hung, place });
         }
         if let Some(id) = self.copy {
             fault(Fault::CopyDisk { member: at("copy", id)? });
@@ -153,7 +179,9 @@ impl FaultEntry {
             fault(Fault::Mend { from: at("mend", from)?, to: at("mend", to)? });
         }
         if let Some(groups) = &self.partition {
-            fault(Fault::Partition(sides(members, &key("partition"), groups)?));
+            let sides = sides(members, &key("partition"), groups)?;
+            let old = old_sides(members, &key("old"), &self.old)?;
+            fault(Fault::Partition { sides, old });
         }
         if let Some(weather) = &self.weather {
             let key = |name: &str| key(&format!("weather.{name}"));
@@ -177,11 +205,34 @@ impl FaultEntry {
             count => Err(ScenarioError::new(
                 key("at"),
                 format!(
-                    "a fault needs exactly one of crash, restart, copy, pause, clock, cut, mend, partition, weather, \
-                     heal, campaign and order; this one has {count}"
+                    "a fault needs exactly one of crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, \
+                     weather, heal, campaign and order; this one has {count}"
                 ),
             )),
         }
+    }
+}
+
+impl FaultEntry {
+    /// Where the process comes up, if that is said.
+    fn place(&self, key: &dyn Fn(&str) -> String) -> Result<Option<Place>> {
+        match self.address.as_deref() {
+            None => Ok(None),
+            Some(NEW) => Ok(Some(Place::New)),
+            Some(UNNAMED) => Ok(Some(Place::Unnamed)),
+            Some(other) => {
+                let problem = format!("`{other}`; use new or unnamed");
+                Err(ScenarioError::new(key("address"), problem))
+            }
+        }
+    }
+
+    /// Whether only members with sessions bear it.
+    pub(super) fn needs_sessions(&self) -> bool {
+        self.replace.is_some()
+            || self.clone.is_some()
+            || self.address.is_some()
+            || self.disk == Some(DiskEntry::Named(NEW.to_owned()))
     }
 }
 
@@ -191,9 +242,11 @@ impl DiskEntry {
             Self::Kept(true) => Ok(Disk::Kept),
             Self::Kept(false) => Ok(Disk::Lost),
             Self::Named(name) if name == COPY => Ok(Disk::Restored),
+            Self::Named(name) if name == NEW => Ok(Disk::New),
             Self::Named(name) if name == LOST_UNLESS_ANOTHER => Ok(Disk::LostUnlessAnother),
             Self::Named(name) => {
-                let problem = format!("`{name}`; use true, false, copy or lost-unless-another");
+                let problem =
+                    format!("`{name}`; use true, false, copy, new or lost-unless-another");
                 Err(ScenarioError::new(key("disk"), problem))
             }
         }
@@ -301,6 +354,16 @@ impl ChaosEntry {
             until: Time::ZERO + until,
         })
     }
+}
+
+/// On which sides the old processes of some members are.
+fn old_sides(members: &Members, key: &str, groups: &[Vec<u32>]) -> Result<Vec<(u32, u32)>> {
+    let side = |(group, ids): (usize, &Vec<u32>)| {
+        let place = |&id: &u32| Ok((position(members, key, id)?, group as u32 + 1));
+        ids.iter().map(place).collect::<Result<Vec<_>>>()
+    };
+    let sides = groups.iter().enumerate().map(side).collect::<Result<Vec<_>>>()?;
+    Ok(sides.into_iter().flatten().collect())
 }
 
 /// On which side everybody is; who is not named is on a side of its own with the others not named.

@@ -81,7 +81,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let counted = armed.as_ref().map(Armed::counted);
             oracle.saw_lease(self.now, position, until.zip(counted));
         }
-        self.record(What::Leased { member: self.id(position), until });
+        self.record_of(position, What::Leased { member: self.id(position), until });
     }
 
     /// Leases that have run out by now, though their holders have not noticed.

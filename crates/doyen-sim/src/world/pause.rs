@@ -49,7 +49,7 @@ impl<P: Protocol> World<'_, '_, P> {
         pause.until = until;
         self.work += 1;
         self.queue.push(until.0, RESUME_RANK, Item::Resume(position));
-        self.record(What::Paused { member: self.id(position), until });
+        self.record_of(position, What::Paused { member: self.id(position), until });
     }
 
     /// Something happens to a paused member: it waits until the member resumes.

@@ -1,14 +1,16 @@
 //! Members that come up again, and what has become of their disks meanwhile.
 
+use std::rc::Rc;
+
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::Incarnation;
-use doyen_core::protocol::{Boot, Durable, Effects, Event, Origin, Protocol};
+use doyen_core::protocol::{Durable, Effects, Event, Protocol};
 
 use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, World};
 use crate::account::Sight;
-use crate::fault::Disk;
+use crate::fault::{Disk, Place};
 use crate::record::What;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -16,7 +18,7 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn restart(
         &mut self,
         position: u32,
-        disk: Disk,
+        (disk, place): (Disk, Place),
         pace: Option<Pace>,
         out: &mut Effects<P>,
     ) {
@@ -26,17 +28,11 @@ impl<P: Protocol> World<'_, '_, P> {
         let id = self.id(position);
         if let (Some(pace), Some(with_pace)) = (pace, self.setup.with_pace) {
             let config = with_pace(self.configs.of(position), id, pace);
-            self.configs.others.insert(position, config);
+            self.configs.others.insert(position, Rc::new(config));
         }
         let disk = self.mount(position, disk);
-        let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
-        incarnation.0 += 1;
-        // One that crashes before it has stored anything again has lost its disk still.
-        let origin = match self.diskless.contains(&position) {
-            true => Origin::Rejoining,
-            false => Origin::Joining,
-        };
-        let boot = Boot::new(*incarnation, self.disks.get(&position).cloned(), origin);
+        self.relocate(position, place);
+        let boot = self.boot(position, self.origin(position));
         let protocol = P::start(id, self.configs.of(position), boot, out);
         let view = protocol.view();
         let member = &mut self.members[position];
@@ -44,7 +40,11 @@ impl<P: Protocol> World<'_, '_, P> {
         member.status = Status::Up;
         if self.observer.is_some() {
             let rules = rules(out);
-            self.record(What::Restarted { member: id, disk: disk != Disk::Lost, rules });
+            self.record(What::Restarted {
+                member: id,
+                disk: !matches!(disk, Disk::Lost | Disk::New),
+                rules,
+            });
         }
         self.books.fold(self.now, 0, position, Sight::Restarted);
         if let Some(oracle) = &mut self.oracle {
@@ -56,33 +56,47 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.setup.dead_known && self.setup.dead.contains(&position) {
             // Who told everybody that it was dead must tell them that it is back.
             for peer in (0..self.members.len()).filter(|&peer| peer != position) {
-                self.tell(peer, Event::PeerUp(id), out);
+                self.tell(self.present(peer), Event::PeerUp(id), out);
             }
         }
     }
 
     /// Makes the disk of a member what it is after this; says what that comes to.
     fn mount(&mut self, position: u32, disk: Disk) -> Disk {
-        let another = self.diskless.iter().any(|&other| other != position);
+        let another = self.another_rejoins(position);
         match disk {
             Disk::Lost => {}
             Disk::LostUnlessAnother if !another => {}
             Disk::Restored => return self.restore(position),
+            Disk::New => {
+                self.disks.remove(&position);
+                self.diskless.remove(&position);
+                self.incarnations.insert(position, Incarnation(0));
+                return Disk::New;
+            }
             Disk::Kept | Disk::LostUnlessAnother => return Disk::Kept,
         }
         self.disks.remove(&position);
         self.diskless.insert(position);
+        if P::SESSIONS {
+            // Which life it was is on the disk too.
+            self.incarnations.insert(position, Incarnation(0));
+        }
         Disk::Lost
     }
 
     /// The disk is what it was when the last copy of it was made. The number of the life is on it too.
     fn restore(&mut self, position: u32) -> Disk {
-        let Some((life, copy)) = self.copies.get(&position).cloned() else { return Disk::Kept };
+        let owner = self.processes.owner(position);
+        let Some((life, copy)) = self.copies.get(&owner).cloned() else { return Disk::Kept };
         self.incarnations.insert(position, life);
         match copy {
             Some(copy) => {
+                match copy.is_rejoining() {
+                    true => self.diskless.insert(position),
+                    false => self.diskless.remove(&position),
+                };
                 self.disks.insert(position, copy);
-                self.diskless.remove(&position);
                 Disk::Restored
             }
             None => {
@@ -95,7 +109,8 @@ impl<P: Protocol> World<'_, '_, P> {
     /// A copy of a member's disk is made.
     pub(super) fn copy_disk(&mut self, position: u32) {
         let life = self.life(position);
-        self.copies.insert(position, (life, self.disks.get(&position).cloned()));
+        let owner = self.processes.owner(position);
+        self.copies.insert(owner, (life, self.disks.get(&position).cloned()));
         let note = "its disk is copied".to_owned();
         self.record(What::Noted { member: self.id(position), note });
     }

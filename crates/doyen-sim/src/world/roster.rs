@@ -4,12 +4,14 @@ use std::hint::black_box;
 use std::ops::{Index, IndexMut};
 
 use doyen_core::members::{Members, NodeId};
+use doyen_core::protocol::Protocol;
 
 use crate::network::LastLink;
 
 /// Everybody, by position. In memory they stand as they stand in the ring: what is passed from neighbour to neighbour
 /// then goes through memory in order, and the processor has the next member at hand before it is asked for. With a
-/// million members that is most of the time a message takes.
+/// million members that is most of the time a message takes. Second processes of members (see `world/process.rs`) stand
+/// behind them, at the positions from the number of members on.
 pub(super) struct Roster<'a, P> {
     members: &'a Members,
     in_ring_order: Vec<Member<P>>,
@@ -46,19 +48,10 @@ pub(super) enum Status {
     Forwarding,
 }
 
-impl<'a, P> Roster<'a, P> {
+impl<'a, P: Protocol> Roster<'a, P> {
     /// Everybody is up, in the state that `start` builds.
     pub(super) fn new(members: &'a Members, mut start: impl FnMut(NodeId) -> P) -> Self {
-        let seat = |id| Member {
-            protocol: start(id),
-            id,
-            depth: 0,
-            sent: 0,
-            received: 0,
-            last_link: LastLink::default(),
-            status: Status::Up,
-            leads: false,
-        };
+        let seat = |id| Member::new(id, start(id));
         let mut in_ring_order = Vec::with_capacity(members.len());
         in_ring_order.extend(members.ring().map(seat));
         Self { members, in_ring_order }
@@ -68,7 +61,7 @@ impl<'a, P> Roster<'a, P> {
     /// them. No read waits for another, so that all of them take hardly longer than one.
     #[inline]
     pub(super) fn fetch(&self, positions: impl Iterator<Item = u32>) {
-        if self.in_ring_order.len() <= CACHED {
+        if P::SESSIONS || self.in_ring_order.len() <= CACHED {
             return;
         }
         let mut seen = 0;
@@ -80,23 +73,27 @@ impl<'a, P> Roster<'a, P> {
         black_box(seen);
     }
 
+    /// How many members there are.
     pub(super) fn len(&self) -> u32 {
-        self.in_ring_order.len() as u32
+        self.members.len() as u32
+    }
+
+    /// Another process of member `id` takes the next position.
+    pub(super) fn push(&mut self, id: NodeId, protocol: P) {
+        self.in_ring_order.push(Member::new(id, protocol));
     }
 
     /// Where the member at `position` is found.
     #[inline]
     pub(super) fn seat(&self, position: u32) -> Seat {
+        if P::SESSIONS && position >= self.len() {
+            return Seat(position as usize);
+        }
         Seat(self.members.ring_place(position as usize))
-    }
-
-    /// All members, by position.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Member<P>> {
-        (0..self.len()).map(|position| &self[position])
     }
 }
 
-impl<P> Index<u32> for Roster<'_, P> {
+impl<P: Protocol> Index<u32> for Roster<'_, P> {
     type Output = Member<P>;
 
     #[inline]
@@ -105,7 +102,7 @@ impl<P> Index<u32> for Roster<'_, P> {
     }
 }
 
-impl<P> IndexMut<u32> for Roster<'_, P> {
+impl<P: Protocol> IndexMut<u32> for Roster<'_, P> {
     #[inline]
     fn index_mut(&mut self, position: u32) -> &mut Member<P> {
         let seat = self.seat(position);
@@ -130,6 +127,19 @@ impl<P> IndexMut<Seat> for Roster<'_, P> {
 }
 
 impl<P> Member<P> {
+    fn new(id: NodeId, protocol: P) -> Self {
+        Self {
+            protocol,
+            id,
+            depth: 0,
+            sent: 0,
+            received: 0,
+            last_link: LastLink::default(),
+            status: Status::Up,
+            leads: false,
+        }
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         matches!(self.status, Status::Up | Status::Paused)
     }

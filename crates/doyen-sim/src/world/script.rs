@@ -5,7 +5,7 @@ use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
 use crate::account::Sight;
-use crate::fault::{Action, ChaosKind, Disk, Fault, Trigger};
+use crate::fault::{Action, ChaosKind, Disk, Fault, Place, Trigger};
 use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
@@ -62,25 +62,26 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn wreak(&mut self, kind: ChaosKind, out: &mut Effects<P>) {
         let Some(chaos) = &self.setup.chaos else { return };
         let last = u64::from(self.members.len()) - 1;
-        let member = self.random.between(0, last) as u32;
+        let position = self.random.between(0, last) as u32;
+        let member = self.present(position);
         let alive = self.members[member].status == Status::Up;
         match kind {
             ChaosKind::Crash if alive => {
                 let down_for = self.random.exponential(chaos.down_for);
-                self.inflict(&Fault::Crash { member, forwards: false }, out);
+                self.crash(member, false);
                 let ending = Ending::Crash { member, life: self.life(member) };
                 self.later(self.now + Span::from_nanos(down_for), Item::Over(ending));
             }
             ChaosKind::Pause if alive => {
                 let span = self.random.exponential(chaos.pause_for);
-                self.inflict(&Fault::Pause { member, span }, out);
+                self.pause(member, span);
             }
             ChaosKind::Cut if last > 0 => {
                 let other =
-                    (member + 1 + self.random.between(0, last - 1) as u32) % self.members.len();
+                    (position + 1 + self.random.between(0, last - 1) as u32) % self.members.len();
                 let cut_for = self.random.exponential(chaos.cut_for);
-                self.inflict(&Fault::Cut { from: member, to: other }, out);
-                let ending = Ending::Cut { from: member, to: other, era: self.network.era() };
+                self.inflict(&Fault::Cut { from: position, to: other }, out);
+                let ending = Ending::Cut { from: position, to: other, era: self.network.era() };
                 self.later(self.now + Span::from_nanos(cut_for), Item::Over(ending));
             }
             _ => {}
@@ -92,7 +93,7 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn end(&mut self, ending: &Ending, out: &mut Effects<P>) {
         match *ending {
             Ending::Crash { member, life } if life == self.life(member) => {
-                self.restart(member, Disk::Kept, None, out);
+                self.restart(member, (Disk::Kept, Place::Same), None, out);
             }
             Ending::Cut { from, to, era } if era == self.network.era() => {
                 self.inflict(&Fault::Mend { from, to }, out);
@@ -111,11 +112,12 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn count(&mut self, who: u32, was_sent: bool, which: usize) {
         let mut reached = Vec::new();
         let script = &self.setup.script;
+        let processes = &self.processes;
         self.watches.retain_mut(|(entry, seen)| {
             let Trigger::Count { member, sent, kind, count } = script[*entry].0 else {
                 return false;
             };
-            if (member, sent, kind) != (who, was_sent, which) {
+            if (processes.present(member), sent, kind) != (who, was_sent, which) {
                 return true;
             }
             *seen += 1;
@@ -128,9 +130,9 @@ impl<P: Protocol> World<'_, '_, P> {
         for entry in reached {
             match script[entry].1 {
                 Action::Fault(Fault::Crash { member, forwards })
-                    if self.members[member].is_alive() =>
+                    if self.members[self.present(member)].is_alive() =>
                 {
-                    self.crash(member, forwards);
+                    self.crash(self.present(member), forwards);
                 }
                 _ => self.due.push_back(entry),
             }
@@ -147,9 +149,10 @@ impl<P: Protocol> World<'_, '_, P> {
 
     pub(super) fn perform(&mut self, action: &Action, out: &mut Effects<P>) {
         match action {
-            Action::Campaign(member) => self.campaign(*member, out),
+            Action::Campaign(member) => self.campaign(self.present(*member), out),
             Action::Fault(fault) => self.inflict(fault, out),
-            Action::Order { member, order } => self.order(*member, *order, out),
+            Action::Order { member, order } => self.order(self.present(*member), *order, out),
+            // Which of its processes retires is known.
             Action::Retired { member } => self.retire(*member, out),
         }
     }
@@ -182,7 +185,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.hand(member, event, out);
         if self.observer.is_some() {
             let rules = rules(out);
-            self.record(what(rules));
+            self.record_of(member, what(rules));
         }
         self.act(member, AT_ONCE, out);
     }
@@ -225,11 +228,18 @@ impl<P: Protocol> World<'_, '_, P> {
 
     fn inflict(&mut self, fault: &Fault, out: &mut Effects<P>) {
         match *fault {
-            Fault::Crash { member, forwards } => self.crash(member, forwards),
-            Fault::Restart { member, disk, pace } => self.restart(member, disk, pace, out),
-            Fault::CopyDisk { member } => self.copy_disk(member),
-            Fault::Pause { member, span } => self.pause(member, span),
-            Fault::Clock { member, rate_ppm, jump } => self.set_clock(member, rate_ppm, jump),
+            Fault::Crash { member, forwards } => self.crash(self.present(member), forwards),
+            Fault::Restart { member, disk, pace, place } => {
+                self.restart(self.present(member), (disk, place), pace, out);
+            }
+            Fault::Replace { member, disk, hung, place } => {
+                self.replace(member, (disk, place), hung, out);
+            }
+            Fault::CopyDisk { member } => self.copy_disk(self.present(member)),
+            Fault::Pause { member, span } => self.pause(self.present(member), span),
+            Fault::Clock { member, rate_ppm, jump } => {
+                self.set_clock(self.present(member), rate_ppm, jump);
+            }
             Fault::Cut { from, to } => {
                 if self.network.cut(from, to) {
                     self.record(What::Cut { from: self.id(from), to: self.id(to) });
@@ -240,8 +250,8 @@ impl<P: Protocol> World<'_, '_, P> {
                     self.record(What::Mended { from: self.id(from), to: self.id(to) });
                 }
             }
-            Fault::Partition(ref sides) => {
-                self.network.partition(sides.clone());
+            Fault::Partition { ref sides, ref old } => {
+                self.network.partition(self.sides(sides, old));
                 let groups = groups(sides, |position| self.id(position));
                 self.record(What::Partitioned { groups });
             }
@@ -278,7 +288,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if let Some(oracle) = &mut self.oracle {
             oracle.saw_crash(self.now, position);
         }
-        self.record(What::Crashed { member: self.id(position), forwards });
+        self.record_of(position, What::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
         self.publish_lease(position);
     }
@@ -299,7 +309,7 @@ impl<P: Protocol> World<'_, '_, P> {
             self.disarm(position, timer);
             self.arm_at(position, timer, due, (armed.since, armed.wait));
         }
-        self.record(What::Clock { member: self.id(position), rate_ppm, jump });
+        self.record_of(position, What::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);
     }
 }

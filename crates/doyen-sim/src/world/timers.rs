@@ -19,8 +19,9 @@ impl<P: Protocol> World<'_, '_, P> {
         let due = since + Span::from_nanos(self.by_clock(member, wait));
         self.arm_at(member, timer, due, (since, wait));
         if self.observer.is_some() {
-            let (member, upkeep) = (self.id(member), P::is_upkeep(timer));
-            self.record(What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
+            let (id, upkeep) = (self.id(member), P::is_upkeep(timer));
+            let timer = format!("{timer:?}");
+            self.record_of(member, What::Armed { member: id, timer, upkeep, due });
         }
     }
 
@@ -81,8 +82,9 @@ impl<P: Protocol> World<'_, '_, P> {
         let state = &mut self.members[member].protocol;
         state.handle(self.configs.of(member), Event::Timer(timer), out);
         if self.observer.is_some() {
-            let (member, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
-            self.record(What::Fired { member, timer: format!("{timer:?}"), upkeep, rules });
+            let (id, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
+            let timer = format!("{timer:?}");
+            self.record_of(member, What::Fired { member: id, timer, upkeep, rules });
         }
         self.act(member, AT_ONCE, out);
     }

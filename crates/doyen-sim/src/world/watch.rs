@@ -4,6 +4,7 @@
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Class, Effects, Message, Notice, Protocol};
 
+use super::process::is_final;
 use super::{Delivery, World};
 use crate::network::Fate;
 use crate::oracle::Sending;
@@ -19,8 +20,11 @@ impl<P: Protocol> World<'_, '_, P> {
                 _ => record::note(&notice).map(|note| What::Noted { member, note }),
             };
             if let Some(what) = what {
-                self.record(what);
+                self.record_of(position, what);
             }
+        }
+        if P::SESSIONS && is_final(&notice) && self.members[position].is_alive() {
+            self.crash(position, false);
         }
     }
 
@@ -61,7 +65,7 @@ impl<P: Protocol> World<'_, '_, P> {
         });
     }
 
-    pub(super) fn judge_sending(&mut self, delivery: &Delivery<P::Message>) {
+    pub(super) fn judge_sending(&mut self, sender: u32, delivery: &Delivery<P::Message>) {
         let &Delivery { from, to, ref message, .. } = delivery;
         let kind = P::Message::KINDS[message.kind()];
         let sending = Sending {
@@ -72,11 +76,10 @@ impl<P: Protocol> World<'_, '_, P> {
             bytes: message.encoded_len(),
         };
         let pledge = message.pledge();
-        let sender = self.setup.members.position(from);
         if let Some(oracle) = &mut self.oracle {
             oracle.saw_message(self.now, sending);
-            if let (Some(pledge), Some(sender)) = (pledge, sender) {
-                oracle.saw_pledge(self.now, sender as u32, to, pledge);
+            if let Some(pledge) = pledge {
+                oracle.saw_pledge(self.now, sender, to, pledge);
             }
         }
     }

@@ -9,6 +9,11 @@
 //! In the end everybody is up, or enough are for a majority. In some runs members lose their disks, again and again but
 //! never two at the same time, and then nobody stays dead: such a member needs an answer from all others. Some members
 //! restart with another pace than before, and some attributes go on changing.
+//!
+//! Half of the runs have sessions. In those some members restart at another address, and where disks are lost, machines are
+//! replaced: the old process runs on beside its replacement, or hangs and wakes up, perhaps on the other side of a
+//! partition. Copies that are restored, clones and members that are founded a second time are found only where a member
+//! that knows better is reachable: they are left to scenarios.
 
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::NodeId;
@@ -20,8 +25,8 @@ use super::{DUPLICATIONS, STEP, draw_attributes, pick, time};
 use crate::random::Random;
 use crate::run;
 use crate::scenario::{
-    Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList,
-    PaceEntry, QuorumEntry, Scenario, ScenarioError, Share,
+    Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList, NEW,
+    PaceEntry, QuorumEntry, Scenario, ScenarioError, Share, UNNAMED,
 };
 
 /// How long a storm lasts, in promises.
@@ -54,12 +59,13 @@ pub(super) fn draw(
     let paces_vary = scenario.quorum.is_none();
     draw_settings(scenario, &mut random)?;
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
+    scenario.sessions |= random.happens(0.5);
     let case = scenario.resolve()?;
     let mut tempest = Tempest::new(&case, paces_vary, random);
     tempest.draw_beginning(scenario);
     tempest.draw_clocks();
     tempest.draw_weather();
-    tempest.rage(run::kinds(case.algorithm));
+    tempest.rage(run::kinds_of_nodes(case.algorithm, case.sessions));
     tempest.abate();
     Ok(tempest.storm.into_faults())
 }
@@ -155,6 +161,12 @@ pub(super) struct Tempest<'m> {
     drift: u64,
     /// Whether members may lose their disks.
     forgets: bool,
+    /// Whether machines of members may be replaced while they run.
+    replaces: bool,
+    /// Whose machines have been replaced.
+    replaced: Vec<NodeId>,
+    /// Whose configured name leads elsewhere: one at most, for two of them might never find each other.
+    unnamed: Option<NodeId>,
     /// So many more may stay dead.
     expendable: usize,
     drained: Vec<NodeId>,
@@ -176,8 +188,22 @@ impl<'m> Tempest<'m> {
         let spare = (case.members().len() - 1) / 2;
         let expendable = if forgets { 0 } else { spare.saturating_sub(case.dead.len()) };
         let drift = u64::from(settings.pace.drift);
-        let drained = Vec::new();
-        Self { case, storm, paces_vary, promise, drift, forgets, expendable, drained }
+        // With two members no rule can tell whose old process one has found.
+        let replaces = case.sessions && forgets && case.members().len() > 2;
+        let (drained, replaced, unnamed) = (Vec::new(), Vec::new(), None);
+        Self {
+            case,
+            storm,
+            paces_vary,
+            promise,
+            drift,
+            forgets,
+            replaces,
+            replaced,
+            unnamed,
+            expendable,
+            drained,
+        }
     }
 
     /// Who leads, and who is dead. Nobody needs to notice anything: members watch over their leader themselves.
@@ -234,6 +260,10 @@ impl<'m> Tempest<'m> {
 
     fn rage(&mut self, kinds: &[Kind]) {
         for at in self.storm.times(MOST_TROUBLES) {
+            if self.replaces && self.storm.random.happens(0.2) {
+                self.replace(at);
+                continue;
+            }
             match self.storm.random.between(0, 99) {
                 0..=21 => self.crash(at),
                 22..=29 => self.crash_in_the_middle(kinds),
@@ -243,7 +273,7 @@ impl<'m> Tempest<'m> {
                     self.upset_clock(id, at);
                 }
                 49..=59 => self.storm.cut(at),
-                60..=67 => self.storm.partition(at),
+                60..=67 => self.partition(at),
                 68..=81 => self.disturb(at, kinds),
                 _ => self.order(at),
             }
@@ -267,7 +297,74 @@ impl<'m> Tempest<'m> {
         let disk = lost.then(|| DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
         let slower = self.paces_vary && random.happens(0.2);
         let pace = slower.then(|| draw_pace(self.case, self.drift as u32, random));
-        self.storm.restart(id, at, FaultEntry { disk, pace, ..FaultEntry::default() });
+        let moves = self.case.sessions && random.happens(0.2);
+        let address = moves.then(|| self.address(id));
+        self.storm.restart(id, at, FaultEntry { disk, pace, address, ..FaultEntry::default() });
+    }
+
+    /// Another address, to which the configured name leads or not.
+    fn address(&mut self, id: NodeId) -> String {
+        let may_be_unnamed = self.unnamed.is_none_or(|unnamed| unnamed == id);
+        match may_be_unnamed && self.storm.random.happens(0.3) {
+            true => {
+                self.unnamed = Some(id);
+                UNNAMED.to_owned()
+            }
+            false => NEW.to_owned(),
+        }
+    }
+
+    /// The machine of a member is replaced. The old one runs on, or hangs and wakes up later.
+    fn replace(&mut self, at: u64) {
+        let id = self.likely_leader(at);
+        self.replaced.push(id);
+        let left = (self.storm.lasts - at).max(1);
+        let hangs = self.storm.random.happens(0.7);
+        let hung = hangs.then(|| time(self.storm.some_time().clamp(1, left)));
+        let (disk, address) = (LOST_UNLESS_ANOTHER.to_owned(), self.address(id));
+        let replace = FaultEntry {
+            replace: Some(id.0),
+            disk: Some(DiskEntry::Named(disk)),
+            address: Some(address),
+            hung,
+            ..FaultEntry::default()
+        };
+        self.storm.restart_by(id, at, replace);
+        if self.storm.random.happens(0.4) {
+            self.strand(id, at);
+        }
+    }
+
+    /// Some time after `id` was replaced, its old process and those on its side, of which some restart, are cut off from its
+    /// present one.
+    fn strand(&mut self, id: NodeId, at: u64) {
+        let parted = (at + self.storm.some_time()).min(self.storm.lasts);
+        let (mut one, mut other) = (vec![id.0], Vec::new());
+        for member in self.storm.members.iter().filter(|&member| member != id) {
+            if self.storm.random.happens(0.5) { one.push(member.0) } else { other.push(member.0) }
+        }
+        for &member in &other {
+            if self.storm.random.happens(0.4) {
+                self.storm.crash(NodeId(member), parted);
+                let back = (parted + self.storm.some_time() / 4).min(self.storm.lasts);
+                self.restart(NodeId(member), back);
+            }
+        }
+        let (partition, old) = (Some(vec![one, other]), vec![Vec::new(), vec![id.0]]);
+        self.storm.fault(parted, FaultEntry { partition, old, ..FaultEntry::default() });
+    }
+
+    /// The network falls apart; old processes may be anywhere.
+    fn partition(&mut self, at: u64) {
+        let mut old = vec![Vec::new(), Vec::new()];
+        let mut replaced = self.replaced.clone();
+        replaced.sort_unstable();
+        replaced.dedup();
+        for id in replaced {
+            old[usize::from(self.storm.random.happens(0.5))].push(id.0);
+        }
+        let old = if self.replaced.is_empty() { Vec::new() } else { old };
+        self.storm.partition(at, old);
     }
 
     /// When that happens is not known, so it counts as if its victim stayed dead even if it is restarted in the end.

@@ -145,7 +145,7 @@ fn rage(storm: &mut Storm<'_>, full: bool, kinds: &[Kind]) {
             45..=59 => storm.pause(at),
             60..=67 => upset_clock(storm, at),
             68..=81 => storm.cut(at),
-            82..=91 => storm.partition(at),
+            82..=91 => storm.partition(at, Vec::new()),
             _ => crash_in_the_middle(storm, kinds),
         }
     }

@@ -62,7 +62,12 @@ impl<'m> Storm<'m> {
 
     /// `id` comes up at `at`, with its disk unless `how` says otherwise.
     pub(super) fn restart(&mut self, id: NodeId, at: u64, how: FaultEntry) {
-        self.fault(at, FaultEntry { restart: Some(id.0), ..how });
+        self.restart_by(id, at, FaultEntry { restart: Some(id.0), ..how });
+    }
+
+    /// `id` comes up at `at` by this fault.
+    pub(super) fn restart_by(&mut self, id: NodeId, at: u64, fault: FaultEntry) {
+        self.fault(at, fault);
         self.down.retain(|&(down, _)| down != id);
         self.down.push((id, at));
     }
@@ -107,7 +112,8 @@ impl<'m> Storm<'m> {
         }
     }
 
-    pub(super) fn partition(&mut self, at: u64) {
+    /// The network falls apart; `old` says on which side some old processes are.
+    pub(super) fn partition(&mut self, at: u64, old: Vec<Vec<u32>>) {
         let (mut one, mut other) = (Vec::new(), Vec::new());
         for id in self.members.iter() {
             if self.random.happens(0.5) { one.push(id.0) } else { other.push(id.0) }
@@ -116,7 +122,7 @@ impl<'m> Storm<'m> {
             return;
         }
         let partition = Some(vec![one, other]);
-        self.fault(at, FaultEntry { partition, ..FaultEntry::default() });
+        self.fault(at, FaultEntry { partition, old, ..FaultEntry::default() });
         if self.random.happens(0.5) {
             let healed = (at + self.some_time()).min(self.lasts);
             self.fault(healed, FaultEntry { heal: true, ..FaultEntry::default() });

@@ -1,0 +1,346 @@
+//! Members that have more than one process, and where each is.
+//!
+//! A member is a name. An operator who replaces its machine, or clones its disk, starts a second process of the member,
+//! at another address; the first may run on, or hang and wake up later. The second process is the **present** one from
+//! then on: it is what faults, commands and views of this member are about. The first is an **old** one. It has a state,
+//! timers, a disk and a clock of its own, and shares the links of its member; a partition may put it on another side.
+//!
+//! A message goes to an address: the one that it names, or the one to which the configured name of its receiver leads. If
+//! no process of the receiver is there, it is lost. That is decided when it is sent.
+//!
+//! All of this is for protocols with [sessions](Protocol::SESSIONS). Without them a member has one process.
+
+use std::net::SocketAddr;
+
+use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::protocol::{Boot, Class, Durable, Effects, Message, Notice, Origin, Protocol};
+use doyen_core::session::{EARLIEST_TIME, SessionId};
+use doyen_core::time::Span;
+
+use super::watch::rules;
+use super::{AT_ONCE, Delivery, World};
+use crate::account::Sight;
+use crate::fault::{Disk, Place};
+use crate::random::splitmix;
+use crate::record::What;
+
+/// The first port that members have.
+const PORT: u16 = 7_400;
+/// The time of day at which runs begin, in seconds after the earliest that is plausible.
+const BEGIN: u32 = 1_000_000;
+const NANOS_A_SECOND: u64 = 1_000_000_000;
+
+/// Who is where.
+pub(super) struct Processes {
+    members: u32,
+    /// Whose each process is that comes behind the members' first ones.
+    owners: Vec<u32>,
+    /// The present process of each member; empty where members have one process only.
+    present: Vec<u32>,
+    /// Where each process is.
+    addresses: Vec<SocketAddr>,
+    /// Where the configured name of each member leads.
+    names: Vec<SocketAddr>,
+    /// How many addresses have been given besides the first ones.
+    moves: u16,
+    /// How many processes have been started besides the first ones.
+    starts: u64,
+}
+
+impl Processes {
+    /// Each of so many members has one process. Who is where is known only where `sessions` are.
+    pub(super) fn new(members: u32, sessions: bool) -> Self {
+        let listed = if sessions { members } else { 0 };
+        let addresses: Vec<SocketAddr> = (0..listed).map(|member| address(member, 0)).collect();
+        Self {
+            members,
+            owners: Vec::new(),
+            present: (0..listed).collect(),
+            names: addresses.clone(),
+            addresses,
+            moves: 0,
+            starts: 0,
+        }
+    }
+
+    /// Whose process this is.
+    pub(super) fn owner(&self, process: u32) -> u32 {
+        match process.checked_sub(self.members) {
+            None => process,
+            Some(extra) => self.owners[extra as usize],
+        }
+    }
+
+    /// The present process of a member.
+    pub(super) fn present(&self, member: u32) -> u32 {
+        self.present.get(member as usize).copied().unwrap_or(member)
+    }
+
+    pub(super) fn is_present(&self, process: u32) -> bool {
+        self.present(self.owner(process)) == process
+    }
+
+    /// The processes that have been replaced.
+    pub(super) fn old(&self) -> impl Iterator<Item = u32> {
+        let all = 0..self.addresses.len() as u32;
+        all.filter(|&process| !self.is_present(process))
+    }
+
+    /// The process of `member` at `address`.
+    fn at(&self, member: u32, address: SocketAddr) -> Option<u32> {
+        let is_there = |&process: &u32| self.addresses[process as usize] == address;
+        let others = self.members..self.addresses.len() as u32;
+        let of_member = others.filter(|&process| self.owner(process) == member);
+        std::iter::once(member).chain(of_member).find(is_there)
+    }
+
+    /// A process of `member` comes up at another address.
+    fn next_address(&mut self, member: u32, place: Place) -> SocketAddr {
+        self.moves += 1;
+        let address = address(member, self.moves);
+        if place != Place::Unnamed {
+            self.names[member as usize] = address;
+        }
+        address
+    }
+
+    /// A process comes up again, here or elsewhere.
+    fn relocate(&mut self, process: u32, place: Place) {
+        if place != Place::Same && !self.addresses.is_empty() {
+            self.addresses[process as usize] = self.next_address(self.owner(process), place);
+        }
+    }
+
+    /// A second process of `member` comes up elsewhere, and is the present one from now on.
+    fn add(&mut self, member: u32, place: Place) -> u32 {
+        let process = self.addresses.len() as u32;
+        let address = self.next_address(member, place);
+        self.addresses.push(address);
+        self.owners.push(member);
+        self.present[member as usize] = process;
+        process
+    }
+
+    /// A session that no other start has.
+    fn next_session(&mut self) -> SessionId {
+        self.starts += 1;
+        SessionId::from_random(splitmix((1 << 40) + self.starts))
+    }
+}
+
+/// The address of a member after so many moves of anybody.
+fn address(member: u32, moves: u16) -> SocketAddr {
+    let [_, high, middle, low] = member.to_be_bytes();
+    SocketAddr::from(([127, high, middle, low], PORT.wrapping_add(moves)))
+}
+
+/// Whether a process that says so stops.
+pub(super) fn is_final(notice: &Notice) -> bool {
+    matches!(
+        notice,
+        Notice::Replaced { .. }
+            | Notice::WrongClock
+            | Notice::StateIsOld { .. }
+            | Notice::NobodyToAsk
+    )
+}
+
+impl<P: Protocol> World<'_, '_, P> {
+    /// The present process of a member.
+    #[inline]
+    pub(super) fn present(&self, member: u32) -> u32 {
+        if P::SESSIONS { self.processes.present(member) } else { member }
+    }
+
+    /// Whether somebody has still to be met, which takes upkeep only: a member that follows nobody, or an old process that
+    /// has not been told to stop.
+    pub(super) fn has_unmet(&self) -> bool {
+        let is_alive = |process: u32| self.members[process].is_alive();
+        let is_lost = |member: u32| {
+            let process = self.processes.present(member);
+            is_alive(process) && self.members[process].protocol.view().leader.is_none()
+        };
+        (0..self.members.len()).any(is_lost) || self.processes.old().any(is_alive)
+    }
+
+    /// How the process at `position` starts that is not the first of its member: with what its disk holds.
+    pub(super) fn boot(&mut self, position: u32, origin: Origin) -> Boot<P::Durable> {
+        let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
+        incarnation.0 += 1;
+        let boot = Boot::new(*incarnation, self.disks.get(&position).cloned(), origin);
+        if !P::SESSIONS {
+            return boot;
+        }
+        let seconds = u32::try_from(self.now.0 / NANOS_A_SECOND).unwrap_or(u32::MAX / 4);
+        let time_of_day = EARLIEST_TIME + BEGIN + seconds;
+        Boot { session: self.processes.next_session(), time_of_day, ..boot }
+    }
+
+    /// A process is about to come up again at `place`.
+    pub(super) fn relocate(&mut self, position: u32, place: Place) {
+        if P::SESSIONS {
+            self.processes.relocate(position, place);
+        }
+    }
+
+    /// Whether a member other than that of `position` has lost its disk, and is not back yet.
+    pub(super) fn another_rejoins(&self, position: u32) -> bool {
+        let owner = |process| self.processes.owner(process);
+        let mut rejoining =
+            self.diskless.iter().filter(|&&process| self.processes.is_present(process));
+        rejoining.any(|&process| owner(process) != owner(position))
+    }
+
+    /// A second process of `member` starts elsewhere, without a disk or with a copy of it; the first one runs on, or
+    /// hangs for a while. If none runs, there is nothing that could: then the member restarts elsewhere.
+    pub(super) fn replace(
+        &mut self,
+        member: u32,
+        (disk, place): (Disk, Place),
+        hung: u64,
+        out: &mut Effects<P>,
+    ) {
+        let old = self.present(member);
+        if !self.members[old].is_alive() {
+            return self.restart(old, (disk, place), None, out);
+        }
+        let rejoins = || self.diskless.contains(&old) || self.another_rejoins(old);
+        if !P::SESSIONS || disk == Disk::LostUnlessAnother && rejoins() {
+            return;
+        }
+        let id = self.id(old);
+        let note = "a second process of it starts elsewhere; this one is the old one now";
+        self.record_of(old, What::Noted { member: id, note: note.to_owned() });
+        let process = self.processes.add(member, place);
+        self.network.add_process(self.members.len(), member);
+        if let Some(config) = self.configs.others.get(&old).cloned() {
+            self.configs.others.insert(process, config);
+        }
+        let is_clone = disk == Disk::Kept;
+        let origin = match is_clone {
+            true => {
+                self.incarnations.insert(process, self.life(old));
+                if let Some(disk) = self.disks.get(&old).cloned() {
+                    self.disks.insert(process, disk);
+                }
+                if self.diskless.contains(&old) {
+                    self.diskless.insert(process);
+                }
+                self.origin(process)
+            }
+            false => {
+                self.incarnations.insert(process, Incarnation(0));
+                self.diskless.insert(process);
+                Origin::Rejoining
+            }
+        };
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_second_process(self.now, old, is_clone);
+        }
+        let boot = self.boot(process, origin);
+        let protocol = P::start(id, self.configs.of(process), boot, out);
+        let view = protocol.view();
+        self.members.push(id, protocol);
+        if self.observer.is_some() {
+            let rules = rules(out);
+            self.record(What::Restarted { member: id, disk: is_clone, rules });
+        }
+        self.books.fold(self.now, 0, process, Sight::Restarted);
+        self.announce(process, view);
+        self.act(process, AT_ONCE, out);
+        if hung > 0 {
+            self.pause(old, hung);
+        }
+    }
+
+    /// Into what a process comes that restarts. One that crashes before it has stored anything again has lost its disk
+    /// still.
+    pub(super) fn origin(&self, position: u32) -> Origin {
+        match self.diskless.contains(&position) {
+            true => Origin::Rejoining,
+            false => Origin::Joining,
+        }
+    }
+
+    /// A process stores something.
+    pub(super) fn store(&mut self, position: u32, durable: P::Durable) {
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_stored(self.now, position, durable.term(), durable.vote());
+            oracle.saw_drain(position, durable.is_drained());
+        }
+        if let Some(incarnation) = durable.incarnation() {
+            self.incarnations.insert(position, incarnation);
+        }
+        if !durable.is_rejoining() {
+            self.diskless.remove(&position);
+        }
+        self.disks.insert(position, durable);
+    }
+
+    /// Sends a message of the process `from` to `to`, at the address where that is, or is said to be.
+    #[inline(never)]
+    pub(super) fn post(&mut self, from: u32, to: u32, message: P::Message, lag: Span) {
+        let named = || self.processes.names[to as usize];
+        let receiver = self.processes.at(to, message.destination().unwrap_or_else(named));
+        let message = message.posted_from(self.processes.addresses[from as usize]);
+        let kind = message.kind();
+        self.books.sent(kind, message.encoded_len());
+        self.messages_sent += 1;
+        let id = self.messages_sent as u32;
+        let member = &mut self.members[from];
+        let (sender, mut depth) = (member.id, member.depth);
+        if P::Message::KINDS[kind].class == Class::Election {
+            member.sent += 1;
+            depth += 1;
+        }
+        let to = receiver.unwrap_or(self.processes.present(to));
+        let delivery = Delivery { from: sender, to, id, depth, message };
+        self.send_with_care(from, self.now + lag, delivery, receiver.is_some());
+    }
+
+    /// The processes on each side of a partition, by position; `old` says on which side the old processes of some members
+    /// are.
+    pub(super) fn sides(&self, sides: &[u32], old: &[(u32, u32)]) -> Vec<u32> {
+        let mut all = sides.to_vec();
+        let extra = self.processes.owners.iter();
+        all.extend(extra.map(|&owner| sides[owner as usize]));
+        for process in self.processes.old() {
+            let owner = self.processes.owner(process);
+            if let Some(&(_, side)) = old.iter().find(|&&(member, _)| member == owner) {
+                all[process as usize] = side;
+            }
+        }
+        all
+    }
+
+    /// Tells those who watch what a process does. What an old process believes, waits for and dies of is not so of its
+    /// member.
+    pub(super) fn record_of(&mut self, position: u32, what: What) {
+        if self.observer.is_none() {
+            return;
+        }
+        if !P::SESSIONS || self.processes.is_present(position) {
+            return self.record(what);
+        }
+        if let Some(note) = of_old_process(&what) {
+            let member: NodeId = self.id(position);
+            self.record(What::Noted { member, note: format!("old process: {note}") });
+        }
+    }
+}
+
+/// What is told of an old process.
+fn of_old_process(what: &What) -> Option<String> {
+    Some(match what {
+        What::Noted { note, .. } => note.clone(),
+        What::View { leader: Some(leader), epoch, role, .. } => {
+            format!("{role}, leader {leader}, term {epoch}")
+        }
+        What::View { leader: None, role, .. } => format!("{role}, knows no leader"),
+        What::Leased { until: Some(until), .. } => format!("has a lease until {until}"),
+        What::Leased { until: None, .. } => "has no lease any more".to_owned(),
+        What::Crashed { .. } => "stops".to_owned(),
+        What::Paused { until, .. } => format!("hangs until {until}"),
+        _ => return None,
+    })
+}
