@@ -656,7 +656,10 @@ impl<P: Protocol> Session<P> {
             return turn.drop(from, Dropped::Limited);
         }
         let met = Met { incarnation: greeting.incarnation, session };
-        if has_lost || self.may_meet(from, met, turn) {
+        // One that asks for rosters meets nobody yet. But where a member's name does not lead to it, its own question may be
+        // the only way to find it.
+        let is_wanted = !has_roster && self.wants_roster(from);
+        if has_lost || is_wanted || self.may_meet(from, met, turn) {
             return self.answer_and_ask(envelope, greeting.ask, turn);
         }
         self.say(from, Some(session), at, (None, greeting.ask), turn);

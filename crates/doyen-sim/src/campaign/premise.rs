@@ -26,8 +26,9 @@ struct Standing {
     diskless: BTreeSet<u32>,
     /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
     lost_together: bool,
-    /// Whose configured names lead elsewhere: two of them may never find each other.
+    /// Whose configured names lead elsewhere: two of them may never find each other, nor one of them and a replacement.
     unnamed: BTreeSet<u32>,
+    replaced: BTreeSet<u32>,
     /// Who is drained, until it is told otherwise.
     drained: BTreeSet<u32>,
     /// When somebody crashed last, and when a member that is alive in the end last noticed something.
@@ -141,6 +142,7 @@ impl Standing {
             let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
             self.lost_together |= !alone && !waits;
             self.diskless.insert(member);
+            self.replaced.insert(member);
             self.drained.remove(&member);
             self.noticed.insert(member, at);
         }
@@ -206,7 +208,7 @@ impl Standing {
         alive().count() > case.members().len() / 2
             && alive().any(may_lead)
             && answered
-            && self.unnamed.len() < 2
+            && (self.unnamed.is_empty() || self.unnamed.union(&self.replaced).count() < 2)
             && !self.beyond_drift
     }
 

@@ -128,7 +128,9 @@ impl Case {
     /// have had.
     pub fn recovery(&self) -> Span {
         let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
+        let meeting = if self.sessions { MEETING } else { Span::ZERO };
         longest.recovery(&self.config.timing, self.members())
+            + fault::stretched(meeting, fault::slowest_clock(&self.faults))
     }
 
     /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
@@ -547,6 +549,9 @@ fn quorum_calm(settings: &Settings) -> Span {
         settings.paces.values().map(|pace| pace.promise).fold(settings.pace.promise, Span::max);
     longest * 20 + settings.tenure * 4 + settings.forgiveness * 260
 }
+
+/// How long members with sessions may take to meet once they can: a question is repeated every second.
+const MEETING: Span = Span::from_millis(1_000);
 
 /// How much longer it takes until members with sessions have met: they greet each other every second at least, in both
 /// rounds of a rejoin.

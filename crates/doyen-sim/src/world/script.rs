@@ -10,7 +10,9 @@ use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Effects, Event, Message, Order, Protocol, Role};
+use doyen_core::protocol::{
+    Effect, Effects, Event, Message, Notice, Order, Protocol, Refusal, Role,
+};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -199,9 +201,12 @@ impl<P: Protocol> World<'_, '_, P> {
         out: &mut Effects<P>,
     ) {
         let state = &mut self.members[position].protocol;
+        let order = match event {
+            Event::Order(order) => Some(order),
+            _ => None,
+        };
         if let Some(oracle) = &mut self.oracle {
             match event {
-                Event::Order(order) => oracle.saw_order(position, order),
                 Event::Retired if state.view().role == Role::Retiring => {
                     oracle.saw_retired(position);
                 }
@@ -209,6 +214,13 @@ impl<P: Protocol> World<'_, '_, P> {
             }
         }
         state.handle(self.configs.of(position), event, out);
+        // One that rejoins has nothing above its session yet that could heed an order.
+        let refused = Effect::Inform(Notice::Refused(Refusal::Rejoining));
+        if let (Some(oracle), Some(order)) = (&mut self.oracle, order)
+            && !(P::SESSIONS && out.list().contains(&refused))
+        {
+            oracle.saw_order(position, order);
+        }
     }
 
     pub(super) fn campaign(&mut self, member: u32, out: &mut Effects<P>) {

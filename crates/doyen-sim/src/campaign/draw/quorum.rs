@@ -165,7 +165,8 @@ pub(super) struct Tempest<'m> {
     replaces: bool,
     /// Whose machines have been replaced.
     replaced: Vec<NodeId>,
-    /// Whose configured name leads elsewhere: one at most, for two of them might never find each other.
+    /// Whose configured name leads elsewhere: one at most, for two of them might never find each other. Nobody else is
+    /// replaced then: a replacement cannot know where this one is, nor this one where the replacement is.
     unnamed: Option<NodeId>,
     /// So many more may stay dead.
     expendable: usize,
@@ -304,7 +305,9 @@ impl<'m> Tempest<'m> {
 
     /// Another address, to which the configured name leads or not.
     fn address(&mut self, id: NodeId) -> String {
-        let may_be_unnamed = self.unnamed.is_none_or(|unnamed| unnamed == id);
+        let is_only = |ids: &[NodeId]| ids.iter().all(|&other| other == id);
+        let may_be_unnamed =
+            self.unnamed.is_none_or(|unnamed| unnamed == id) && is_only(&self.replaced);
         match may_be_unnamed && self.storm.random.happens(0.3) {
             true => {
                 self.unnamed = Some(id);
@@ -316,7 +319,7 @@ impl<'m> Tempest<'m> {
 
     /// The machine of a member is replaced. The old one runs on, or hangs and wakes up later.
     fn replace(&mut self, at: u64) {
-        let id = self.likely_leader(at);
+        let id = self.unnamed.unwrap_or(self.likely_leader(at));
         self.replaced.push(id);
         let left = (self.storm.lasts - at).max(1);
         let hangs = self.storm.random.happens(0.7);
