@@ -29,6 +29,12 @@ pub(super) fn explain(
         return None;
     } else if drift >= 1000 {
         format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
+    } else if promise > LONGEST_PROMISE && !at("promise").is_some_and(|origin| origin.is_set) {
+        // It follows from the drift.
+        format!(
+            "{}: promise ≤ {LONGEST_PROMISE} does not hold: with this drift leases need a promise of {promise}; lower drift",
+            place("drift")
+        )
     } else if promise > LONGEST_PROMISE {
         format!(
             "{}: promise ≤ {LONGEST_PROMISE} does not hold: promise is {promise}; shorten it, for nobody can be elected \
