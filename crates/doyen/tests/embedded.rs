@@ -67,9 +67,12 @@ impl Group {
     }
 
     fn order(&self, id: usize, order: Order) {
+        assert!(self.obeys(id, order), "it obeys");
+    }
+
+    fn obeys(&self, id: usize, order: Order) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let obeyed = runtime.expect("a runtime").block_on(self.handle(id).order(order));
-        obeyed.expect("it obeys");
+        runtime.expect("a runtime").block_on(self.handle(id).order(order)).is_ok()
     }
 }
 
@@ -102,13 +105,11 @@ fn a_leader_hands_over_only_when_its_last_token_has_ended() {
     let group = Group::start("promise", Profile::Wan);
     let leader = group.leader();
     let heir = if leader == 1 { 2 } else { 1 };
-    wait_for("the heir is heard", || {
-        let status = group.handle(leader).status();
-        let heir = NodeId(heir as u32);
-        status.members.iter().find(|member| member.id == heir && member.heard).map(|_| ())
+    // The order is refused until the heir, too, has acknowledged a heartbeat.
+    let given = wait_for("it obeys", || {
+        let given = group.token(leader)?;
+        group.obeys(leader, Order::Transfer { to: NodeId(heir as u32) }).then_some(given)
     });
-    let given = wait_for("a token", || group.token(leader));
-    group.order(leader, Order::Transfer { to: NodeId(heir as u32) });
     assert_eq!(group.token(leader), None, "nothing new begins");
     let taken = wait_for("the heir leads", || group.token(heir));
     assert!(Moment::now() >= given.until, "the heir leads while the old token is good");

@@ -139,8 +139,13 @@ fn members_are_upgraded_one_after_the_other_under_one_leader() {
 
     for member in cluster.trial.everybody() {
         cluster.replace(member, Path::new(program()));
-        let [upgraded, before] = cluster.latest_traces(member);
-        let (kept, stored) = (found_first(&upgraded), stored_last(&before));
+        let [_, before] = cluster.latest_traces(member);
+        let stored = stored_last(&before);
+        // A trace is written a while after what it tells of.
+        let kept = cluster.trial.wait("the trace says what the disk held", || {
+            let [upgraded, _] = cluster.latest_traces(member);
+            found_first(&upgraded).map(Some)
+        });
         assert!(stored.is_some(), "n{member} has voted:\n{before}");
         assert_eq!(kept, stored, "term and vote of n{member} survive");
         for other in cluster.trial.everybody() {

@@ -30,10 +30,9 @@ pub(super) fn explain(
     } else if drift >= 1000 {
         format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
     } else if promise > LONGEST_PROMISE && !at("promise").is_some_and(|origin| origin.is_set) {
-        let drift = f64::from(drift) / 1000.0;
+        // It follows from the drift.
         format!(
-            "{}: promise ≤ {LONGEST_PROMISE} does not hold: with drift = {drift} leases of the usual length need a promise \
-             of {promise}; lower drift",
+            "{}: promise ≤ {LONGEST_PROMISE} does not hold: with this drift leases need a promise of {promise}; lower drift",
             place("drift")
         )
     } else if promise > LONGEST_PROMISE {

@@ -49,7 +49,8 @@ pub struct Status {
     pub drained: bool,
     /// For how much longer it is drained, in milliseconds; null if it is not, or until that is undone.
     pub drained_remaining_ms: Option<u64>,
-    /// Whether it is drained for good: it does not even lead if every member that could is drained.
+    /// Whether it is drained for good: it does not even lead if every member that could is drained. Earlier programs do
+    /// not say, since there such a drain is not known.
     #[serde(default)]
     pub never_leads: bool,
     /// Who the leader would rather have in its place, and for how long still.
