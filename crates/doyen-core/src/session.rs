@@ -77,6 +77,7 @@
 //!
 //! **Hostile letters** cost no memory: there is one record for each member, none for anybody else.
 
+mod explore;
 mod letter;
 mod peer;
 #[cfg(test)]
@@ -109,8 +110,9 @@ pub struct SessionConfig<C> {
     pub inner: C,
     /// Who takes part; the same as in `inner`.
     pub members: Members,
-    /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2). Explorers leave
-    /// that out where messages last for ever: it adds no run then, and states without end.
+    /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2), and questions
+    /// numbered. Explorers leave that out where messages last for ever: it adds no run then, and states without end. See
+    /// `session/explore.rs`.
     pub upkeep: bool,
     /// The rules that stand: all of them, unless a check takes one away.
     pub rules: Rules,
@@ -144,6 +146,14 @@ impl<D: Durable> Durable for Kept<D> {
 
     fn is_rejoining(&self) -> bool {
         self.rejoining
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        Self {
+            roster: self.roster.renamed(names),
+            inner: self.inner.as_ref().map(|inner| inner.renamed(names)),
+            ..self.clone()
+        }
     }
 
     fn incarnation(&self) -> Option<Incarnation> {
@@ -317,6 +327,35 @@ impl<P: Protocol> Protocol for Session<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
+    fn has_essence(config: &Self::Config) -> bool {
+        !config.upkeep
+    }
+
+    fn essence(&self, config: &Self::Config) -> Self {
+        self.canonical(config)
+    }
+
+    fn timer_in_essence(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        match (timer, self.inner()) {
+            (Timer::Inner(timer), Some(inner)) => {
+                Timer::Inner(inner.timer_in_essence(&config.inner, timer))
+            }
+            _ => timer,
+        }
+    }
+
+    fn is_spent(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
+        self.seems_spent(config, from, letter)
+    }
+
+    fn is_symmetric(config: &Self::Config) -> bool {
+        !config.upkeep && P::is_symmetric(&config.inner)
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        self.with_names(names)
+    }
+
     fn is_upkeep(timer: Self::Timer) -> bool {
         match timer {
             Timer::Inner(timer) => P::is_upkeep(timer),
@@ -437,6 +476,9 @@ impl<P: Protocol> Session<P> {
 
     /// S7: asks a peer, where it was met and, if it has not answered the last time, where its name leads.
     fn greet(&mut self, to: NodeId, turn: &mut Turn<'_, P>) {
+        if !turn.config.upkeep {
+            return self.say(to, None, None, (Some(explore::QUESTION), None), turn);
+        }
         let Some(peer) = self.peers.get_mut(&to) else { return };
         let open = if peer.encounter.is_some() { &mut peer.ping } else { &mut peer.question };
         let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
@@ -448,9 +490,7 @@ impl<P: Protocol> Session<P> {
         if by_name_too {
             self.say(to, known, None, (Some(ask), None), turn);
         }
-        if turn.config.upkeep {
-            turn.out.set_timer(Timer::Greet(to), wait);
-        }
+        turn.out.set_timer(Timer::Greet(to), wait);
     }
 
     /// Sends a greeting.
@@ -548,7 +588,11 @@ impl<P: Protocol> Session<P> {
         }
         let Some(peer) = self.peers.get(&from) else { return };
         let is_met = peer.has_met(session);
-        let asked = if is_met { peer.ping } else { peer.question };
+        let asked = match (is_met, turn.config.upkeep) {
+            (true, _) => peer.ping,
+            (false, true) => peer.question,
+            (false, false) => Some(explore::QUESTION),
+        };
         let answers = for_me && asked.is_some() && greeting.answer == asked;
         if !is_met {
             let proven = answers || !turn.config.rules.keeps(Rule::ProvenSession);
@@ -648,6 +692,9 @@ impl<P: Protocol> Session<P> {
         turn: &mut Turn<'_, P>,
     ) {
         let Envelope { from, at, session, .. } = envelope;
+        if !turn.config.upkeep {
+            return self.say(from, Some(session), at, (None, answer), turn);
+        }
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let ask = *peer.question.get_or_insert_with(|| next_question(&mut self.questions));
         self.say(from, Some(session), at, (Some(ask), answer), turn);

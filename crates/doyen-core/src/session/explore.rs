@@ -1,0 +1,114 @@
+//! Sessions as explorers see them: without upkeep, in a network in which messages last.
+//!
+//! Whatever has been sent may arrive there at any moment from then on, as often as it likes, or never. So one greeting to
+//! each member when a process starts, and again when it knows its incarnation, is as good as any number of them; and
+//! nothing needs to be counted or limited. Two more things are left out, and neither takes a run away:
+//!
+//! - **Questions have no numbers.** An answer counts if it is for the present session, whichever of its questions it
+//!   answers. That adds runs: a process may meet one that has been alive since it started, but was not asked since. It
+//!   takes none away. Where an answer to an earlier question arrives, a real process pays no heed to the answer: the
+//!   greeting does what a greeting without it would do, and the first greeting of its sender, which has none, lasts. What
+//!   is fresh is the session: nobody can write to one that has not spoken yet.
+//! - **An answer does not ask in turn.** The first greeting of whoever answers asks already, and lasts.
+//!
+//! A session's number is compared with numbers of sessions of the same member only, so it need not be different from those
+//! of other members.
+
+use std::num::NonZeroU64;
+
+use crate::members::{Incarnation, NodeId};
+use crate::protocol::Protocol;
+
+use super::letter::{Challenge, Content, Letter, Met, Roster};
+use super::peer::Peer;
+use super::{Kept, Session, SessionConfig, Stage};
+
+/// All questions are this one.
+pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
+
+impl<P: Protocol> Session<P> {
+    /// The same without what makes no difference any more: a process that must stop knows nothing.
+    pub(super) fn canonical(&self, config: &SessionConfig<P::Config>) -> Self {
+        match &self.stage {
+            Stage::Running(inner) => {
+                Self { stage: Stage::Running(inner.essence(&config.inner)), ..self.clone() }
+            }
+            Stage::Asking { .. } | Stage::Confirming { .. } => self.clone(),
+            Stage::Halted => Self {
+                peers: self.peers.keys().map(|&id| (id, Peer::default())).collect(),
+                kept: Kept {
+                    incarnation: Incarnation::default(),
+                    rejoining: false,
+                    roster: Roster::default(),
+                    inner: None,
+                },
+                ..self.clone()
+            },
+        }
+    }
+
+    /// The same, if members had other names.
+    pub(super) fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        use crate::protocol::Durable;
+        let stage = match &self.stage {
+            Stage::Asking { lowest, answered } => {
+                Stage::Asking { lowest: *lowest, answered: answered.iter().map(names).collect() }
+            }
+            Stage::Confirming { answered } => {
+                Stage::Confirming { answered: answered.iter().map(names).collect() }
+            }
+            Stage::Running(inner) => Stage::Running(inner.renamed(names)),
+            Stage::Halted => Stage::Halted,
+        };
+        Self {
+            id: names(self.id),
+            stage,
+            peers: self.peers.iter().map(|(&id, peer)| (names(id), peer.clone())).collect(),
+            kept: self.kept.renamed(names),
+            ..self.clone()
+        }
+    }
+
+    /// Whether a letter seems to have no effect on this process, now and whatever happens to the member from now on: it is
+    /// for another of its processes, or says nothing new. Explorers verify that.
+    pub(super) fn seems_spent(
+        &self,
+        config: &SessionConfig<P::Config>,
+        from: NodeId,
+        letter: &Letter<P::Message>,
+    ) -> bool {
+        let Some(known) = letter.known else { return false };
+        if known != self.session || matches!(self.stage, Stage::Halted) {
+            return true;
+        }
+        let Some(peer) = self.peers.get(&from) else { return false };
+        let is_met = peer.has_met(letter.session);
+        let asks = matches!(self.stage, Stage::Asking { .. });
+        match &letter.content {
+            Content::Greeting(greeting) => {
+                let met = Met { incarnation: greeting.incarnation, session: letter.session };
+                let is_later = |last: Met| met.incarnation > last.incarnation || met == last;
+                let is_past = self.kept.roster.get(from).is_some_and(|last| !is_later(last));
+                let is_nobody = greeting.incarnation == Incarnation::default();
+                let is_news = asks || greeting.wants_roster || self.is_refused(greeting.seen);
+                !is_news && (is_met || is_past || is_nobody)
+            }
+            Content::Roster(roster) => match self.stage {
+                Stage::Running(_) | Stage::Halted => true,
+                Stage::Asking { .. } => false,
+                Stage::Confirming { .. } => {
+                    let mine = Met { incarnation: self.kept.incarnation, session: self.session };
+                    let of_me = roster.get(self.id);
+                    let refuses = of_me.is_some_and(|met| self.is_refused(met.incarnation));
+                    of_me != Some(mine) && !refuses
+                }
+            },
+            Content::Inner(message) => {
+                is_met
+                    && self
+                        .inner()
+                        .is_some_and(|inner| inner.is_spent(&config.inner, from, message))
+            }
+        }
+    }
+}
