@@ -583,6 +583,9 @@ impl<P: Protocol> Session<P> {
         let Envelope { from, at, session, counter, .. } = envelope;
         let for_me = self.is_for_me(envelope);
         if for_me && self.is_refused(greeting.seen) {
+            if !turn.config.upkeep {
+                return;
+            }
             // It was said to this session, so it holds whenever it arrives.
             return self.halt(greeting.seen, from, turn);
         }
@@ -721,6 +724,9 @@ impl<P: Protocol> Session<P> {
         let of_me = roster.get(self.id);
         let seen = of_me.filter(|met| met.session != self.session);
         if seen.is_some_and(|met| self.is_refused(met.incarnation)) {
+            if !turn.config.upkeep {
+                return;
+            }
             return self.halt(seen.map(|met| met.incarnation).unwrap_or_default(), from, turn);
         }
         match &mut self.stage {

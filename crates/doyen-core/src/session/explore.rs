@@ -2,7 +2,7 @@
 //!
 //! Whatever has been sent may arrive there at any moment from then on, as often as it likes, or never. So one greeting to
 //! each member when a process starts, and again when it knows its incarnation, is as good as any number of them; and
-//! nothing needs to be counted or limited. Two more things are left out, and neither takes a run away:
+//! nothing needs to be counted or limited. Three more things are left out, and none of them takes a run away:
 //!
 //! - **Questions have no numbers.** An answer counts if it is for the present session, whichever of its questions it
 //!   answers. That adds runs: a process may meet one that has been alive since it started, but was not asked since. It
@@ -11,45 +11,36 @@
 //!   is fresh is the session: nobody can write to one that has not spoken yet.
 //! - **An answer does not ask in turn.** The first greeting of whoever answers asks already, and lasts.
 //!
+//! - **A process that is told to stop (S9) pays no heed.** It goes on, and whoever stops does nothing that one cannot do that
+//!   is told nothing. So S9 takes runs away, and adds none.
+//!
 //! A session's number is compared with numbers of sessions of the same member only, so it need not be different from those
 //! of other members.
 
 use std::num::NonZeroU64;
 
 use crate::members::{Incarnation, NodeId};
-use crate::protocol::Protocol;
+use crate::protocol::{Durable, Protocol};
 
-use super::letter::{Challenge, Content, Letter, Met, Roster};
-use super::peer::Peer;
-use super::{Kept, Session, SessionConfig, Stage};
+use super::letter::{Challenge, Content, Letter, Met};
+use super::{Session, SessionConfig, Stage};
 
 /// All questions are this one.
 pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
 
 impl<P: Protocol> Session<P> {
-    /// The same without what makes no difference any more: a process that must stop knows nothing.
+    /// The same without what makes no difference any more.
     pub(super) fn canonical(&self, config: &SessionConfig<P::Config>) -> Self {
         match &self.stage {
             Stage::Running(inner) => {
                 Self { stage: Stage::Running(inner.essence(&config.inner)), ..self.clone() }
             }
-            Stage::Asking { .. } | Stage::Confirming { .. } => self.clone(),
-            Stage::Halted => Self {
-                peers: self.peers.keys().map(|&id| (id, Peer::default())).collect(),
-                kept: Kept {
-                    incarnation: Incarnation::default(),
-                    rejoining: false,
-                    roster: Roster::default(),
-                    inner: None,
-                },
-                ..self.clone()
-            },
+            Stage::Asking { .. } | Stage::Confirming { .. } | Stage::Halted => self.clone(),
         }
     }
 
     /// The same, if members had other names.
     pub(super) fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        use crate::protocol::Durable;
         let stage = match &self.stage {
             Stage::Asking { lowest, answered } => {
                 Stage::Asking { lowest: *lowest, answered: answered.iter().map(names).collect() }
@@ -90,24 +81,25 @@ impl<P: Protocol> Session<P> {
                 let is_later = |last: Met| met.incarnation > last.incarnation || met == last;
                 let is_past = self.kept.roster.get(from).is_some_and(|last| !is_later(last));
                 let is_nobody = greeting.incarnation == Incarnation::default();
-                let is_news = asks || greeting.wants_roster || self.is_refused(greeting.seen);
-                !is_news && (is_met || is_past || is_nobody)
+                let is_refused = self.is_refused(greeting.seen);
+                let is_news = asks || greeting.wants_roster;
+                !is_news && (is_refused || is_met || is_past || is_nobody)
             }
             Content::Roster(roster) => match self.stage {
                 Stage::Running(_) | Stage::Halted => true,
                 Stage::Asking { .. } => false,
                 Stage::Confirming { .. } => {
                     let mine = Met { incarnation: self.kept.incarnation, session: self.session };
-                    let of_me = roster.get(self.id);
-                    let refuses = of_me.is_some_and(|met| self.is_refused(met.incarnation));
-                    of_me != Some(mine) && !refuses
+                    roster.get(self.id) != Some(mine)
                 }
             },
-            Content::Inner(message) => {
-                is_met
-                    && self
-                        .inner()
-                        .is_some_and(|inner| inner.is_spent(&config.inner, from, message))
+            Content::Inner(message) if is_met => {
+                self.inner().is_some_and(|inner| inner.is_spent(&config.inner, from, message))
+            }
+            // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
+            Content::Inner(_) => {
+                let last = self.kept.roster.get(from);
+                last.is_some_and(|last| last.session > letter.session)
             }
         }
     }

@@ -9,7 +9,7 @@
 //!
 //! A voter that has lost its disk asks all others which term they have stored, adopts the latest and has no vote left in
 //! it, as a quorum's member does (`quorum/arrival.rs`). What a WELCOME says there besides, in which term the member was
-//! heard last, only makes that term later.
+//! heard last, only makes that term later. It asks again whenever it is told to stand.
 
 use std::fmt;
 
@@ -68,8 +68,6 @@ pub enum Message {
 pub enum Timer {
     /// The end of its patience as a candidate, or of its term as a leader: it stands down, and the term stays.
     Term,
-    /// HELLO is said again, to whoever is there now.
-    Hello,
 }
 
 impl Protocol for Voter {
@@ -96,9 +94,10 @@ impl Protocol for Voter {
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
+            // Again, to whoever is there now.
+            Event::Campaign if self.rejoining.is_some() => self.say_hello(config, out),
             Event::Campaign => self.stand(config, out),
             Event::Timer(Timer::Term) => self.step_down(out),
-            Event::Timer(Timer::Hello) => self.say_hello(config, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
             _ => {}
         }
@@ -158,7 +157,7 @@ impl Protocol for Voter {
 impl Voter {
     /// V1.
     fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.rejoining.is_some() || self.ballot.term() >= config.quorum.rules.last_term {
+        if self.ballot.term() >= config.quorum.rules.last_term {
             return;
         }
         self.step_down(out);
@@ -235,7 +234,6 @@ impl Voter {
                 out.send(peer, Message::Hello);
             }
         }
-        out.set_timer(Timer::Hello, Span::ZERO);
     }
 
     fn on_welcome(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
@@ -253,7 +251,6 @@ impl Voter {
         out.rule("Q1a");
         let latest = rejoining.latest;
         self.rejoining = None;
-        out.cancel_timer(Timer::Hello);
         if config.quorum.rules.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself, in a term in which it does not stand: it has none left for anybody.
