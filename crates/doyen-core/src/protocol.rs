@@ -491,12 +491,6 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + Deseri
         self.clone()
     }
 
-    /// The same message, if members had other names. Explorers ask for it where members are alike.
-    #[must_use]
-    fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.clone()
-    }
-
     /// What its sender binds itself to by sending it, for those who check that it keeps its word.
     fn pledge(&self) -> Option<Pledge> {
         None

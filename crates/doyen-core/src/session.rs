@@ -148,14 +148,6 @@ impl<D: Durable> Durable for Kept<D> {
         self.rejoining
     }
 
-    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        Self {
-            roster: self.roster.renamed(names),
-            inner: self.inner.as_ref().map(|inner| inner.renamed(names)),
-            ..self.clone()
-        }
-    }
-
     fn incarnation(&self) -> Option<Incarnation> {
         Some(self.incarnation)
     }
@@ -266,6 +258,7 @@ impl<P: Protocol> Protocol for Session<P> {
         if !config.rules.keeps(Rule::SessionIsStored) {
             member.kept.roster = Roster::default();
         }
+        member.presume(config);
         member.greet_everybody(&mut turn);
         member.confirm(&mut turn);
         member
@@ -346,14 +339,6 @@ impl<P: Protocol> Protocol for Session<P> {
 
     fn is_spent(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
         self.seems_spent(config, from, letter)
-    }
-
-    fn is_symmetric(config: &Self::Config) -> bool {
-        !config.upkeep && P::is_symmetric(&config.inner)
-    }
-
-    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.with_names(names)
     }
 
     fn is_upkeep(timer: Self::Timer) -> bool {
@@ -771,6 +756,7 @@ impl<P: Protocol> Session<P> {
             }
         }
         if changed && matches!(self.stage, Stage::Confirming { .. }) {
+            self.presume(turn.config);
             turn.out.persist(self.kept.clone());
         }
     }
@@ -784,6 +770,7 @@ impl<P: Protocol> Session<P> {
         turn.out.rule("R1");
         self.kept.incarnation = *lowest;
         self.stage = Stage::Confirming { answered: PeerSet::new() };
+        self.presume(turn.config);
         turn.out.persist(self.kept.clone());
         self.greet_everybody(turn);
         self.confirm(turn);

@@ -2,7 +2,7 @@
 //!
 //! Whatever has been sent may arrive there at any moment from then on, as often as it likes, or never. So one greeting to
 //! each member when a process starts, and again when it knows its incarnation, is as good as any number of them; and
-//! nothing needs to be counted or limited. Three more things are left out, and none of them takes a run away:
+//! nothing needs to be counted or limited. Four more things are left out, and none of them takes a run away:
 //!
 //! - **Questions have no numbers.** An answer counts if it is for the present session, whichever of its questions it
 //!   answers. That adds runs: a process may meet one that has been alive since it started, but was not asked since. It
@@ -14,21 +14,37 @@
 //! - **A process that is told to stop (S9) pays no heed.** It goes on, and whoever stops does nothing that one cannot do that
 //!   is told nothing. So S9 takes runs away, and adds none.
 //!
+//! - **Who is stored is met.** A process takes the sessions that it has stored for met when it starts, though they have not
+//!   answered yet. That adds runs: it sends to sessions that may be no more. It takes none away, because what arrives for
+//!   this session was sent after it began by one that has met it, and the answer may have come just before.
+//!
 //! A session's number is compared with numbers of sessions of the same member only, so it need not be different from those
 //! of other members.
 
 use std::num::NonZeroU64;
 
+use crate::algorithm::quorum::rules::Rule;
 use crate::members::{Incarnation, NodeId};
-use crate::protocol::{Durable, Protocol};
+use crate::protocol::Protocol;
 
 use super::letter::{Challenge, Content, Letter, Met};
+use super::peer::Encounter;
 use super::{Session, SessionConfig, Stage};
 
 /// All questions are this one.
 pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
 
 impl<P: Protocol> Session<P> {
+    /// Without upkeep, who is stored is met.
+    pub(super) fn presume(&mut self, config: &SessionConfig<P::Config>) {
+        if config.upkeep || matches!(self.stage, Stage::Asking { .. }) {
+            return;
+        }
+        for (id, peer) in &mut self.peers {
+            peer.encounter = self.kept.roster.get(*id).map(|met| Encounter::new(met, None));
+        }
+    }
+
     /// The same without what makes no difference any more.
     pub(super) fn canonical(&self, config: &SessionConfig<P::Config>) -> Self {
         match &self.stage {
@@ -36,27 +52,6 @@ impl<P: Protocol> Session<P> {
                 Self { stage: Stage::Running(inner.essence(&config.inner)), ..self.clone() }
             }
             Stage::Asking { .. } | Stage::Confirming { .. } | Stage::Halted => self.clone(),
-        }
-    }
-
-    /// The same, if members had other names.
-    pub(super) fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        let stage = match &self.stage {
-            Stage::Asking { lowest, answered } => {
-                Stage::Asking { lowest: *lowest, answered: answered.iter().map(names).collect() }
-            }
-            Stage::Confirming { answered } => {
-                Stage::Confirming { answered: answered.iter().map(names).collect() }
-            }
-            Stage::Running(inner) => Stage::Running(inner.renamed(names)),
-            Stage::Halted => Stage::Halted,
-        };
-        Self {
-            id: names(self.id),
-            stage,
-            peers: self.peers.iter().map(|(&id, peer)| (names(id), peer.clone())).collect(),
-            kept: self.kept.renamed(names),
-            ..self.clone()
         }
     }
 
@@ -68,23 +63,34 @@ impl<P: Protocol> Session<P> {
         from: NodeId,
         letter: &Letter<P::Message>,
     ) -> bool {
-        let Some(known) = letter.known else { return false };
-        if known != self.session || matches!(self.stage, Stage::Halted) {
-            return true;
-        }
+        let rules = config.rules;
+        let is_for_me = letter.known == Some(self.session);
         let Some(peer) = self.peers.get(&from) else { return false };
         let is_met = peer.has_met(letter.session);
+        let last = self.kept.roster.get(from);
         let asks = matches!(self.stage, Stage::Asking { .. });
         match &letter.content {
             Content::Greeting(greeting) => {
-                let met = Met { incarnation: greeting.incarnation, session: letter.session };
-                let is_later = |last: Met| met.incarnation > last.incarnation || met == last;
-                let is_past = self.kept.roster.get(from).is_some_and(|last| !is_later(last));
+                let may_be_met = last.is_none_or(|last| {
+                    let same = greeting.incarnation == last.incarnation
+                        && (letter.session == last.session || !rules.keeps(Rule::SameSessionOnly));
+                    greeting.incarnation > last.incarnation
+                        || same
+                        || !rules.keeps(Rule::IncarnationsRise)
+                });
                 let is_nobody = greeting.incarnation == Incarnation::default();
-                let is_refused = self.is_refused(greeting.seen);
-                let is_news = asks || greeting.wants_roster;
-                !is_news && (is_refused || is_met || is_past || is_nobody)
+                let meets = may_be_met && !is_met && !is_nobody;
+                match (is_for_me, letter.known) {
+                    // The first greeting of a process is answered whenever it comes.
+                    (_, None) => false,
+                    (false, Some(_)) => !meets || rules.keeps(Rule::ProvenSession),
+                    (true, _) => {
+                        let is_news = asks || greeting.wants_roster;
+                        !is_news && (!meets || self.is_refused(greeting.seen))
+                    }
+                }
             }
+            Content::Roster(_) if !is_for_me => true,
             Content::Roster(roster) => match self.stage {
                 Stage::Running(_) | Stage::Halted => true,
                 Stage::Asking { .. } => false,
@@ -93,14 +99,13 @@ impl<P: Protocol> Session<P> {
                     roster.get(self.id) != Some(mine)
                 }
             },
+            Content::Inner(_) if !rules.keeps(Rule::MetSessionOnly) => false,
+            Content::Inner(_) if !is_for_me => true,
             Content::Inner(message) if is_met => {
                 self.inner().is_some_and(|inner| inner.is_spent(&config.inner, from, message))
             }
             // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
-            Content::Inner(_) => {
-                let last = self.kept.roster.get(from);
-                last.is_some_and(|last| last.session > letter.session)
-            }
+            Content::Inner(_) => last.is_some_and(|last| last.session > letter.session),
         }
     }
 }

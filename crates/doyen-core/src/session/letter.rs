@@ -88,11 +88,6 @@ impl Roster {
         }
     }
 
-    /// The same, if members had other names.
-    pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.iter().map(|(id, met)| (names(id), met)).collect()
-    }
-
     /// The entries, in ascending order of the members.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (NodeId, Met)> + '_ {
         self.0.iter().copied()
@@ -198,15 +193,6 @@ impl<M: Message> Message for Letter<M> {
         }
     }
 
-    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        let content = match &self.content {
-            Content::Greeting(greeting) => Content::Greeting(*greeting),
-            Content::Roster(roster) => Content::Roster(roster.renamed(names)),
-            Content::Inner(message) => Content::Inner(message.renamed(names)),
-        };
-        Self { content, ..self.clone() }
-    }
-
     fn pledge(&self) -> Option<Pledge> {
         self.inner().and_then(Message::pledge)
     }
@@ -239,13 +225,6 @@ impl<M> Letter<M> {
 
 impl<M: fmt::Display> fmt::Display for Letter<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if f.alternate() {
-            // Where it matters which process of a member says this to which of another.
-            match self.known {
-                Some(known) => write!(f, "[{:x} to {:x}] ", self.session.0, known.0)?,
-                None => write!(f, "[{:x}] ", self.session.0)?,
-            }
-        }
         match &self.content {
             Content::Inner(message) => message.fmt(f),
             Content::Greeting(greeting) => {

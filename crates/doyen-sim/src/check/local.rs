@@ -177,7 +177,7 @@ impl<P: Protocol> Local<P> {
 
     /// Another process of the same member.
     fn new_process(before: &Self, process: u8) -> Self {
-        Self { process, ..Self::unborn(before.id, ANY) }
+        Self { process, ..Self::unborn(before.id, before.expiries) }
     }
 
     /// Its state machine starts.
@@ -200,7 +200,12 @@ impl<P: Protocol> Local<P> {
     /// The session of its next start: a name that no other start of the member has.
     fn next_session(&mut self) -> SessionId {
         self.starts += 1;
-        SessionId::from_random(u64::from(self.process) << 8 | u64::from(self.starts))
+        SessionId::from_random(self.start().into())
+    }
+
+    /// Its last start, among all of the member's processes; zero where sessions are not told apart.
+    pub(crate) fn start(&self) -> u16 {
+        u16::from(self.process) << 8 | u16::from(self.starts)
     }
 
     /// Which incarnation it takes when it starts, as far as its host knows.

@@ -96,6 +96,8 @@ pub(crate) struct Flight<M> {
     pub(crate) to: u8,
     /// How many ticks it has taken so far.
     pub(crate) age: u8,
+    /// The start of the sender's process by which it was sent, where sessions are told apart; else zero.
+    pub(crate) start: u16,
     pub(crate) message: M,
 }
 
@@ -246,7 +248,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let position = |id: NodeId| members.position(id).map(|position| position as u8);
         let under_way = |flight: world::Flight<P::Message>| {
             let world::Flight { from, to, message } = flight;
-            Some(Flight { from: position(from)?, to: position(to)?, age: 0, message })
+            Some(Flight { from: position(from)?, to: position(to)?, age: 0, start: 0, message })
         };
         let sends = snapshot.flights.into_iter().filter_map(under_way).collect();
         machine.start = machine.assemble(Cast { locals, sends });
@@ -459,7 +461,8 @@ impl<'c, P: Protocol> Machine<'c, P> {
                 let to = self.terms.members.position(*to)?;
                 self.channels[from].fetch_or(1 << to, Ordering::Relaxed);
                 let message = message.clone();
-                Some(Flight { from: from as u8, to: to as u8, age: 0, message })
+                let start = handled.local.start();
+                Some(Flight { from: from as u8, to: to as u8, age: 0, start, message })
             }
             _ => None,
         };
@@ -749,7 +752,11 @@ impl<P: Protocol> Machine<'_, P> {
         let id = |slot: u8| hand.locals[state[usize::from(slot)] as usize].local.id;
         let mail = |flight: u32| {
             let flight = &hand.flights[flight as usize].flight;
-            Mail { text: format!("{:#}", flight.message), from: id(flight.from), to: id(flight.to) }
+            let text = match flight.start {
+                0 => flight.message.to_string(),
+                start => format!("[{:x}] {}", start, flight.message),
+            };
+            Mail { text, from: id(flight.from), to: id(flight.to) }
         };
         let what = match step.act {
             Act::Deliver(flight) => Words::Deliver(mail(flight)),
@@ -769,8 +776,10 @@ impl<P: Protocol> Machine<'_, P> {
             Act::Crash(member) => Words::Crash(id(member)),
             Act::Restart(member) => Words::Restart(id(member)),
             Act::Rejoin(member) => Words::Rejoin(id(member)),
-            Act::Replace(member) => Words::Replace(id(member)),
-            Act::Clone(member) => Words::Clone(id(member)),
+            Act::Replace(member) => {
+                Words::Command { member: id(member), command: Command::Replace }
+            }
+            Act::Clone(member) => Words::Command { member: id(member), command: Command::Clone },
             Act::Command { member, command } => Words::Command { member: id(member), command },
             Act::Wait(ticks) => Words::Wait(ticks),
         };

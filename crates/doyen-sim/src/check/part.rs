@@ -132,7 +132,11 @@ impl Scope {
             rule,
             Rule::QuarantineIsLongest | Rule::PromiseIsTheLeaders | Rule::RejoinWaitsTheLongest
         );
-        let terms = if rule == Rule::ReleaseIsForItsTerm { 3 } else { 2 };
+        let terms = match (rule, part) {
+            (Rule::ReleaseIsForItsTerm, _) => 3,
+            (_, Part::Sessions) => 1,
+            _ => 2,
+        };
         Some(Self { part, terms, mixed, without: Some(rule) })
     }
 
@@ -171,8 +175,9 @@ impl Scope {
     /// Every start takes a new session, so there is no end to what happens with any number of them.
     fn budget_of_sessions(self) -> Budget {
         let (replacements, faults) = match self.without {
-            Some(_) => (1, 1),
-            None => (1, 0),
+            Some(Rule::SessionIsStored) => (1, 1),
+            Some(Rule::SameSessionOnly | Rule::RejoinTakesOver | Rule::RejoinIsConfirmed) => (2, 0),
+            _ => (1, 0),
         };
         Budget {
             crashes: faults,
@@ -274,8 +279,7 @@ impl Scope {
 fn is_of_sessions(rule: Rule) -> bool {
     matches!(
         rule,
-        Rule::ProvenSession
-            | Rule::MetSessionOnly
+        Rule::MetSessionOnly
             | Rule::IncarnationsRise
             | Rule::SameSessionOnly
             | Rule::SessionIsStored

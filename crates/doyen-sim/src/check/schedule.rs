@@ -58,10 +58,6 @@ pub enum Happening {
     Restart(NodeId),
     /// A member comes up again without its disk, and asks to rejoin.
     Rejoin(NodeId),
-    /// Another process of a member is started, without its disk; the one before runs on.
-    Replace(NodeId),
-    /// Another process of a member is started from a copy of its disk; the one before runs on.
-    Clone(NodeId),
     /// An operator gives a member a command.
     Command {
         /// Whom.
@@ -86,18 +82,23 @@ pub enum Command {
     Undrain,
     /// This member is to lead while it can.
     Prefer(NodeId),
+    /// Another process of it is started, without its disk; the one before runs on. No process is told of that.
+    Replace,
+    /// The same, from a copy of its disk.
+    Clone,
 }
 
 impl Command {
-    /// As the state machine is told. `lasting`: for how long a preference holds.
-    pub(crate) fn order(self, lasting: Span) -> Order {
-        match self {
+    /// As the state machine is told, if it is. `lasting`: for how long a preference holds.
+    pub(crate) fn order(self, lasting: Span) -> Option<Order> {
+        Some(match self {
             Self::Resign => Order::Resign,
             Self::Transfer(to) => Order::Transfer { to },
             Self::Drain => Order::Drain { lasting: None, never: false },
             Self::Undrain => Order::Undrain,
             Self::Prefer(member) => Order::Prefer { member, lasting },
-        }
+            Self::Replace | Self::Clone => return None,
+        })
     }
 }
 
@@ -132,10 +133,10 @@ impl fmt::Display for Move {
             Happening::Crash(member) => write!(f, "crash {member}")?,
             Happening::Restart(member) => write!(f, "restart {member}")?,
             Happening::Rejoin(member) => write!(f, "rejoin {member}")?,
-            Happening::Replace(member) => write!(f, "replace {member}")?,
-            Happening::Clone(member) => write!(f, "clone {member}")?,
             Happening::Command { member, command } => match command {
                 Command::Resign => write!(f, "resign {member}")?,
+                Command::Replace => write!(f, "replace {member}")?,
+                Command::Clone => write!(f, "clone {member}")?,
                 Command::Transfer(to) => write!(f, "transfer {member} to {to}")?,
                 Command::Drain => write!(f, "drain {member}")?,
                 Command::Undrain => write!(f, "undrain {member}")?,
@@ -220,8 +221,8 @@ fn parse(what: &str, whole: &str) -> Result<Happening, String> {
         "crash" => Happening::Crash(id(rest)?),
         "restart" => Happening::Restart(id(rest)?),
         "rejoin" => Happening::Rejoin(id(rest)?),
-        "replace" => Happening::Replace(id(rest)?),
-        "clone" => Happening::Clone(id(rest)?),
+        "replace" => Happening::Command { member: id(rest)?, command: Command::Replace },
+        "clone" => Happening::Command { member: id(rest)?, command: Command::Clone },
         "resign" => Happening::Command { member: id(rest)?, command: Command::Resign },
         "drain" => Happening::Command { member: id(rest)?, command: Command::Drain },
         "undrain" => Happening::Command { member: id(rest)?, command: Command::Undrain },

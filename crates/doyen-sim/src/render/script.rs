@@ -128,11 +128,9 @@ fn command(step: &Move) -> String {
         Happening::Crash(member) => (*member, format!("crash {member}")),
         Happening::Restart(member) => (*member, format!("restart {member}")),
         // Time stands still in a script, and scripts have no operator: see `check_bare`.
-        Happening::Wait(_)
-        | Happening::Rejoin(_)
-        | Happening::Replace(_)
-        | Happening::Clone(_)
-        | Happening::Command { .. } => return String::new(),
+        Happening::Wait(_) | Happening::Rejoin(_) | Happening::Command { .. } => {
+            return String::new();
+        }
     };
     match step.crash_after {
         Some(acts) => format!("doom {member} {acts}\n{command}\n"),

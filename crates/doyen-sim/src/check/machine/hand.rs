@@ -184,21 +184,20 @@ impl<P: Protocol> Machine<'_, P> {
             hand.locals.push(self.facts_of(local, timers));
         }
         for flight in flights.since(hand.flights.len()) {
-            let Flight { from, to, message, age } = &**flight;
+            let Flight { from, to, message, age, .. } = &**flight;
             let serial = message.serial().filter(|_| self.essential).map(|(serial, giver)| {
                 let giver = if giver == Giver::Sender { *from } else { *to };
                 (serial, usize::from(giver))
             });
-            let print_of = |from: u8, to: u8, message: &P::Message| match serial {
+            let print_of = |from: u8, to: u8| match serial {
                 Some(_) => fingerprint(&(from, to, age, message.without_serial())),
                 None => fingerprint(&(from, to, age, message)),
             };
             hand.flights.push(FlightFacts {
-                print: print_of(*from, *to, message),
-                renamed: self.symmetry.each(|renaming| {
-                    let message = message.renamed(&|id| renaming.name(id));
-                    print_of(renaming.place(*from), renaming.place(*to), &message)
-                }),
+                print: print_of(*from, *to),
+                renamed: self
+                    .symmetry
+                    .each(|renaming| print_of(renaming.place(*from), renaming.place(*to))),
                 serial,
                 channel: channel(flight),
                 age: *age,
@@ -321,7 +320,10 @@ impl<P: Protocol> Machine<'_, P> {
             Input::Replace(process) => return Stimulus::Replace(process),
             Input::Clone(process) => return Stimulus::Clone(process),
             Input::Rejoin => return Stimulus::Start(Origin::Rejoining),
-            Input::Command(command) => Event::Order(command.order(self.terms.preference())),
+            Input::Command(command) => match command.order(self.terms.preference()) {
+                Some(order) => Event::Order(order),
+                None => return Stimulus::Wait(0),
+            },
             Input::Wait(ticks) => return Stimulus::Wait(ticks),
         })
     }

@@ -242,7 +242,9 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 self.happen(slot, Stimulus::Clone(process), crash_after, what)
             }
             Act::Command { member, command } => {
-                let order = command.order(self.machine.terms.preference());
+                let Some(order) = command.order(self.machine.terms.preference()) else {
+                    return Fired::new();
+                };
                 let text = order.to_string();
                 let what = |rules| Some(What::Ordered { member: id(member), order: text, rules });
                 self.happen(member.into(), Stimulus::Event(Event::Order(order)), crash_after, what)
@@ -380,14 +382,14 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             self.record(what);
         }
         self.note_missteps(member, &handled);
+        self.locals[member] = handled.local;
         for effect in handled.effects {
             self.carry_out(member, effect);
         }
-        let id = self.locals[member].id;
-        if crash_after.is_some() && !handled.local.is_up() {
+        let Local { id, .. } = self.locals[member];
+        if crash_after.is_some() && !self.locals[member].is_up() {
             self.record(What::Crashed { member: id, forwards: false });
         }
-        self.locals[member] = handled.local;
         rules
     }
 
@@ -433,7 +435,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             again: None,
         });
         if let Some(to) = self.machine.terms.members.position(to) {
-            let flight = Flight { from, to: to as u8, age: 0, message };
+            let flight = Flight { from, to: to as u8, age: 0, start: self.locals[member].start(), message };
             self.under_way.push(Letter { id, sent: self.now, flight });
         }
     }
