@@ -77,6 +77,7 @@
 //!
 //! **Hostile letters** cost no memory: there is one record for each member, none for anybody else.
 
+mod explore;
 mod letter;
 mod peer;
 #[cfg(test)]
@@ -109,8 +110,9 @@ pub struct SessionConfig<C> {
     pub inner: C,
     /// Who takes part; the same as in `inner`.
     pub members: Members,
-    /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2). Explorers leave
-    /// that out where messages last for ever: it adds no run then, and states without end.
+    /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2), and questions
+    /// numbered. Explorers leave that out where messages last for ever: it adds no run then, and states without end. See
+    /// `session/explore.rs`.
     pub upkeep: bool,
     /// The rules that stand: all of them, unless a check takes one away.
     pub rules: Rules,
@@ -262,6 +264,7 @@ impl<P: Protocol> Protocol for Session<P> {
             if !config.rules.keeps(Rule::SessionIsStored) {
                 member.kept.roster = Roster::default();
             }
+            member.presume(config);
             member.greet_everybody(&mut turn);
         }
         // A single member has nobody to wait for.
@@ -324,6 +327,27 @@ impl<P: Protocol> Protocol for Session<P> {
 
     fn is_lease(timer: Self::Timer) -> bool {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
+    }
+
+    fn has_essence(config: &Self::Config) -> bool {
+        !config.upkeep
+    }
+
+    fn essence(&self, config: &Self::Config) -> Self {
+        self.canonical(config)
+    }
+
+    fn timer_in_essence(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        match (timer, self.inner()) {
+            (Timer::Inner(timer), Some(inner)) => {
+                Timer::Inner(inner.timer_in_essence(&config.inner, timer))
+            }
+            _ => timer,
+        }
+    }
+
+    fn is_spent(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
+        self.seems_spent(config, from, letter)
     }
 
     fn is_upkeep(timer: Self::Timer) -> bool {
@@ -463,6 +487,9 @@ impl<P: Protocol> Session<P> {
 
     /// S7: asks a peer, where it was met and, if it has not answered the last time, where its name leads.
     fn greet(&mut self, to: NodeId, turn: &mut Turn<'_, P>) {
+        if !turn.config.upkeep {
+            return self.say(to, None, None, (Some(explore::QUESTION), None), turn);
+        }
         let Some(peer) = self.peers.get_mut(&to) else { return };
         let open = if peer.encounter.is_some() { &mut peer.ping } else { &mut peer.question };
         let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
@@ -474,9 +501,7 @@ impl<P: Protocol> Session<P> {
         if by_name_too {
             self.say(to, known, None, (Some(ask), None), turn);
         }
-        if turn.config.upkeep {
-            turn.out.set_timer(Timer::Greet(to), wait);
-        }
+        turn.out.set_timer(Timer::Greet(to), wait);
     }
 
     /// Sends a greeting.
@@ -569,12 +594,19 @@ impl<P: Protocol> Session<P> {
         let Envelope { from, at, session, counter, .. } = envelope;
         let for_me = self.is_for_me(envelope);
         if for_me && self.is_refused(greeting.seen) {
+            if !turn.config.upkeep {
+                return;
+            }
             // It was said to this session, so it holds whenever it arrives.
             return self.halt(greeting.seen, from, turn);
         }
         let Some(peer) = self.peers.get(&from) else { return };
         let is_met = peer.has_met(session);
-        let asked = if is_met { peer.ping } else { peer.question };
+        let asked = match (is_met, turn.config.upkeep) {
+            (true, _) => peer.ping,
+            (false, true) => peer.question,
+            (false, false) => Some(explore::QUESTION),
+        };
         let answers = for_me && asked.is_some() && greeting.answer == asked;
         if !is_met {
             let proven = answers || !turn.config.rules.keeps(Rule::ProvenSession);
@@ -677,6 +709,9 @@ impl<P: Protocol> Session<P> {
         turn: &mut Turn<'_, P>,
     ) {
         let Envelope { from, at, session, .. } = envelope;
+        if !turn.config.upkeep {
+            return self.say(from, Some(session), at, (None, answer), turn);
+        }
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let ask = *peer.question.get_or_insert_with(|| next_question(&mut self.questions));
         self.say(from, Some(session), at, (Some(ask), answer), turn);
@@ -703,6 +738,9 @@ impl<P: Protocol> Session<P> {
         let of_me = roster.get(self.id);
         let seen = of_me.filter(|met| met.session != self.session);
         if seen.is_some_and(|met| self.is_refused(met.incarnation)) {
+            if !turn.config.upkeep {
+                return;
+            }
             return self.halt(seen.map(|met| met.incarnation).unwrap_or_default(), from, turn);
         }
         match &mut self.stage {
@@ -747,6 +785,7 @@ impl<P: Protocol> Session<P> {
             }
         }
         if changed && matches!(self.stage, Stage::Confirming { .. }) {
+            self.presume(turn.config);
             turn.out.persist(self.kept.clone());
         }
     }
@@ -760,6 +799,7 @@ impl<P: Protocol> Session<P> {
         turn.out.rule("R1");
         self.kept.incarnation = *lowest;
         self.stage = Stage::Confirming { answered: PeerSet::new() };
+        self.presume(turn.config);
         turn.out.persist(self.kept.clone());
         self.greet_everybody(turn);
         self.confirm(turn);

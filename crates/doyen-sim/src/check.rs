@@ -39,6 +39,7 @@ use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
 use doyen_core::protocol::Protocol;
+use doyen_core::session::Session;
 use doyen_core::time::Span;
 
 use crate::run::{self, dispatch};
@@ -239,6 +240,10 @@ pub fn check(case: &Case, rules: &Rules, plan: &Plan, watch: Watch<'_>) -> Repor
     let case = scope.apply(case, rules.timers);
     match scope.part {
         Part::Votes => report_on(machine::<Voter>(&case, &case.config, rules), plan, watch),
+        Part::Sessions => {
+            let config = scope.session_config(&case);
+            report_on(machine::<Session<Voter>>(&case, &config, rules), plan, watch)
+        }
         Part::Leases | Part::Whole => {
             report_on(machine::<Quorum>(&case, &case.config, rules), plan, watch)
         }
@@ -289,7 +294,7 @@ fn report_on<P: Explorable>(mut machine: Machine<'_, P>, plan: &Plan, watch: Wat
     }
     let found = explore_all(&machine, plan, watch);
     let Found { progress, limit, violation, sought_endless, .. } = found;
-    let violation = violation.map(|violation| in_words(&machine, &violation));
+    let violation = violation.map(|violation| in_words(&mut machine, &violation));
     Report { progress, limit, violation, sought_endless }
 }
 
@@ -314,25 +319,56 @@ fn explore_all<P: Explorable>(
     }
 }
 
-/// A violation with its steps in words. It is walked through again for that, by one who then knows every number in it.
+/// A step of a violation in words, with what it needs and sends.
+struct Told {
+    step: Move,
+    hears: Option<u32>,
+    sends: Vec<u32>,
+    /// It was taken at once, and not by the search.
+    at_once: bool,
+}
+
+/// A violation with its steps in words. It is walked through again for that, by one who then knows every number in it, and
+/// takes one step at a time.
 fn in_words<P: Explorable>(
-    machine: &Machine<'_, P>,
+    machine: &mut Machine<'_, P>,
     violation: &search::Violation<Step>,
 ) -> Violation {
+    let saturates = machine.stop_saturating();
     let mut hand = machine.hand();
     let mut state = machine.start();
     let mut out = Successors::new();
-    let mut describe = |&step: &Step| {
+    let mut told: Vec<Told> = Vec::new();
+    for &step in violation.path.iter().chain(&violation.cycle) {
+        if saturates {
+            let mut taken = Vec::new();
+            machine.saturate_all(&mut hand, &mut state, Some(&mut taken));
+            for (step, sends) in taken {
+                let hears = step.act.hears();
+                let step = machine.describe(&hand, &state, step);
+                told.push(Told { step, hears, sends, at_once: true });
+            }
+        }
         machine.steps(&mut hand, &state, false, &mut out);
-        let taken = out.list().iter().find(|next| next.step == step);
-        state = out.state(taken.expect("the step is possible here")).to_vec();
-        machine.describe(&hand, step)
-    };
-    Violation {
-        property: machine.rules.properties[violation.claim],
-        path: violation.path.iter().map(&mut describe).collect(),
-        cycle: violation.cycle.iter().map(&mut describe).collect(),
+        let next = out.list().iter().find(|next| next.step == step);
+        let next = out.state(next.expect("the step is possible here")).to_vec();
+        let hears = step.act.hears();
+        let step = machine.describe(&hand, &state, step);
+        told.push(Told { step, hears, sends: Vec::new(), at_once: false });
+        state = next;
     }
+    // Of what was taken at once, that counts by which something was sent that was heard.
+    let mut heard: Vec<u32> = Vec::new();
+    let mut steps: Vec<Move> = Vec::new();
+    for Told { step, hears, sends, at_once } in told.into_iter().rev() {
+        if !at_once || sends.iter().any(|sent| heard.contains(sent)) {
+            heard.extend(hears);
+            steps.push(step);
+        }
+    }
+    steps.reverse();
+    let cycle = steps.split_off(steps.len() - violation.cycle.len());
+    Violation { property: machine.rules.properties[violation.claim], path: steps, cycle }
 }
 
 /// Where everything begins.

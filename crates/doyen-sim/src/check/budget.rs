@@ -26,6 +26,11 @@ pub struct Budget {
     pub commands: u8,
     /// Members that are down and come up again without their disk.
     pub rejoins: u8,
+    /// Members of which another process is started, without their disk, while the one before runs on. Only where processes
+    /// of a member are told apart.
+    pub replacements: u8,
+    /// Members whose disk is copied, and another process started from the copy, while the one before runs on. Only there.
+    pub clones: u8,
 }
 
 /// The most of each that can be counted.
@@ -46,11 +51,13 @@ pub(crate) enum Item {
     Transfer,
     Command,
     Rejoin,
+    Replacement,
+    Clone,
 }
 
 impl Budget {
     /// Every item with its name and number.
-    pub fn items(&self) -> [(&'static str, u8); 9] {
+    pub fn items(&self) -> [(&'static str, u8); 11] {
         [
             ("crashes", self.crashes),
             ("restarts", self.restarts),
@@ -61,6 +68,8 @@ impl Budget {
             ("transfers", self.transfers),
             ("commands", self.commands),
             ("rejoins", self.rejoins),
+            ("replacements", self.replacements),
+            ("clones", self.clones),
         ]
     }
 
@@ -76,7 +85,7 @@ impl Budget {
 
     /// The budgets that have one of some item less. Less than any number is every number, none first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 9] = [
+        let items: [fn(&mut Self) -> &mut u8; 11] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
@@ -86,6 +95,8 @@ impl Budget {
             |budget| &mut budget.transfers,
             |budget| &mut budget.commands,
             |budget| &mut budget.rejoins,
+            |budget| &mut budget.replacements,
+            |budget| &mut budget.clones,
         ];
         items.into_iter().flat_map(move |item| {
             let mut less = self;
@@ -202,10 +213,12 @@ mod tests {
             transfers: 1,
             commands: 1,
             rejoins: 1,
+            replacements: 1,
+            clones: 1,
         };
         assert_eq!(Purse::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
-                     1 rejoin";
+                     1 rejoin, 1 replacement, 1 clone";
         assert_eq!(one_each.to_string(), words);
         assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }

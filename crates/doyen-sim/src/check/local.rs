@@ -5,6 +5,7 @@ use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
     Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
 };
+use doyen_core::session::{EARLIEST_TIME, SessionId};
 use doyen_core::time::{Delay, Span};
 
 use super::budget::ANY;
@@ -18,8 +19,13 @@ pub(crate) struct Local<P: Protocol> {
     /// Nothing while it is down.
     pub(crate) state: Option<P>,
     pub(crate) disk: Option<P::Durable>,
-    /// How often it has been started, if that makes a difference.
+    /// How often it has been started, if that makes a difference; where it finds out by itself after it has lost its disk,
+    /// the incarnation that its host stored last.
     pub(crate) incarnation: Incarnation,
+    /// Which of the member's processes it is, counted from zero. One that restarts is the same.
+    pub(crate) process: u8,
+    /// How often it has been started, where sessions are told apart.
+    pub(crate) starts: u8,
     /// In order of their tags.
     pub(crate) timers: Vec<Armed<P::Timer>>,
     /// Whom its failure detector has reported down and not up since, a bit for each position.
@@ -69,6 +75,10 @@ pub(crate) enum Stimulus<M, T> {
     Crash,
     /// It is started, with its disk.
     Start(Origin),
+    /// Another process of the member is started, without a disk. This is the number of the process.
+    Replace(u8),
+    /// Another process of the member is started, with a copy of the disk.
+    Clone(u8),
     /// Its failure detector takes a live peer for dead.
     Suspect(NodeId),
     /// So many ticks go by.
@@ -150,6 +160,8 @@ impl<P: Protocol> Local<P> {
             state: None,
             disk: None,
             incarnation,
+            process: 0,
+            starts: 0,
             timers,
             reported: 0,
             expiries,
@@ -161,6 +173,54 @@ impl<P: Protocol> Local<P> {
             lost: false,
             calm: u8::MAX,
         }
+    }
+
+    /// Another process of the same member.
+    fn new_process(before: &Self, process: u8) -> Self {
+        Self { process, ..Self::unborn(before.id, before.expiries) }
+    }
+
+    /// Its state machine starts.
+    fn boot(&mut self, terms: &Terms<'_, P>, origin: Origin, out: &mut Effects<P>) {
+        self.raise_incarnation(origin);
+        let rejoins = self.disk.as_ref().is_some_and(Durable::is_rejoining);
+        let origin = if rejoins { Origin::Rejoining } else { origin };
+        let mut boot = Boot::new(self.incarnation, self.disk.clone(), origin);
+        if P::SESSIONS {
+            (boot.session, boot.time_of_day) = (self.next_session(), EARLIEST_TIME);
+        }
+        self.state = Some(P::start(self.id, terms.config, boot, out));
+    }
+
+    /// No process of anybody.
+    pub(crate) fn vacant() -> Self {
+        Self::unborn(NodeId(u32::MAX), 0)
+    }
+
+    /// The session of its next start: a name that no other start of the member has.
+    fn next_session(&mut self) -> SessionId {
+        self.starts += 1;
+        SessionId::from_random(self.start().into())
+    }
+
+    /// Its last start, among all of the member's processes; zero where sessions are not told apart.
+    pub(crate) fn start(&self) -> u16 {
+        u16::from(self.process) << 8 | u16::from(self.starts)
+    }
+
+    /// Which incarnation it takes when it starts, as far as its host knows.
+    fn raise_incarnation(&mut self, origin: Origin) {
+        let last = self.incarnation.0;
+        self.incarnation = Incarnation(match (P::SESSIONS, &self.disk) {
+            // The process finds out.
+            (true, None) if origin == Origin::Rejoining => 1,
+            (true, disk) => {
+                let stored = disk.as_ref().and_then(Durable::incarnation).unwrap_or_default();
+                last.max(stored.0) + 1
+            }
+            (false, _) if P::HEEDS_INCARNATION || origin == Origin::Rejoining => last + 1,
+            (false, _) => last.max(1),
+        });
     }
 
     /// A member as it was in the middle of a simulation.
@@ -324,12 +384,18 @@ pub(crate) fn handle<P: Protocol>(
             if origin == Origin::Rejoining {
                 next.lose_disk();
             }
-            let is_new_life = P::HEEDS_INCARNATION || origin == Origin::Rejoining;
-            let lives = next.incarnation.0;
-            next.incarnation = Incarnation(if is_new_life { lives + 1 } else { lives.max(1) });
-            let (incarnation, durable) = (next.incarnation, next.disk.clone());
-            let boot = Boot::new(incarnation, durable, origin);
-            next.state = Some(P::start(next.id, terms.config, boot, &mut out));
+            next.boot(terms, origin, &mut out);
+        }
+        Stimulus::Replace(process) => {
+            next = Local::new_process(local, process);
+            next.lose_disk();
+            next.boot(terms, Origin::Rejoining, &mut out);
+        }
+        Stimulus::Clone(process) => {
+            let (disk, incarnation) = (local.disk.clone(), local.incarnation);
+            let lost = local.lost;
+            next = Local { disk, incarnation, lost, ..Local::new_process(local, process) };
+            next.boot(terms, next.origin(), &mut out);
         }
         Stimulus::Crash => next.crash(),
         Stimulus::Suspect(peer) => {

@@ -11,6 +11,10 @@
 //!     local states, one a member │ what is left of the budget │ who led when │ messages under way
 //! ```
 //!
+//! Where processes of a member are told apart ([`Protocol::SESSIONS`]), more local states may follow those of the members:
+//! processes that have been replaced and run on, or have been cloned. They stand in *slots* of their own, which are vacant
+//! at first. What is sent to a member may arrive at any of its processes. See `machine/processes.rs`.
+//!
 //! Messages stand by receiver, then by sender; those of one link in the order of sending where links keep it.
 //!
 //! # What can happen
@@ -42,6 +46,8 @@
 //! often, and whatever was heard of it by those who took no notice. A delivery that changes nothing is no step.
 
 mod hand;
+mod processes;
+mod saturate;
 mod spent;
 mod steps;
 mod symmetry;
@@ -90,6 +96,8 @@ pub(crate) struct Flight<M> {
     pub(crate) to: u8,
     /// How many ticks it has taken so far.
     pub(crate) age: u8,
+    /// The start of the sender's process by which it was sent, where sessions are told apart; else zero.
+    pub(crate) start: u16,
     pub(crate) message: M,
 }
 
@@ -132,6 +140,15 @@ pub(crate) enum Act {
     Restart(u8),
     /// It comes up without its disk.
     Rejoin(u8),
+    /// This message arrives at this process, which is not the one in its member's own slot, and will again.
+    DoubleAt {
+        flight: u32,
+        slot: u8,
+    },
+    /// Another process of the member is started without its disk; the one before runs on.
+    Replace(u8),
+    /// Another process of the member is started from a copy of its disk; the one before runs on.
+    Clone(u8),
     /// An operator tells a member what to do.
     Command {
         member: u8,
@@ -141,10 +158,24 @@ pub(crate) enum Act {
     Wait(u32),
 }
 
+impl Act {
+    /// The message that arrives.
+    pub(super) fn hears(self) -> Option<u32> {
+        match self {
+            Self::Deliver(flight) | Self::Double(flight) | Self::DoubleAt { flight, .. } => {
+                Some(flight)
+            }
+            _ => None,
+        }
+    }
+}
+
 /// What a check is about.
 pub(crate) struct Machine<'c, P: Protocol> {
     pub(super) terms: Terms<'c, P>,
     pub(super) rules: Rules,
+    /// How many local states there are: one for each member, and those of further processes.
+    pub(super) slots: usize,
     properties: Vec<Property>,
     claims: Vec<Claim>,
     start: Vec<u32>,
@@ -164,6 +195,8 @@ pub(crate) struct Machine<'c, P: Protocol> {
     /// Where messages last: whether those are left out that have no effect any more, and crashes that lose nothing but
     /// messages.
     frugal: bool,
+    /// Where messages last: whether what changes nothing but that something is sent happens at once.
+    saturating: bool,
     /// Which messages may be left out.
     trust: Trust,
     /// By what else members could be called, where they are alike.
@@ -174,13 +207,16 @@ pub(crate) struct Machine<'c, P: Protocol> {
     first_term: Epoch,
 }
 
+/// In which term a process of which member led.
+type Reign = (Epoch, NodeId, u8);
+
 /// Everything that is kept once.
 struct Store<P: Protocol> {
     locals: Interner<Local<P>>,
     flights: Interner<Flight<P::Message>>,
     timers: Interner<P::Timer>,
     /// Who led in which term.
-    histories: Interner<Vec<(Epoch, NodeId)>>,
+    histories: Interner<Vec<Reign>>,
     /// From which local state to which other a step leads.
     transitions: FastSet<(u32, u32)>,
 }
@@ -212,7 +248,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let position = |id: NodeId| members.position(id).map(|position| position as u8);
         let under_way = |flight: world::Flight<P::Message>| {
             let world::Flight { from, to, message } = flight;
-            Some(Flight { from: position(from)?, to: position(to)?, age: 0, message })
+            Some(Flight { from: position(from)?, to: position(to)?, age: 0, start: 0, message })
         };
         let sends = snapshot.flights.into_iter().filter_map(under_way).collect();
         machine.start = machine.assemble(Cast { locals, sends });
@@ -222,7 +258,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
 
     fn term_at_the_start(&self) -> Epoch {
         let store = self.lock();
-        let locals = self.start.iter().take(self.terms.members.len());
+        let locals = self.start.iter().take(self.slots);
         let disk =
             |&local: &u32| store.locals.since(local as usize)[0].disk.as_ref().map(Durable::term);
         locals.filter_map(disk).max().unwrap_or_default()
@@ -262,12 +298,14 @@ impl<'c, P: Protocol> Machine<'c, P> {
             properties: rules.properties.clone(),
             notes_reigns: rules.properties.iter().any(|it| of_reigns.contains(it)),
             lasting: rules.messages_last(),
+            slots: count + further_processes::<P>(&rules),
             rules,
             start: Vec::new(),
             called: true,
             canonical: false,
             essential: false,
             frugal: false,
+            saturating: false,
             trust: Trust::default(),
             symmetry: Symmetry::default(),
             store: Mutex::new(store),
@@ -289,6 +327,33 @@ impl<'c, P: Protocol> Machine<'c, P> {
         if is_safety && P::is_symmetric(self.terms.config) && !P::HEEDS_DETECTOR {
             self.symmetry = Symmetry::of(self.terms.members);
         }
+        self.saturating = is_safety && self.lasting && P::SESSIONS;
+    }
+
+    /// The state in which everything begins, and a hand that knows it.
+    fn start_and_hand(&self) -> (Vec<u32>, Hand<P>) {
+        let mut hand = Hand::new();
+        self.copy(&mut hand, &mut self.lock());
+        let mut start = self.start.clone();
+        if self.saturating {
+            self.saturate_all(&mut hand, &mut start, None);
+            let first = self.slots + HEAD;
+            let used: Vec<u32> = start[first..]
+                .iter()
+                .copied()
+                .filter(|&flight| !self.is_spent_in(&hand, &start, flight))
+                .collect();
+            start.truncate(first);
+            start.extend(used);
+        }
+        (start, hand)
+    }
+
+    /// Does nothing at once any more, and leaves no message out; says whether it did.
+    pub(super) fn stop_saturating(&mut self) -> bool {
+        let saturating = std::mem::take(&mut self.saturating);
+        self.frugal &= !saturating;
+        saturating
     }
 
     /// Everybody starts, the dead die, and whoever has noticed already calls an election.
@@ -315,10 +380,33 @@ impl<'c, P: Protocol> Machine<'c, P> {
         for initiator in scene.initiators.iter().filter_map(place) {
             self.tell(&mut cast, initiator, Stimulus::Event(Event::Campaign));
         }
+        if P::SESSIONS {
+            self.introduce(&mut cast);
+        }
         // Detectors have had all the time they need.
         let calm = self.terms.detection();
         cast.locals.iter_mut().for_each(|local| local.calm = calm);
         self.assemble(cast)
+    }
+
+    /// Everybody meets everybody, and stores that. Nothing is left out by it: one that has not met the first process of a
+    /// member does what one can do that has met it and to which nothing of it arrives. That it was met keeps no other
+    /// process out, because the first has the lowest incarnation of all.
+    fn introduce(&self, cast: &mut Cast<P>) {
+        let mut next = 0;
+        while let Some(Flight { from, to, message, .. }) = cast.sends.get(next).cloned() {
+            next += 1;
+            let from = self.terms.members.at(usize::from(from));
+            let before = cast.sends.len();
+            let heard = Stimulus::Event(Event::Message { from, message });
+            self.tell(cast, usize::from(to), heard);
+            let new = cast.sends.split_off(before);
+            for flight in new {
+                if !cast.sends.contains(&flight) {
+                    cast.sends.push(flight);
+                }
+            }
+        }
     }
 
     fn tell(&self, cast: &mut Cast<P>, position: usize, stimulus: Stimulus<P::Message, P::Timer>) {
@@ -330,8 +418,10 @@ impl<'c, P: Protocol> Machine<'c, P> {
     fn assemble(&self, cast: Cast<P>) -> Vec<u32> {
         let mut store = self.lock();
         let view = |local: &Local<P>| local.state.as_ref().map(Protocol::view);
-        let reign = |local: &Local<P>| Some((view(local).filter(leads_in_a_term)?.epoch, local.id));
-        let mut reigns: Vec<(Epoch, NodeId)> = cast.locals.iter().filter_map(reign).collect();
+        let reign = |local: &Local<P>| {
+            Some((view(local).filter(leads_in_a_term)?.epoch, local.id, local.process))
+        };
+        let mut reigns: Vec<Reign> = cast.locals.iter().filter_map(reign).collect();
         reigns.sort_unstable();
         let history = match self.notes_reigns {
             true => store.histories.number(reigns),
@@ -340,6 +430,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let mut state: Vec<u32> = Vec::new();
         let up: Vec<bool> = cast.locals.iter().map(Local::is_up).collect();
         state.extend(cast.locals.into_iter().map(|local| store.locals.number(local)));
+        state.resize_with(self.slots, || store.locals.number(Local::vacant()));
         state.extend(self.rules.budget.pack().words());
         state.push(history);
         let awaited = |flight: &Flight<P::Message>| {
@@ -370,7 +461,8 @@ impl<'c, P: Protocol> Machine<'c, P> {
                 let to = self.terms.members.position(*to)?;
                 self.channels[from].fetch_or(1 << to, Ordering::Relaxed);
                 let message = message.clone();
-                Some(Flight { from: from as u8, to: to as u8, age: 0, message })
+                let start = handled.local.start();
+                Some(Flight { from: from as u8, to: to as u8, age: 0, start, message })
             }
             _ => None,
         };
@@ -381,6 +473,14 @@ impl<'c, P: Protocol> Machine<'c, P> {
         // Whoever panicked while holding it left numbers that are whole.
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How many processes there may be beside one a member.
+fn further_processes<P: Protocol>(rules: &Rules) -> usize {
+    let Budget { replacements, clones, .. } = rules.budget;
+    let counted =
+        [replacements, clones].map(|count| usize::from(if count == ANY { 0 } else { count }));
+    if P::SESSIONS { counted.iter().sum() } else { 0 }
 }
 
 /// Everybody while the scene is set.
@@ -397,6 +497,12 @@ fn channel<M>(flight: &Flight<M>) -> u16 {
 #[inline]
 fn seat(place: usize) -> u64 {
     (place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// What tells a process in a slot of its own from one in its member's. Those slots are alike.
+#[inline]
+fn further(own: u64) -> u64 {
+    mix(own, seat(62))
 }
 
 /// The part of a message in the fingerprint of a state.
@@ -423,13 +529,11 @@ impl<P: Explorable> Space for Machine<'_, P> {
     type Step = Step;
 
     fn hand(&self) -> Hand<P> {
-        let mut hand = Hand::new();
-        self.copy(&mut hand, &mut self.lock());
-        hand
+        self.start_and_hand().1
     }
 
     fn start(&self) -> Vec<u32> {
-        self.start.clone()
+        self.start_and_hand().0
     }
 
     fn steps(
@@ -447,14 +551,15 @@ impl<P: Explorable> Space for Machine<'_, P> {
     }
 
     fn fingerprint(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let history = hand.histories[rest[HEAD - 1] as usize].print;
         let mut print = mix(history ^ Purse::read(rest).bits(), seat(63));
         let awaited = self.awaiting_news(hand, state);
         for (place, &local) in locals.iter().enumerate() {
             let facts = &hand.locals[local as usize];
             let own = if awaited >> place & 1 == 1 { facts.print } else { facts.calm_print };
-            print = print.wrapping_add(mix(own, seat(place)));
+            let own = mix(own, seat(facts.seat));
+            print = print.wrapping_add(if self.is_further(place) { further(own) } else { own });
         }
         self.each_flight(hand, state, |facts, serial, seat| {
             print = print.wrapping_add(print_of_flight(facts.print, serial, seat));
@@ -515,7 +620,13 @@ impl<P: Explorable> Space for Machine<'_, P> {
 }
 
 impl<P: Protocol> Machine<'_, P> {
-    /// What each live member believes.
+    /// Whether this slot is of no member.
+    #[inline]
+    pub(super) fn is_further(&self, slot: usize) -> bool {
+        slot >= self.terms.members.len()
+    }
+
+    /// What each live member believes, as far as the process in its own slot is concerned.
     pub(crate) fn views(&self, hand: &Hand<P>, state: &[u32]) -> Vec<Option<View>> {
         let locals = &state[..self.terms.members.len()];
         let view =
@@ -525,7 +636,7 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Everybody in a state, and what is under way.
     pub(super) fn taken_apart(&self, state: &[u32]) -> (Vec<Local<P>>, Vec<Flight<P::Message>>) {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let store = self.lock();
         let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
         let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
@@ -535,7 +646,7 @@ impl<P: Protocol> Machine<'_, P> {
     /// The serial number of a message, counted from the first that makes a difference to whoever gave it; zero if it makes
     /// none. A message back to whoever gave the number makes none if it is [spent](Self::is_spent).
     fn serial_in_essence(&self, hand: &Hand<P>, state: &[u32], flight: u32) -> u64 {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let facts = &hand.flights[flight as usize];
         let Some((serial, giver)) = facts.serial else { return 0 };
         let first = hand.locals[locals[giver] as usize].first_serial;
@@ -563,7 +674,7 @@ impl<P: Protocol> Machine<'_, P> {
         mut then: impl FnMut(&FlightFacts<P::Message>, Option<u64>, u64),
     ) {
         let (mut before, mut place) = (u16::MAX, 0);
-        for &flight in &state[self.terms.members.len() + HEAD..] {
+        for &flight in &state[self.slots + HEAD..] {
             let facts = &hand.flights[flight as usize];
             place = if self.rules.fifo && before == facts.channel { place + 1 } else { 0 };
             before = facts.channel;
@@ -578,15 +689,16 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// All fingerprints of a state by renamings that change something, in one.
     fn print_renamed(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let mut sums = std::mem::take(&mut hand.sums);
         sums.clear();
         let histories = hand.histories[rest[HEAD - 1] as usize].renamed.iter();
         let purse = Purse::read(rest).bits();
         sums.extend(histories.map(|&own| mix(own ^ purse, seat(63))));
-        for &local in locals {
+        for (place, &local) in locals.iter().enumerate() {
+            let is_further = self.is_further(place);
             for (sum, &own) in sums.iter_mut().zip(&hand.locals[local as usize].renamed) {
-                *sum = sum.wrapping_add(own);
+                *sum = sum.wrapping_add(if is_further { further(own) } else { own });
             }
         }
         self.each_flight(hand, state, |facts, serial, seat| {
@@ -603,7 +715,7 @@ impl<P: Protocol> Machine<'_, P> {
     /// about whom somebody is mistaken, or who is mistaken, and those whom mail from the dead can make so.
     fn awaiting_news(&self, hand: &Hand<P>, state: &[u32]) -> u64 {
         let detection = self.terms.detection();
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let facts = |&local: &u32| &hand.locals[local as usize];
         if !self.canonical || locals.iter().all(|local| facts(local).calm >= detection) {
             return u64::MAX;
@@ -637,15 +749,19 @@ impl<P: Protocol> Machine<'_, P> {
     }
 
     /// A step in words.
-    pub(crate) fn describe(&self, hand: &Hand<P>, step: Step) -> Move {
-        let id = |position: u8| self.terms.members.at(usize::from(position));
+    pub(crate) fn describe(&self, hand: &Hand<P>, state: &[u32], step: Step) -> Move {
+        let id = |slot: u8| hand.locals[state[usize::from(slot)] as usize].local.id;
         let mail = |flight: u32| {
             let flight = &hand.flights[flight as usize].flight;
-            Mail { text: flight.message.to_string(), from: id(flight.from), to: id(flight.to) }
+            let text = match flight.start {
+                0 => flight.message.to_string(),
+                start => format!("[{:x}] {}", start, flight.message),
+            };
+            Mail { text, from: id(flight.from), to: id(flight.to) }
         };
         let what = match step.act {
             Act::Deliver(flight) => Words::Deliver(mail(flight)),
-            Act::Double(flight) => Words::Double(mail(flight)),
+            Act::Double(flight) | Act::DoubleAt { flight, .. } => Words::Double(mail(flight)),
             Act::Lose(flight) => Words::Lose(mail(flight)),
             Act::Expire { member, timer, .. } => {
                 let timer = self.timer(timer);
@@ -661,9 +777,23 @@ impl<P: Protocol> Machine<'_, P> {
             Act::Crash(member) => Words::Crash(id(member)),
             Act::Restart(member) => Words::Restart(id(member)),
             Act::Rejoin(member) => Words::Rejoin(id(member)),
+            Act::Replace(member) => {
+                Words::Command { member: id(member), command: Command::Replace }
+            }
+            Act::Clone(member) => Words::Command { member: id(member), command: Command::Clone },
             Act::Command { member, command } => Words::Command { member: id(member), command },
             Act::Wait(ticks) => Words::Wait(ticks),
         };
-        Move { what, crash_after: (step.crash_after > 0).then_some(step.crash_after) }
+        let further = match step.act {
+            Act::DoubleAt { slot, .. }
+            | Act::Expire { member: slot, .. }
+            | Act::Campaign(slot)
+            | Act::Crash(slot)
+            | Act::Restart(slot)
+            | Act::Rejoin(slot) => usize::from(slot).checked_sub(self.terms.members.len()),
+            _ => None,
+        };
+        let process = further.map(|further| further as u8 + 1);
+        Move { what, process, crash_after: (step.crash_after > 0).then_some(step.crash_after) }
     }
 }

@@ -3,11 +3,12 @@
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
 //! | votes | the voting rules as a protocol of their own, see `quorum/voter.rs` | leases, time |
+//! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
 //! | leases | the quorum without courtesy, see `quorum/bold.rs` | who asks whom before it campaigns |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
 //!
 //! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
-//! moment, also between two writes; in the first two, any of them campaigns at any moment at which the rules let it. How
+//! moment, also between two writes; in all but the whole, any of them campaigns at any moment at which the rules let it. How
 //! often leaders transfer, operators give commands and members lose their disks is a matter of the [budget](Budget). What
 //! is asked for in every state is the safety of a quorum ([`Property::QUORUM`]), as far as it is about the part. Clocks go
 //! in ticks, and the settings are the shortest that have a lease renewed while it runs:
@@ -31,6 +32,7 @@ use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::session::SessionConfig;
 use doyen_core::time::Span;
 
 use super::budget::{ANY, Budget};
@@ -57,6 +59,8 @@ const OF_VOTES: [Property; 4] = [
 pub enum Part {
     /// Who is elected in which term.
     Votes,
+    /// Which process of a member counts.
+    Sessions,
     /// Who has a lease when.
     Leases,
     /// Everything.
@@ -78,12 +82,13 @@ pub struct Scope {
 
 impl Part {
     /// Every part.
-    pub const ALL: [Self; 3] = [Self::Votes, Self::Leases, Self::Whole];
+    pub const ALL: [Self; 4] = [Self::Votes, Self::Sessions, Self::Leases, Self::Whole];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Votes => "votes",
+            Self::Sessions => "sessions",
             Self::Leases => "leases",
             Self::Whole => "whole",
         }
@@ -103,6 +108,7 @@ impl Scope {
             | Rule::OneVoteATerm
             | Rule::VoteCountsInItsTerm
             | Rule::VoteOutlivesOffice => Part::Votes,
+            rule if is_of_sessions(rule) => Part::Sessions,
             Rule::Majority
             | Rule::TermIsStored
             | Rule::Promise
@@ -133,13 +139,17 @@ impl Scope {
                 | Rule::LongestFallsLate
                 | Rule::RejoinWaitsTheLongest
         );
-        let terms = if rule == Rule::ReleaseIsForItsTerm { 3 } else { 2 };
+        let terms = match (rule, part) {
+            (Rule::ReleaseIsForItsTerm, _) => 3,
+            (_, Part::Sessions) => 1,
+            _ => 2,
+        };
         Some(Self { part, terms, mixed, without: Some(rule) })
     }
 
     /// The scene in which it begins: the highest of so many members leads in the first term, unless it is about votes.
     pub fn scenario(self, members: u32) -> Scenario {
-        let is_led = self.part != Part::Votes;
+        let is_led = matches!(self.part, Part::Leases | Part::Whole);
         Scenario {
             algorithm: "quorum".to_owned(),
             mode: Some(Mode::Hardened.to_string()),
@@ -154,6 +164,9 @@ impl Scope {
     /// What may happen unless one says otherwise: any number of everything that needs no operator, and of the rest what it
     /// takes to notice that a rule is missing.
     pub fn budget(self) -> Budget {
+        if self.part == Part::Sessions {
+            return self.budget_of_sessions();
+        }
         // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
         let faults = if self.without.is_some_and(is_of_rejoining) { 1 } else { ANY };
         Budget {
@@ -168,10 +181,30 @@ impl Scope {
         }
     }
 
+    /// Every start takes a new session, so there is no end to what happens with any number of them.
+    fn budget_of_sessions(self) -> Budget {
+        let (replacements, faults) = match self.without {
+            Some(Rule::SessionIsStored) => (1, 1),
+            Some(Rule::SameSessionOnly | Rule::RejoinTakesOver | Rule::RejoinIsConfirmed) => (2, 0),
+            _ => (1, 0),
+        };
+        Budget {
+            crashes: faults,
+            restarts: faults,
+            losses: ANY,
+            duplications: ANY,
+            campaigns: ANY,
+            replacements,
+            ..Budget::default()
+        }
+    }
+
     /// When timers expire. `wrong_clocks`: whether clocks may be wrong.
     pub fn timers(self, wrong_clocks: bool) -> Timers {
         match self.part {
             Part::Votes => Timers::Free { expiries: ANY },
+            // A candidate that stands down in its term can do less than before.
+            Part::Sessions => Timers::Free { expiries: 0 },
             Part::Leases | Part::Whole => {
                 Timers::Clocked { tick: TICK, drift: if wrong_clocks { WRONG } else { 0 } }
             }
@@ -181,7 +214,7 @@ impl Scope {
     /// What must hold.
     pub fn properties(self) -> Vec<Property> {
         match self.part {
-            Part::Votes => OF_VOTES.to_vec(),
+            Part::Votes | Part::Sessions => OF_VOTES.to_vec(),
             Part::Leases | Part::Whole => Property::QUORUM.to_vec(),
         }
     }
@@ -205,6 +238,16 @@ impl Scope {
         case.config = self.config(case.members().clone(), timers);
         (case.reliable, case.detector) = (false, None);
         case
+    }
+
+    /// What processes of a member are configured with where they are told apart.
+    pub(super) fn session_config(self, case: &Case) -> SessionConfig<Config> {
+        SessionConfig {
+            inner: case.config.clone(),
+            members: case.members().clone(),
+            upkeep: false,
+            rules: case.config.quorum.rules,
+        }
     }
 
     fn config(self, mut members: Members, timers: Timers) -> Config {
@@ -240,6 +283,18 @@ impl Scope {
         quorum.rules = missing.fold(rules, QuorumRules::without);
         config
     }
+}
+
+fn is_of_sessions(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::MetSessionOnly
+            | Rule::IncarnationsRise
+            | Rule::SameSessionOnly
+            | Rule::SessionIsStored
+            | Rule::RejoinTakesOver
+            | Rule::RejoinIsConfirmed
+    )
 }
 
 fn is_of_transfers(rule: Rule) -> bool {

@@ -136,6 +136,9 @@ fn owner<P: Protocol>(hand: &Hand<P>, step: Step) -> usize {
         | Act::Crash(member)
         | Act::Restart(member)
         | Act::Rejoin(member)
+        | Act::Replace(member)
+        | Act::Clone(member)
+        | Act::DoubleAt { slot: member, .. }
         | Act::Command { member, .. } => usize::from(member),
         Act::Wait(_) => unreachable!("time is not a member's"),
     }

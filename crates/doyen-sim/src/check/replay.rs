@@ -29,6 +29,7 @@ use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
 use doyen_core::protocol::{Protocol, View};
+use doyen_core::session::Session;
 use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
@@ -198,6 +199,9 @@ impl Counterexample {
                 let case = scope.apply(&case, rules.timers);
                 match scope.part {
                     Part::Votes => play::<Voter>(&case.config, &case, &schedule),
+                    Part::Sessions => {
+                        play::<Session<Voter>>(&scope.session_config(&case), &case, &schedule)
+                    }
                     Part::Leases | Part::Whole => play::<Quorum>(&case.config, &case, &schedule),
                 }
             }
@@ -256,6 +260,8 @@ fn play<P: Explorable>(
 
     let transmission = case.config.timing.transmission;
     let mut stage = match rules.from {
+        // Everybody has met everybody already.
+        None if P::SESSIONS => Stage::resume(&machine, Vec::new(), Time::ZERO, transmission),
         None => Stage::new(&machine, &Scene::of(case), transmission),
         Some(at) => Stage::resume(&machine, before(case, at), at, transmission),
     };

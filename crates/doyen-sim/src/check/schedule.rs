@@ -1,7 +1,8 @@
 //! Steps in words: what a counterexample is written down as, and read back from.
 //!
 //! One line a step: `deliver ELECTION epoch=1 from 1 to 2`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`, `wait 2
-//! ticks`. A step in the middle of which a member crashes ends with `, crash after 1`: after the first thing that it sends or stores.
+//! ticks`. One that happens to a process beside the one in its
+//! member's place ends with `, other process 1`. A step in the middle of which a member crashes ends with `, crash after 1`: after the first thing that it sends or stores.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +18,9 @@ use serde::{Deserialize, Serialize};
 pub struct Move {
     /// What happens.
     pub what: Happening,
+    /// It happens to the process that was the first, the second and so on to be replaced, or started as a clone; to the
+    /// process in its member's place without it.
+    pub process: Option<u8>,
     /// The member to whom it happens crashes when it has sent and stored so many things because of it.
     pub crash_after: Option<u8>,
 }
@@ -78,18 +82,23 @@ pub enum Command {
     Undrain,
     /// This member is to lead while it can.
     Prefer(NodeId),
+    /// Another process of it is started, without its disk; the one before runs on. No process is told of that.
+    Replace,
+    /// The same, from a copy of its disk.
+    Clone,
 }
 
 impl Command {
-    /// As the state machine is told. `lasting`: for how long a preference holds.
-    pub(crate) fn order(self, lasting: Span) -> Order {
-        match self {
+    /// As the state machine is told, if it is. `lasting`: for how long a preference holds.
+    pub(crate) fn order(self, lasting: Span) -> Option<Order> {
+        Some(match self {
             Self::Resign => Order::Resign,
             Self::Transfer(to) => Order::Transfer { to },
             Self::Drain => Order::Drain { lasting: None, never: false },
             Self::Undrain => Order::Undrain,
             Self::Prefer(member) => Order::Prefer { member, lasting },
-        }
+            Self::Replace | Self::Clone => return None,
+        })
     }
 }
 
@@ -126,6 +135,8 @@ impl fmt::Display for Move {
             Happening::Rejoin(member) => write!(f, "rejoin {member}")?,
             Happening::Command { member, command } => match command {
                 Command::Resign => write!(f, "resign {member}")?,
+                Command::Replace => write!(f, "replace {member}")?,
+                Command::Clone => write!(f, "clone {member}")?,
                 Command::Transfer(to) => write!(f, "transfer {member} to {to}")?,
                 Command::Drain => write!(f, "drain {member}")?,
                 Command::Undrain => write!(f, "undrain {member}")?,
@@ -133,6 +144,9 @@ impl fmt::Display for Move {
             },
             Happening::Wait(1) => f.write_str("wait 1 tick")?,
             Happening::Wait(ticks) => write!(f, "wait {ticks} ticks")?,
+        }
+        if let Some(process) = self.process {
+            write!(f, ", other process {process}")?;
         }
         match self.crash_after {
             Some(acts) => write!(f, ", crash after {acts}"),
@@ -149,7 +163,11 @@ impl FromStr for Move {
             None => (text, None),
             Some((what, acts)) => (what, Some(number(acts, text)?)),
         };
-        parse(what, text).map(|what| Self { what, crash_after })
+        let (what, process) = match what.rsplit_once(", other process ") {
+            None => (what, None),
+            Some((what, process)) => (what, Some(number(process, text)?)),
+        };
+        parse(what, text).map(|what| Self { what, process, crash_after })
     }
 }
 
@@ -203,6 +221,8 @@ fn parse(what: &str, whole: &str) -> Result<Happening, String> {
         "crash" => Happening::Crash(id(rest)?),
         "restart" => Happening::Restart(id(rest)?),
         "rejoin" => Happening::Rejoin(id(rest)?),
+        "replace" => Happening::Command { member: id(rest)?, command: Command::Replace },
+        "clone" => Happening::Command { member: id(rest)?, command: Command::Clone },
         "resign" => Happening::Command { member: id(rest)?, command: Command::Resign },
         "drain" => Happening::Command { member: id(rest)?, command: Command::Drain },
         "undrain" => Happening::Command { member: id(rest)?, command: Command::Undrain },
@@ -243,6 +263,10 @@ mod tests {
             "crash 2",
             "restart 2",
             "rejoin 2",
+            "replace 2",
+            "clone 2, crash after 1",
+            "crash 2, other process 1",
+            "double VOTE term=1 from 1 to 2, other process 2, crash after 1",
             "resign 3",
             "transfer 3 to 2",
             "drain 3, crash after 1",

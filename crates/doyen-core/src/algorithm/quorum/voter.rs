@@ -6,23 +6,39 @@
 //! votes in such a term and whose vote is never heard does the same and more. So what holds for every run of voters
 //! holds for every run of a quorum: at most one leader a term, at most one vote a term. With a
 //! [last term](super::rules::Rules::until) the state space is finite, and is explored completely.
+//!
+//! A voter that has lost its disk asks all others which term they have stored, adopts the latest and has no vote left in
+//! it, as a quorum's member does (`quorum/arrival.rs`). What a WELCOME says there besides, in which term the member was
+//! heard last, only makes that term later. It asks again whenever it is told to stand.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Pledge, Protocol, Role, View, varint_len};
+use crate::members::{Epoch, NodeId, PeerSet};
+use crate::protocol::{
+    self, Boot, Effects, Event, Kind, Origin, Pledge, Protocol, Role, View, varint_len,
+};
 use crate::time::Span;
 
 use super::ballot::{Ballot, Stored};
+use super::rules::Rule;
 
 /// A member that votes, and stands when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Voter {
     ballot: Ballot,
     role: Role,
+    rejoining: Option<Rejoining>,
+}
+
+/// A voter that has lost its disk and asks around.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Rejoining {
+    /// The latest term that anybody knows of.
+    latest: Epoch,
+    answered: PeerSet,
 }
 
 /// What voters say to each other.
@@ -35,6 +51,13 @@ pub enum Message {
     },
     /// "You have my vote of this term."
     Vote {
+        /// Which.
+        term: Epoch,
+    },
+    /// "I have lost my disk. Which term is it?"
+    Hello,
+    /// "This one, as far as I know."
+    Welcome {
         /// Which.
         term: Epoch,
     },
@@ -56,14 +79,23 @@ impl Protocol for Voter {
     const HEEDS_DETECTOR: bool = false;
     const HEEDS_INCARNATION: bool = false;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, _: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
-        Self { ballot: Ballot::new(id, stored, config.quorum.rules), role: Role::Follower }
+        let nobody = Rejoining { latest: Epoch::default(), answered: PeerSet::new() };
+        let voter = Self {
+            ballot: Ballot::new(id, stored, config.quorum.rules),
+            role: Role::Follower,
+            rejoining: (boot.origin == Origin::Rejoining).then_some(nobody),
+        };
+        voter.say_hello(config, out);
+        voter
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
+            // Again, to whoever is there now.
+            Event::Campaign if self.rejoining.is_some() => self.say_hello(config, out),
             Event::Campaign => self.stand(config, out),
             Event::Timer(Timer::Term) => self.step_down(out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
@@ -80,12 +112,39 @@ impl Protocol for Voter {
         View { leader, epoch: self.ballot.term(), role: self.role }
     }
 
+    fn essence(&self, _: &Config) -> Self {
+        let mut essence = self.clone();
+        if self.role != Role::Candidate {
+            essence.ballot.forget_votes();
+        }
+        essence
+    }
+
+    fn is_spent(&self, _: &Config, from: NodeId, message: &Message) -> bool {
+        let Stored { term: known, voted, .. } = *self.ballot.stored();
+        if self.rejoining.is_some() {
+            return false;
+        }
+        match *message {
+            Message::Request { term } => {
+                term < known || term == known && voted.is_some_and(|voted| voted != from)
+            }
+            Message::Vote { term } => term < known || term == known && self.role != Role::Candidate,
+            Message::Hello => false,
+            Message::Welcome { .. } => true,
+        }
+    }
+
     fn is_symmetric(_: &Config) -> bool {
         true
     }
 
     fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        Self { ballot: self.ballot.renamed(names), role: self.role }
+        let rejoining = self.rejoining.as_ref().map(|rejoining| Rejoining {
+            latest: rejoining.latest,
+            answered: rejoining.answered.iter().map(names).collect(),
+        });
+        Self { ballot: self.ballot.renamed(names), role: self.role, rejoining }
     }
 
     fn is_upkeep(_: Timer) -> bool {
@@ -128,7 +187,15 @@ impl Voter {
         out: &mut Effects<Self>,
     ) {
         let known = self.ballot.term();
+        if self.rejoining.is_some() {
+            if let Message::Welcome { term } = message {
+                self.on_welcome(config, from, term, out);
+            }
+            return;
+        }
         match message {
+            Message::Hello => out.send(from, Message::Welcome { term: known }),
+            Message::Welcome { .. } => {}
             Message::Request { term } if term < known => out.rule("V2"),
             Message::Request { term } => self.on_request(from, term, out),
             Message::Vote { term } if term <= known => {
@@ -158,6 +225,38 @@ impl Voter {
         }
     }
 
+    fn say_hello(&self, config: &Config, out: &mut Effects<Self>) {
+        let Some(rejoining) = &self.rejoining else { return };
+        for peer in config.members.others(self.ballot.id()) {
+            if !rejoining.answered.contains(peer) {
+                out.send(peer, Message::Hello);
+            }
+        }
+    }
+
+    fn on_welcome(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
+        let Some(rejoining) = &mut self.rejoining else { return };
+        rejoining.answered.insert(from);
+        rejoining.latest = rejoining.latest.max(term);
+        let others = config.members.len() - 1;
+        let needed = match config.quorum.rules.keeps(Rule::RejoinAsksAll) {
+            true => others,
+            false => others / 2,
+        };
+        if rejoining.answered.len() < needed {
+            return;
+        }
+        out.rule("Q1a");
+        let latest = rejoining.latest;
+        self.rejoining = None;
+        if config.quorum.rules.keeps(Rule::RejoinVotesLater) {
+            self.ballot.adopt(latest);
+            // A vote for itself, in a term in which it does not stand: it has none left for anybody.
+            self.ballot.stored_mut().voted = Some(self.ballot.id());
+        }
+        self.ballot.store(out);
+    }
+
     fn step_down(&mut self, out: &mut Effects<Self>) {
         if self.role != Role::Follower {
             out.cancel_timer(Timer::Term);
@@ -168,12 +267,19 @@ impl Voter {
 }
 
 impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[Kind::election("REQUEST"), Kind::election("VOTE")];
+    const KINDS: &'static [Kind] = &[
+        Kind::election("REQUEST"),
+        Kind::election("VOTE"),
+        Kind::election("HELLO"),
+        Kind::election("WELCOME"),
+    ];
 
     fn kind(&self) -> usize {
         match self {
             Self::Request { .. } => 0,
             Self::Vote { .. } => 1,
+            Self::Hello => 2,
+            Self::Welcome { .. } => 3,
         }
     }
 
@@ -181,18 +287,27 @@ impl protocol::Message for Message {
         match *self {
             Self::Request { term } => Some(Pledge::Candidacy { term }),
             Self::Vote { term } => Some(Pledge::Vote { term }),
+            Self::Hello | Self::Welcome { .. } => None,
         }
     }
 
     fn encoded_len(&self) -> usize {
-        let (Self::Request { term } | Self::Vote { term }) = self;
-        1 + varint_len(term.0)
+        1 + self.term().map_or(0, |term| varint_len(term.0))
+    }
+}
+
+impl Message {
+    fn term(self) -> Option<Epoch> {
+        match self {
+            Self::Request { term } | Self::Vote { term } | Self::Welcome { term } => Some(term),
+            Self::Hello => None,
+        }
     }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Request { term } | Self::Vote { term }) = self;
-        write!(f, "{} term={term}", protocol::name_of(self))
+        f.write_str(protocol::name_of(self))?;
+        self.term().map_or(Ok(()), |term| write!(f, " term={term}"))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{Durable, Event, Giver, Message, Origin, Protocol, Serial, View};
 
-use super::{Flight, HEAD, Machine, Store, channel, seat};
+use super::{Flight, HEAD, Machine, Reign, Store, channel, seat};
 use crate::check::Timers;
 use crate::check::fingerprint::{fingerprint, mix};
 use crate::check::intern::Interner;
@@ -20,15 +20,25 @@ use crate::hash::FastMap;
 pub(super) enum Input {
     Hear(u32),
     Expire(u32),
-    Report { peer: u8, up: bool },
+    Report {
+        peer: u8,
+        up: bool,
+    },
     Suspect(u8),
     Campaign,
     Crash,
     Restart,
     Rejoin,
+    /// Another process of its member is started, without a disk: this is its number.
+    Replace(u8),
+    /// The same, from a copy of the disk.
+    Clone(u8),
     Command(Command),
     Wait(u32),
 }
+
+/// The seat of who is no process of anybody.
+const NOBODY: usize = 61;
 
 /// What consequences are remembered under: a local state, what happens to the member, and after how many acts it
 /// crashes, or zero.
@@ -50,7 +60,7 @@ pub(crate) struct Hand<P: Protocol> {
 
 /// Who led in which term.
 pub(in crate::check) struct History {
-    pub(super) led: Arc<Vec<(Epoch, NodeId)>>,
+    pub(super) led: Arc<Vec<Reign>>,
     pub(super) print: u64,
     /// Its fingerprints by every other renaming of the members.
     pub(super) renamed: Box<[u64]>,
@@ -59,6 +69,10 @@ pub(in crate::check) struct History {
 /// What is often asked about a local state.
 pub(in crate::check) struct LocalFacts<P: Protocol> {
     pub(super) local: Arc<Local<P>>,
+    /// The position of its member; none if it is no process of anybody.
+    pub(super) member: Option<usize>,
+    /// The seat that goes with that.
+    pub(super) seat: usize,
     pub(super) print: u64,
     /// Its part in the fingerprint of a state, by every other renaming of the members.
     pub(super) renamed: Box<[u64]>,
@@ -122,7 +136,7 @@ pub(super) struct Consequence {
     pub(super) cuts: u8,
     pub(super) breaks: Option<usize>,
     /// It leads now, in this term.
-    pub(super) leads: Option<(Epoch, NodeId)>,
+    pub(super) leads: Option<Reign>,
 }
 
 impl<P: Protocol> Hand<P> {
@@ -143,7 +157,7 @@ impl<P: Protocol> Hand<P> {
 impl<P: Protocol> Machine<'_, P> {
     /// Copies what others have added to the store since, if `state` has any of it.
     pub(super) fn catch_up(&self, hand: &mut Hand<P>, state: &[u32]) {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let lacks =
             |known: usize, numbers: &[u32]| numbers.iter().any(|&number| number as usize >= known);
         let lacks_something = lacks(hand.locals.len(), locals)
@@ -159,8 +173,9 @@ impl<P: Protocol> Machine<'_, P> {
         let Store { locals, flights, timers, histories, .. } = store;
         for led in histories.since(hand.histories.len()) {
             let renamed = self.symmetry.each(|renaming| {
-                let name = |&(term, leader): &(Epoch, NodeId)| (term, renaming.name(leader));
-                let mut led: Vec<(Epoch, NodeId)> = led.iter().map(name).collect();
+                let name =
+                    |&(term, leader, process): &Reign| (term, renaming.name(leader), process);
+                let mut led: Vec<Reign> = led.iter().map(name).collect();
                 led.sort_unstable();
                 fingerprint(&led)
             });
@@ -171,7 +186,7 @@ impl<P: Protocol> Machine<'_, P> {
             hand.locals.push(self.facts_of(local, timers));
         }
         for flight in flights.since(hand.flights.len()) {
-            let Flight { from, to, message, age } = &**flight;
+            let Flight { from, to, message, age, .. } = &**flight;
             let serial = message.serial().filter(|_| self.essential).map(|(serial, giver)| {
                 let giver = if giver == Giver::Sender { *from } else { *to };
                 (serial, usize::from(giver))
@@ -206,12 +221,15 @@ impl<P: Protocol> Machine<'_, P> {
         let essence =
             if self.essential { local.essence(self.terms.config) } else { Local::clone(local) };
         let print = fingerprint(&essence);
-        let place = self.terms.members.position(local.id).unwrap_or_default() as u8;
+        let member = self.terms.members.position(local.id);
         LocalFacts {
+            member,
+            seat: member.unwrap_or(NOBODY),
             print,
             renamed: self.symmetry.each(|renaming| {
                 let renamed = essence.renamed(&|id| renaming.name(id));
-                mix(fingerprint(&renamed), seat(renaming.place(place).into()))
+                let place = member.map_or(NOBODY, |place| renaming.place(place as u8).into());
+                mix(fingerprint(&renamed), seat(place))
             }),
             calm_print: match local.calm < self.terms.detection() {
                 true => fingerprint(&Local { calm: self.terms.detection(), ..essence }),
@@ -240,7 +258,6 @@ impl<P: Protocol> Machine<'_, P> {
     pub(super) fn consequence(
         &self,
         hand: &mut Hand<P>,
-        member: usize,
         local: u32,
         input: Input,
         crash_after: u8,
@@ -249,7 +266,7 @@ impl<P: Protocol> Machine<'_, P> {
         if let Some(&known) = hand.known.get(&cause) {
             return known as usize;
         }
-        let consequence = self.work_out(hand, member, cause);
+        let consequence = self.work_out(hand, cause);
         hand.consequences.push(consequence);
         let number = hand.consequences.len() - 1;
         hand.known.insert(cause, number as u32);
@@ -257,23 +274,25 @@ impl<P: Protocol> Machine<'_, P> {
     }
 
     #[cold]
-    fn work_out(&self, hand: &mut Hand<P>, member: usize, cause: Cause) -> Consequence {
+    fn work_out(&self, hand: &mut Hand<P>, cause: Cause) -> Consequence {
         let (local, input, crash_after) = cause;
         let before = Arc::clone(&hand.locals[local as usize].local);
-        let stimulus = self.stimulus(hand, input);
-        let id = self.terms.members.at(member);
+        let stimulus = self.stimulus(hand, &before, input);
+        let (id, process) = (before.id, before.process);
+        let member = self.terms.members.position(id).unwrap_or_default();
         let crash_after = (crash_after > 0).then_some(u32::from(crash_after));
         let handled = local::handle(&self.terms, &before, stimulus, crash_after);
         let flights = self.flights_of(member, &handled);
-        let leading = |view: View| leads_in_a_term(&view).then_some((view.epoch, id));
+        let leading = |view: View| leads_in_a_term(&view).then_some((view.epoch, id, process));
         let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
         let breaks = self.breaks(&handled, &flights);
         let cuts = if self.frugal { handled.last_write } else { handled.acts };
         let mut store = self.lock();
         let before = local;
         let local = store.locals.number(handled.local);
-        // Nothing is left out as long as a disk can be lost.
-        if self.essential && before != local && input != Input::Rejoin {
+        // Nothing is left out as long as a disk can be lost, unless sessions tell what was said to the process before.
+        let loses_disk = input == Input::Rejoin && !P::SESSIONS;
+        if self.essential && before != local && !loses_disk {
             store.transitions.insert((before, local));
         }
         let sends = flights.into_iter().map(|flight| store.flights.number(flight)).collect();
@@ -281,7 +300,12 @@ impl<P: Protocol> Machine<'_, P> {
         Consequence { local, sends, cuts: cuts.min(250) as u8, breaks, leads }
     }
 
-    fn stimulus(&self, hand: &Hand<P>, input: Input) -> Stimulus<P::Message, P::Timer> {
+    fn stimulus(
+        &self,
+        hand: &Hand<P>,
+        local: &Local<P>,
+        input: Input,
+    ) -> Stimulus<P::Message, P::Timer> {
         let id = |position: u8| self.terms.members.at(usize::from(position));
         Stimulus::Event(match input {
             Input::Hear(flight) => {
@@ -294,9 +318,14 @@ impl<P: Protocol> Machine<'_, P> {
             Input::Campaign => Event::Campaign,
             Input::Suspect(peer) => return Stimulus::Suspect(id(peer)),
             Input::Crash => return Stimulus::Crash,
-            Input::Restart => return Stimulus::Start(Origin::Joining),
+            Input::Restart => return Stimulus::Start(local.origin()),
+            Input::Replace(process) => return Stimulus::Replace(process),
+            Input::Clone(process) => return Stimulus::Clone(process),
             Input::Rejoin => return Stimulus::Start(Origin::Rejoining),
-            Input::Command(command) => Event::Order(command.order(self.terms.preference())),
+            Input::Command(command) => match command.order(self.terms.preference()) {
+                Some(order) => Event::Order(order),
+                None => return Stimulus::Wait(0),
+            },
             Input::Wait(ticks) => return Stimulus::Wait(ticks),
         })
     }
@@ -321,16 +350,17 @@ impl<P: Protocol> Machine<'_, P> {
         &self,
         hand: &mut Hand<P>,
         history: u32,
-        (term, leader): (Epoch, NodeId),
+        reign: Reign,
         locals: &[u32],
         (member, local): (usize, u32),
     ) -> (u32, Option<usize>) {
         let led = &hand.histories[history as usize].led;
-        let Err(place) = led.binary_search(&(term, leader)) else { return (history, None) };
-        let usurped = led.iter().any(|&(other, _)| other == term);
-        let fallen = led.iter().any(|&(other, _)| other > term);
+        let Err(place) = led.binary_search(&reign) else { return (history, None) };
+        let (term, leader, _) = reign;
+        let usurped = led.iter().any(|&(other, ..)| other == term);
+        let fallen = led.iter().any(|&(other, ..)| other > term);
         let mut led = Vec::clone(led);
-        led.insert(place, (term, leader));
+        led.insert(place, reign);
         let voter = |(place, &other): (usize, &u32)| {
             let number = if place == member { local } else { other };
             &*hand.locals[number as usize].local

@@ -151,7 +151,7 @@ impl<P: Protocol> Machine<'_, P> {
         rows.resize_with(locals.len(), Row::default);
         let mut refuted = false;
         for (local, row) in locals.iter().zip(rows.iter_mut()) {
-            let place = self.terms.members.position(local.id).unwrap_or_default();
+            let Some(place) = self.terms.members.position(local.id) else { continue };
             refuted |= self.try_row(local, row, &flights[place], store);
         }
         let flight = |number: u32| &store.flights.since(number as usize)[0].message;

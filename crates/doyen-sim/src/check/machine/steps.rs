@@ -33,9 +33,11 @@ struct Letters<'a> {
 /// How a state changes.
 #[derive(Clone, Copy)]
 struct Change<'a> {
-    /// This member's local state becomes this one.
+    /// The local state in this slot becomes this one.
     member: usize,
     local: u32,
+    /// And so does that in another slot.
+    also: Option<(usize, u32)>,
     /// The flight at this place is gone.
     landed: Option<usize>,
     /// These are under way.
@@ -44,14 +46,34 @@ struct Change<'a> {
     history: u32,
 }
 
+/// A state as a change makes it of another.
+struct Now<'p, 'c> {
+    parts: &'p Parts<'p>,
+    change: Change<'c>,
+}
+
+impl Now<'_, '_> {
+    /// The local state in a slot.
+    #[inline]
+    fn local(&self, slot: usize) -> u32 {
+        match self.change.also {
+            _ if slot == self.change.member => self.change.local,
+            Some((also, local)) if also == slot => local,
+            _ => self.parts.locals[slot],
+        }
+    }
+}
+
 /// Something that happens to one member.
 #[derive(Clone, Copy)]
-struct Happening {
-    member: usize,
-    input: Input,
-    act: Act,
-    landed: Option<usize>,
-    purse: Purse,
+pub(super) struct Happening {
+    pub(super) member: usize,
+    pub(super) input: Input,
+    pub(super) act: Act,
+    pub(super) landed: Option<usize>,
+    pub(super) purse: Purse,
+    /// The slot of the process that begins by this.
+    pub(super) begins: Option<usize>,
 }
 
 impl Happening {
@@ -63,7 +85,7 @@ impl Happening {
 
 impl<P: Protocol> Machine<'_, P> {
     pub(in crate::check) fn parts<'s>(&self, hand: &Hand<P>, state: &'s [u32]) -> Parts<'s> {
-        let (locals, rest) = state.split_at(self.terms.members.len());
+        let (locals, rest) = state.split_at(self.slots);
         let is_up = |(position, &local): (usize, &u32)| {
             u64::from(hand.locals[local as usize].up) << position
         };
@@ -78,26 +100,27 @@ impl<P: Protocol> Machine<'_, P> {
         let start = words.len();
         words.extend_from_slice(parts.locals);
         words[start + change.member] = change.local;
+        if let Some((slot, local)) = change.also {
+            words[start + slot] = local;
+        }
         words.extend(change.purse.words());
         words.push(change.history);
         let first = words.len();
-        let bit = 1 << change.member;
-        let up = match hand.locals[change.local as usize].up {
-            true => parts.up | bit,
-            false => parts.up & !bit,
-        };
+        let now = Now { parts, change };
+        let up = self.members_up(hand, &now);
         // Nobody will ever know what became of a message to a member that is down for good.
-        let everybody = (1 << parts.locals.len()) - 1;
-        let comes_up = |item| change.purse.left(item) > 0;
-        let all_matter = up == everybody || comes_up(Item::Restart) || comes_up(Item::Rejoin);
-        let may_forget = change.purse.left(Item::Rejoin) > 0;
+        let everybody = (1 << self.terms.members.len()) - 1;
+        let may_start = [Item::Restart, Item::Rejoin, Item::Replacement, Item::Clone];
+        let all_matter =
+            up == everybody || may_start.into_iter().any(|item| change.purse.left(item) > 0);
+        let may_forget = change.purse.left(Item::Rejoin) > 0 && !P::SESSIONS;
+        let changed = hand.locals[change.local as usize].member;
         let is_spent = |flight: u32, is_sent: bool| {
             if !self.frugal || may_forget {
                 return false;
             }
             let to = hand.flights[flight as usize].to();
-            let local = if to == change.member { change.local } else { parts.locals[to] };
-            (is_sent || to == change.member) && self.is_spent(hand, local, flight)
+            (is_sent || Some(to) == changed) && self.is_spent_for_all(hand, &now, flight)
         };
         let matters = |flight: u32| all_matter || up >> hand.flights[flight as usize].to() & 1 == 1;
         for (place, &flight) in parts.flights.iter().enumerate() {
@@ -117,6 +140,35 @@ impl<P: Protocol> Machine<'_, P> {
         if self.frugal {
             self.drop_repetitions(hand, words, start, first);
         }
+    }
+
+    /// The members of which a process is up.
+    #[inline]
+    fn members_up(&self, hand: &Hand<P>, now: &Now<'_, '_>) -> u64 {
+        let Now { parts, change } = now;
+        let bit = 1 << change.member;
+        let up = match hand.locals[change.local as usize].up {
+            true => parts.up | bit,
+            false => parts.up & !bit,
+        };
+        if self.slots == self.terms.members.len() {
+            return up;
+        }
+        let facts = (0..self.slots).map(|slot| &hand.locals[now.local(slot) as usize]);
+        let up = facts.filter(|facts| facts.up).filter_map(|facts| facts.member);
+        up.fold(0, |up, member| up | 1 << member)
+    }
+
+    /// Whether no process of its receiver has any use for a message any more.
+    #[inline]
+    fn is_spent_for_all(&self, hand: &Hand<P>, now: &Now<'_, '_>, flight: u32) -> bool {
+        let to = hand.flights[flight as usize].to();
+        if self.slots == self.terms.members.len() {
+            return self.is_spent(hand, now.local(to), flight);
+        }
+        (0..self.slots).map(|slot| now.local(slot)).all(|local| {
+            hand.locals[local as usize].member != Some(to) || self.is_spent(hand, local, flight)
+        })
     }
 
     /// Of the messages that differ only in serial numbers which make no difference any more, one is enough. The state
@@ -152,7 +204,7 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Where a new message belongs among those under way.
     #[inline]
-    fn place_of(&self, hand: &Hand<P>, flight: u32, flights: &[u32]) -> usize {
+    pub(super) fn place_of(&self, hand: &Hand<P>, flight: u32, flights: &[u32]) -> usize {
         let rank = |flight: u32| {
             let channel = hand.flights[flight as usize].channel;
             (channel, if self.rules.fifo { 0 } else { flight })
@@ -164,7 +216,7 @@ impl<P: Protocol> Machine<'_, P> {
 
     /// Adds the step in which `input` happens to `member`, and those in which it crashes on the way.
     #[inline]
-    fn happen(
+    pub(super) fn happen(
         &self,
         hand: &mut Hand<P>,
         parts: &Parts<'_>,
@@ -189,9 +241,9 @@ impl<P: Protocol> Machine<'_, P> {
         crash_after: u8,
         out: &mut Successors<Step>,
     ) -> u8 {
-        let Happening { member, input, act, landed, purse } = happening;
+        let Happening { member, input, act, landed, purse, begins } = happening;
         let purse = if crash_after > 0 { purse.spend(Item::Crash) } else { purse };
-        let known = self.consequence(hand, member, parts.locals[member], input, crash_after);
+        let known = self.consequence(hand, parts.locals[member], input, crash_after);
         let &Consequence { local, leads, .. } = &hand.consequences[known];
         let (history, usurps) = match leads {
             Some(leads) if self.notes_reigns => {
@@ -200,14 +252,25 @@ impl<P: Protocol> Machine<'_, P> {
             _ => (parts.history, None),
         };
         let &Consequence { ref sends, cuts, breaks, .. } = &hand.consequences[known];
-        let change = Change { member, local, landed, sends, purse, history };
+        let (local, also) = match (begins, act) {
+            (Some(slot), Act::Clone(_)) => (parts.locals[member], Some((slot, local))),
+            (Some(slot), _) => (local, Some((slot, parts.locals[member]))),
+            (None, _) => (local, None),
+        };
+        let change = Change { member, local, also, landed, sends, purse, history };
         let breaks = breaks
             .or(usurps)
             .or_else(|| self.overlaps(hand, parts, member, local))
             .or_else(|| self.uncovers(hand, parts, member, local));
-        out.add(Step { act, crash_after }, breaks, |words| {
-            self.write(hand, parts, change, words);
-        });
+        let step = Step { act, crash_after };
+        if !self.saturating {
+            out.add(step, breaks, |words| self.write(hand, parts, change, words));
+            return cuts;
+        }
+        let mut words = Vec::new();
+        self.write(hand, parts, change, &mut words);
+        self.saturate(hand, &mut words, hand.locals[local as usize].member);
+        out.add(step, breaks, |all| all.extend(words));
         cuts
     }
 
@@ -265,8 +328,10 @@ impl<P: Protocol> Machine<'_, P> {
             let alive = parts.up >> member & 1 == 1;
             let (deliver, lose) = (Act::Deliver(flight), Act::Lose(flight));
             if self.lasting {
-                if alive {
-                    self.deliver_lasting(hand, parts, flight, out);
+                for slot in self.processes_of(hand, parts.locals, member) {
+                    if parts.up >> slot & 1 == 1 {
+                        self.deliver_lasting(hand, parts, flight, slot, out);
+                    }
                 }
                 continue;
             }
@@ -277,6 +342,7 @@ impl<P: Protocol> Machine<'_, P> {
                     act: deliver,
                     landed: Some(place),
                     purse: parts.purse,
+                    begins: None,
                 };
                 self.happen(hand, parts, hear, out);
                 if parts.purse.left(Item::Duplication) > 0 {
@@ -300,12 +366,13 @@ impl<P: Protocol> Machine<'_, P> {
         hand: &mut Hand<P>,
         parts: &Parts<'_>,
         flight: u32,
+        member: usize,
         out: &mut Successors<Step>,
     ) {
-        let member = hand.flights[flight as usize].to();
-        let (input, act) = (Input::Hear(flight), Act::Double(flight));
-        let hear = Happening { member, input, act, landed: None, purse: parts.purse };
-        let known = self.consequence(hand, member, parts.locals[member], input, 0);
+        let (input, act) = (Input::Hear(flight), self.act_of_hearing(flight, member));
+        let (landed, purse, begins) = (None, parts.purse, None);
+        let hear = Happening { member, input, act, landed, purse, begins };
+        let known = self.consequence(hand, parts.locals[member], input, 0);
         let &Consequence { local, ref sends, breaks, cuts, .. } = &hand.consequences[known];
         let is_under_way = |sent: &u32| parts.flights.contains(sent);
         let is_news = local != parts.locals[member]
@@ -328,7 +395,8 @@ impl<P: Protocol> Machine<'_, P> {
         out: &mut Successors<Step>,
     ) {
         let (local, history) = (parts.locals[0], parts.history);
-        let change = Change { member: 0, local, landed: Some(place), sends: &[], purse, history };
+        let (landed, also) = (Some(place), None);
+        let change = Change { member: 0, local, also, landed, sends: &[], purse, history };
         out.add(Step { act, crash_after: 0 }, None, |words| self.write(hand, parts, change, words));
     }
 
@@ -340,7 +408,8 @@ impl<P: Protocol> Machine<'_, P> {
         member: usize,
         out: &mut Successors<Step>,
     ) {
-        let plain = |input, act| Happening { member, input, act, landed: None, purse: parts.purse };
+        let (landed, purse, begins) = (None, parts.purse, None);
+        let plain = |input, act| Happening { member, input, act, landed, purse, begins };
         let name = member as u8;
         let facts = &hand.locals[parts.locals[member] as usize];
         let (reported, up) = (facts.reported, parts.up);
@@ -404,14 +473,14 @@ impl<P: Protocol> Machine<'_, P> {
                 continue;
             }
             let (purse, input) = (parts.purse.spend(item), Input::Command(command));
-            let known = self.consequence(hand, member, parts.locals[member], input, 0);
+            let known = self.consequence(hand, parts.locals[member], input, 0);
             let Consequence { local, sends, .. } = &hand.consequences[known];
             if *local != parts.locals[member] || !sends.is_empty() {
                 let act = Act::Command { member: member as u8, command };
                 self.happen(
                     hand,
                     parts,
-                    Happening { member, input, act, landed: None, purse },
+                    Happening { member, input, act, landed: None, purse, begins: None },
                     out,
                 );
             }
@@ -470,8 +539,7 @@ impl<P: Protocol> Machine<'_, P> {
         let ticks = if out.list().is_empty() { earliest } else { 1 };
         let locals: Vec<u32> = (0..parts.locals.len())
             .map(|member| {
-                let known =
-                    self.consequence(hand, member, parts.locals[member], Input::Wait(ticks), 0);
+                let known = self.consequence(hand, parts.locals[member], Input::Wait(ticks), 0);
                 hand.consequences[known].local
             })
             .collect();
@@ -515,7 +583,7 @@ impl<P: Protocol> Machine<'_, P> {
         while let Some(&(local, taken)) = tried.get(next) {
             next += 1;
             for (input, taken) in self.inputs(hand, parts, member, (local, taken), letters) {
-                let known = self.consequence(hand, member, local, input, 0);
+                let known = self.consequence(hand, local, input, 0);
                 let Consequence { local, sends, .. } = &hand.consequences[known];
                 for &sent in sends {
                     if !prospects.contains(&sent) {
@@ -574,7 +642,11 @@ impl<P: Protocol> Machine<'_, P> {
         out: &mut Successors<Step>,
     ) {
         self.add_deliveries(hand, parts, out);
+        self.add_processes(hand, parts, out);
         for member in 0..parts.locals.len() {
+            if hand.locals[parts.locals[member] as usize].member.is_none() {
+                continue;
+            }
             if parts.up >> member & 1 == 1 {
                 self.add_own_steps(hand, parts, member, out);
                 self.add_commands(hand, parts, member, out);
@@ -585,10 +657,11 @@ impl<P: Protocol> Machine<'_, P> {
                 (Item::Restart, Input::Restart, Act::Restart(name)),
                 (Item::Rejoin, Input::Rejoin, Act::Rejoin(name)),
             ] {
-                let lacks_disk = hand.locals[parts.locals[member] as usize].local.lost;
+                let lacks_disk =
+                    hand.locals[parts.locals[member] as usize].local.lost && !P::SESSIONS;
                 if parts.purse.left(item) > 0 && !(lacks_disk && item == Item::Restart) {
                     let purse = parts.purse.spend(item);
-                    let start = Happening { member, input, act, landed: None, purse };
+                    let start = Happening { member, input, act, landed: None, purse, begins: None };
                     self.happen(hand, parts, start, out);
                 }
             }

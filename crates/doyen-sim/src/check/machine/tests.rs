@@ -151,8 +151,8 @@ fn compare_along(machine: &mut Machine<'_, Quorum>, runs: u64, length: usize) ->
         for _ in 0..length {
             outcomes.compare(machine, &mut hand, &state, &mut out);
             let led = &hand.histories[state[machine.terms.members.len() + HEAD - 1] as usize].led;
-            let twice = |&(term, id): &(Epoch, NodeId)| {
-                led.iter().any(|&(other, again)| again == id && other != term)
+            let twice = |&(term, id, _): &Reign| {
+                led.iter().any(|&(other, again, _)| again == id && other != term)
             };
             reached.second_leaderships += usize::from(led.iter().any(twice));
             random = mix(random, seat(1));
@@ -278,8 +278,10 @@ impl<P: Explorable> Machine<'_, P> {
             words[usize::from(renaming.place(place as u8))] = store.locals.number(renamed);
         }
         let led = Arc::clone(&store.histories.since(state[count + HEAD - 1] as usize)[0]);
-        let mut led: Vec<(Epoch, NodeId)> =
-            led.iter().map(|&(term, leader)| (term, renaming.name(leader))).collect();
+        let mut led: Vec<Reign> = led
+            .iter()
+            .map(|&(term, leader, process)| (term, renaming.name(leader), process))
+            .collect();
         led.sort_unstable();
         words.extend(&state[count..count + HEAD - 1]);
         words.push(store.histories.number(led));

@@ -24,6 +24,7 @@ pub(super) struct Stage<'m, 'c, P: Protocol> {
     machine: &'m Machine<'c, P>,
     /// How long a message takes that nobody hears.
     transmission: Span,
+    /// One in each slot.
     locals: Vec<Local<P>>,
     under_way: Vec<Letter<P::Message>>,
     restarts_left: u8,
@@ -33,7 +34,7 @@ pub(super) struct Stage<'m, 'c, P: Protocol> {
     sent: FastMap<u32, usize>,
     next_id: u32,
     /// Who led in which term.
-    reigns: Vec<(Epoch, NodeId)>,
+    reigns: Vec<(Epoch, NodeId, u8)>,
     /// What the last step did that is against a property about single steps, if it is too much.
     missteps: Vec<(Property, Fact)>,
 }
@@ -173,10 +174,12 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         self.now = at;
         self.missteps.clear();
         let crash_after = (step.crash_after > 0).then_some(u32::from(step.crash_after));
-        let id = |position: u8| self.machine.terms.members.at(usize::from(position));
+        let ids: Vec<NodeId> = self.locals.iter().map(|local| local.id).collect();
+        let id = |slot: u8| ids[usize::from(slot)];
         match step.act {
-            Act::Deliver(flight) => self.deliver(flight, false, crash_after),
-            Act::Double(flight) => self.deliver(flight, true, crash_after),
+            Act::Deliver(flight) => self.deliver(flight, None, false, crash_after),
+            Act::Double(flight) => self.deliver(flight, None, true, crash_after),
+            Act::DoubleAt { flight, slot } => self.deliver(flight, Some(slot), true, crash_after),
             Act::Lose(flight) => {
                 self.take(flight);
                 Fired::new()
@@ -219,14 +222,29 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                     self.restarts_left = self.restarts_left.saturating_sub(1);
                 }
                 let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
-                self.happen(member.into(), Stimulus::Start(Origin::Joining), crash_after, what)
+                let origin = self.locals[usize::from(member)].origin();
+                self.happen(member.into(), Stimulus::Start(origin), crash_after, what)
             }
             Act::Rejoin(member) => {
                 let what = |rules| Some(What::Restarted { member: id(member), disk: false, rules });
                 self.happen(member.into(), Stimulus::Start(Origin::Rejoining), crash_after, what)
             }
+            Act::Replace(member) => {
+                let (slot, process) = self.room_for_a_process(member.into());
+                self.locals[slot] = self.locals[usize::from(member)].clone();
+                let what = |rules| Some(What::Restarted { member: id(member), disk: false, rules });
+                self.happen(member.into(), Stimulus::Replace(process), crash_after, what)
+            }
+            Act::Clone(member) => {
+                let (slot, process) = self.room_for_a_process(member.into());
+                self.locals[slot] = self.locals[usize::from(member)].clone();
+                let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
+                self.happen(slot, Stimulus::Clone(process), crash_after, what)
+            }
             Act::Command { member, command } => {
-                let order = command.order(self.machine.terms.preference());
+                let Some(order) = command.order(self.machine.terms.preference()) else {
+                    return Fired::new();
+                };
                 let text = order.to_string();
                 let what = |rules| Some(What::Ordered { member: id(member), order: text, rules });
                 self.happen(member.into(), Stimulus::Event(Event::Order(order)), crash_after, what)
@@ -257,7 +275,8 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
 
     /// What each live member believes.
     pub(super) fn views(&self) -> Vec<Option<View>> {
-        self.locals.iter().map(|local| local.state.as_ref().map(Protocol::view)).collect()
+        let members = self.locals.iter().take(self.machine.terms.members.len());
+        members.map(|local| local.state.as_ref().map(Protocol::view)).collect()
     }
 
     /// How much has been recorded.
@@ -269,16 +288,32 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         self.records.push(Record { at: self.now, what });
     }
 
-    fn deliver(&mut self, flight: u32, stays: bool, crash_after: Option<u32>) -> Fired {
+    /// The slot of a further process of a member, and which of its processes that is.
+    fn room_for_a_process(&self, member: usize) -> (usize, u8) {
+        let id = self.locals[member].id;
+        let processes = self.locals.iter().filter(|local| local.id == id).count() as u8;
+        let vacant = Local::vacant();
+        let slot = self.locals.iter().position(|local| *local == vacant);
+        (slot.expect("a process that begins has a slot"), processes)
+    }
+
+    /// `at`: the slot of the process at which it arrives, if it is not that of its member.
+    fn deliver(
+        &mut self,
+        flight: u32,
+        at: Option<u8>,
+        stays: bool,
+        crash_after: Option<u32>,
+    ) -> Fired {
         let letter = self.take(flight);
         let (id, Flight { from, to, message, .. }) = (letter.id, letter.flight.clone());
         self.arrive(id, self.now);
         if stays {
             self.under_way.push(letter);
         }
-        let member = usize::from(to);
+        let member = usize::from(at.unwrap_or(to));
         let ids = self.machine.terms.members;
-        let (from, to) = (ids.at(usize::from(from)), ids.at(member));
+        let (from, to) = (ids.at(usize::from(from)), ids.at(usize::from(to)));
         let kind = name_of(&message).to_owned();
         if !self.locals[member].is_up() {
             self.record(What::Missed { id, from, to, kind });
@@ -347,19 +382,19 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             self.record(what);
         }
         self.note_missteps(member, &handled);
+        self.locals[member] = handled.local;
         for effect in handled.effects {
             self.carry_out(member, effect);
         }
-        let id = self.machine.terms.members.at(member);
-        if crash_after.is_some() && !handled.local.is_up() {
+        let Local { id, .. } = self.locals[member];
+        if crash_after.is_some() && !self.locals[member].is_up() {
             self.record(What::Crashed { member: id, forwards: false });
         }
-        self.locals[member] = handled.local;
         rules
     }
 
     fn carry_out(&mut self, member: usize, effect: EffectOf<P>) {
-        let id = self.machine.terms.members.at(member);
+        let id = self.locals[member].id;
         match effect {
             Effect::Send { to, message } => self.send(member, to, message),
             Effect::SetTimer { timer, after } => {
@@ -384,12 +419,14 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
 
     fn send(&mut self, member: usize, to: NodeId, message: P::Message) {
         let kind = P::Message::KINDS[message.kind()];
+        let sender = self.locals[member].id;
+        let from = self.machine.terms.members.position(sender).unwrap_or(member) as u8;
         let id = self.next_id;
         self.next_id += 1;
         self.sent.insert(id, self.records.len());
         self.record(What::Sent {
             id,
-            from: self.machine.terms.members.at(member),
+            from: sender,
             to,
             kind: kind.name.to_owned(),
             text: message.to_string(),
@@ -398,14 +435,15 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             again: None,
         });
         if let Some(to) = self.machine.terms.members.position(to) {
-            let flight = Flight { from: member as u8, to: to as u8, age: 0, message };
+            let flight =
+                Flight { from, to: to as u8, age: 0, start: self.locals[member].start(), message };
             self.under_way.push(Letter { id, sent: self.now, flight });
         }
     }
 
     /// Notes what may be against a property that is about single steps.
     fn note_missteps(&mut self, member: usize, handled: &Handled<P>) {
-        let id = self.machine.terms.members.at(member);
+        let id = self.locals[member].id;
         let mut note = |property, member, what| {
             self.missteps.push((property, Fact::new(member, what)));
         };
@@ -486,15 +524,21 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
     /// A member leads in `term`. Another may have led in it, or in a later one; or no majority has voted for it.
     fn note_reign(&mut self, member: usize, term: Epoch, handled: &Handled<P>) {
         let id = handled.local.id;
-        let usurps = |&&(other_term, other): &&(Epoch, NodeId)| other_term == term && other != id;
-        if let Some(&(_, other)) = self.reigns.iter().find(usurps) {
-            let leads = format!("leads in term {term} too");
+        let process = handled.local.process;
+        let usurps = |&&(other_term, other, its): &&(Epoch, NodeId, u8)| {
+            other_term == term && (other, its) != (id, process)
+        };
+        if let Some(&(_, other, _)) = self.reigns.iter().find(usurps) {
+            let leads = match other == id {
+                true => format!("leads in term {term} too, by another of its processes"),
+                false => format!("leads in term {term} too"),
+            };
             let facts = [(other, format!("has led in term {term}")), (id, leads)];
             self.note(Property::OneLeaderPerTerm, facts);
         }
         let lease = || (id, format!("has a lease in term {term}"));
-        let later = self.reigns.iter().find(|&&(other_term, _)| other_term > term);
-        if let Some(&(later, other)) = later.filter(|_| P::LEASES) {
+        let later = self.reigns.iter().find(|&&(other_term, ..)| other_term > term);
+        if let Some(&(later, other, _)) = later.filter(|_| P::LEASES) {
             let facts = [(other, format!("had a lease in term {later} before")), lease()];
             self.note(Property::LeasesRise, facts);
         }
@@ -506,6 +550,6 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             let facts = [(id, "was elected by no majority".to_owned()), lease()];
             self.note(Property::LeasesRise, facts);
         }
-        self.reigns.push((term, id));
+        self.reigns.push((term, id, process));
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn walks<P: Explorable>(
         for way in &ways {
             machine.steps(hand, way.state(), false, &mut out);
             for successor in out.list() {
-                let step = machine.describe(hand, successor.step);
+                let step = machine.describe(hand, way.state(), successor.step);
                 if step != *wanted {
                     possible.push(step);
                     continue;
@@ -161,7 +161,7 @@ pub(super) fn gap<P: Explorable>(
     let owed = owed(machine, hand, repeated, &walk.steps[home..]);
     let mut out = Successors::new();
     machine.steps(hand, first, false, &mut out);
-    let put_off = named(&due(machine, hand, &out, |duty| owed.contains(&duty)))?;
+    let put_off = named(&due(machine, hand, (first, &out), |duty| owed.contains(&duty)))?;
     Some(format!("what it repeats for ever puts off {put_off}, which can happen all the time"))
 }
 
@@ -173,7 +173,7 @@ fn unrest<P: Explorable>(
 ) -> Option<String> {
     let mut out = Successors::new();
     machine.steps(hand, state, false, &mut out);
-    if let Some(steps) = named(&due(machine, hand, &out, |_| true)) {
+    if let Some(steps) = named(&due(machine, hand, (state, &out), |_| true)) {
         return Some(format!("it ends before it is at rest: {steps} can still happen"));
     }
     let stranded =
@@ -185,12 +185,12 @@ fn unrest<P: Explorable>(
 fn due<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &Hand<P>,
-    possible: &Successors<Step>,
+    (state, possible): (&[u32], &Successors<Step>),
     meant: impl Fn(Step) -> bool,
 ) -> Vec<Move> {
     let steps = possible.list().iter().map(|next| next.step);
     let due = steps.filter(|&step| machine.duty(step).is_some_and(&meant));
-    due.map(|step| machine.describe(hand, step)).collect()
+    due.map(|step| machine.describe(hand, state, step)).collect()
 }
 
 /// Whether a walk breaks `property`, the only one of the machine; from its state `home` on it is repeated for ever, if

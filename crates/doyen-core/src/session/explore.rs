@@ -1,0 +1,111 @@
+//! Sessions as explorers see them: without upkeep, in a network in which messages last.
+//!
+//! Whatever has been sent may arrive there at any moment from then on, as often as it likes, or never. So one greeting to
+//! each member when a process starts, and again when it knows its incarnation, is as good as any number of them; and
+//! nothing needs to be counted or limited. Four more things are left out, and none of them takes a run away:
+//!
+//! - **Questions have no numbers.** An answer counts if it is for the present session, whichever of its questions it
+//!   answers. That adds runs: a process may meet one that has been alive since it started, but was not asked since. It
+//!   takes none away. Where an answer to an earlier question arrives, a real process pays no heed to the answer: the
+//!   greeting does what a greeting without it would do, and the first greeting of its sender, which has none, lasts. What
+//!   is fresh is the session: nobody can write to one that has not spoken yet.
+//! - **An answer does not ask in turn.** The first greeting of whoever answers asks already, and lasts.
+//!
+//! - **A process that is told to stop (S9) pays no heed.** It goes on, and whoever stops does nothing that one cannot do that
+//!   is told nothing. So S9 takes runs away, and adds none.
+//!
+//! - **Who is stored is met.** A process takes the sessions that it has stored for met when it starts, though they have not
+//!   answered yet. That adds runs: it sends to sessions that may be no more. It takes none away, because what arrives for
+//!   this session was sent after it began by one that has met it, and the answer may have come just before.
+//!
+//! A session's number is compared with numbers of sessions of the same member only, so it need not be different from those
+//! of other members.
+
+use std::num::NonZeroU64;
+
+use crate::algorithm::quorum::rules::Rule;
+use crate::members::{Incarnation, NodeId};
+use crate::protocol::Protocol;
+
+use super::letter::{Challenge, Content, Letter, Met};
+use super::peer::Encounter;
+use super::{Session, SessionConfig, Stage};
+
+/// All questions are this one.
+pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
+
+impl<P: Protocol> Session<P> {
+    /// Without upkeep, who is stored is met.
+    pub(super) fn presume(&mut self, config: &SessionConfig<P::Config>) {
+        if config.upkeep || matches!(self.stage, Stage::Asking { .. }) {
+            return;
+        }
+        for (id, peer) in &mut self.peers {
+            peer.encounter = self.kept.roster.get(*id).map(|met| Encounter::new(met, None));
+        }
+    }
+
+    /// The same without what makes no difference any more.
+    pub(super) fn canonical(&self, config: &SessionConfig<P::Config>) -> Self {
+        match &self.stage {
+            Stage::Running(inner) => {
+                Self { stage: Stage::Running(inner.essence(&config.inner)), ..self.clone() }
+            }
+            Stage::Asking { .. } | Stage::Confirming { .. } | Stage::Halted => self.clone(),
+        }
+    }
+
+    /// Whether a letter seems to have no effect on this process, now and whatever happens to the member from now on: it is
+    /// for another of its processes, or says nothing new. Explorers verify that.
+    pub(super) fn seems_spent(
+        &self,
+        config: &SessionConfig<P::Config>,
+        from: NodeId,
+        letter: &Letter<P::Message>,
+    ) -> bool {
+        let rules = config.rules;
+        let is_for_me = letter.known == Some(self.session);
+        let Some(peer) = self.peers.get(&from) else { return false };
+        let is_met = peer.has_met(letter.session);
+        let last = self.kept.roster.get(from);
+        let asks = matches!(self.stage, Stage::Asking { .. });
+        match &letter.content {
+            Content::Greeting(greeting) => {
+                let may_be_met = last.is_none_or(|last| {
+                    let same = greeting.incarnation == last.incarnation
+                        && (letter.session == last.session || !rules.keeps(Rule::SameSessionOnly));
+                    greeting.incarnation > last.incarnation
+                        || same
+                        || !rules.keeps(Rule::IncarnationsRise)
+                });
+                let is_nobody = greeting.incarnation == Incarnation::default();
+                let meets = may_be_met && !is_met && !is_nobody;
+                match (is_for_me, letter.known) {
+                    // The first greeting of a process is answered whenever it comes.
+                    (_, None) => false,
+                    (false, Some(_)) => !meets || rules.keeps(Rule::ProvenSession),
+                    (true, _) => {
+                        let is_news = asks || greeting.wants_roster;
+                        !is_news && (!meets || self.is_refused(greeting.seen))
+                    }
+                }
+            }
+            Content::Roster(_) if !is_for_me => true,
+            Content::Roster(roster) => match self.stage {
+                Stage::Running(_) | Stage::Halted => true,
+                Stage::Asking { .. } => false,
+                Stage::Confirming { .. } => {
+                    let mine = Met { incarnation: self.kept.incarnation, session: self.session };
+                    roster.get(self.id) != Some(mine)
+                }
+            },
+            Content::Inner(_) if !rules.keeps(Rule::MetSessionOnly) => false,
+            Content::Inner(_) if !is_for_me => true,
+            Content::Inner(message) if is_met => {
+                self.inner().is_some_and(|inner| inner.is_spent(&config.inner, from, message))
+            }
+            // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
+            Content::Inner(_) => last.is_some_and(|last| last.session > letter.session),
+        }
+    }
+}
