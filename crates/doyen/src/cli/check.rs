@@ -74,7 +74,8 @@ pub(crate) struct Check {
         long,
         conflicts_with_all = [
             "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
-            "transfers", "commands", "rejoins", "part", "terms", "mixed_timings", "timers",
+            "transfers", "commands", "rejoins", "replacements", "clones", "part", "terms",
+            "mixed_timings", "timers",
             "expiries", "detection", "drift", "from",
             "max_states", "max_memory", "max_depth", "depth_first", "no_reduction",
         ],
@@ -218,6 +219,14 @@ struct Faults {
     /// Members of a quorum that come up without their disk, and rejoin
     #[arg(long, value_name = "COUNT", help_heading = "Faults")]
     rejoins: Option<Count>,
+
+    /// With --part sessions: members whose machine is replaced while the old process runs on; the new one rejoins
+    #[arg(long, value_name = "COUNT", requires = "part", help_heading = "Faults")]
+    replacements: Option<Count>,
+
+    /// With --part sessions: second processes that are started from a copy of a member's disk
+    #[arg(long, value_name = "COUNT", requires = "part", help_heading = "Faults")]
+    clones: Option<Count>,
 }
 
 /// How many random runs are made unless one says otherwise.
@@ -292,6 +301,8 @@ impl Faults {
             transfers: given(self.transfers, usual.transfers),
             commands: given(self.commands, usual.commands),
             rejoins: given(self.rejoins, usual.rejoins),
+            replacements: given(self.replacements, usual.replacements),
+            clones: given(self.clones, usual.clones),
         }
     }
 }
