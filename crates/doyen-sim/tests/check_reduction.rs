@@ -23,6 +23,8 @@ const NOTHING: Budget = Budget {
     transfers: 0,
     commands: 0,
     rejoins: 0,
+    replacements: 0,
+    clones: 0,
 };
 const CRASH: Budget = Budget { crashes: 1, ..NOTHING };
 const LOSS: Budget = Budget { losses: 1, ..NOTHING };
