@@ -145,10 +145,11 @@ pub(crate) fn node_config(case: &Case) -> NodeConfig<Config> {
     }
 }
 
-/// What lies beneath the algorithm where processes of a member are told apart.
+/// What lies beneath the algorithm where processes of a member are told apart. Sessions do what the incarnation filter
+/// does, and have to do it alone: the filter would hide what they miss.
 fn session_config(case: &Case) -> SessionConfig<NodeConfig<Config>> {
     SessionConfig {
-        inner: node_config(case),
+        inner: NodeConfig { filter: false, ..node_config(case) },
         members: case.members().clone(),
         upkeep: true,
         rules: case.config.quorum.rules,

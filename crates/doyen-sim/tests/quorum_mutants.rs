@@ -16,6 +16,9 @@
 //!
 //! `Courtesy` is no rule of safety: without it nothing may be noticed, see `check_quorum.rs`.
 
+use std::fs;
+use std::path::Path;
+
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
@@ -114,6 +117,21 @@ const TABLE: &[(&str, Way)] = &[
     ("old-disk-by-its-start", Way::Scenario("an_old_disk_is_found_though_its_term_has_risen")),
     ("lapsed-asks-on", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
     ("answer-is-for-its-life", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
+    (
+        "proven-session",
+        Way::Harmless("it is for recordings of letters, and nobody plays any back in a simulation"),
+    ),
+    ("met-session-only", Way::Scenario("random_runs_hear_old_processes")),
+    ("incarnations-rise", Way::Scenario("an_earlier_incarnation_votes_beside_a_later_one")),
+    ("same-session-only", Way::Scenario("the_same_incarnation_in_another_session_votes_again")),
+    ("session-is-stored", Way::Scenario("who_has_forgotten_whom_it_met_meets_an_old_process")),
+    ("rejoin-takes-over", Way::Scenario("who_rejoins_and_takes_nothing_over_meets_an_old_process")),
+    (
+        "rejoin-is-confirmed",
+        Way::Harmless(
+            "a quorum's HELLO comes to the same: whoever answers it has met, and stored, who asks",
+        ),
+    ),
     ("heir-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
     (
         "unheard-is-nobodys-better",
@@ -661,4 +679,84 @@ fn who_asks_for_the_office_in_vain_asks_more_rarely() {
     let [kept, missed] = compare(text, Rule::ClaimsRarely);
     let demands = [kept, missed].map(|outcome| sent(&outcome, "PREEMPT"));
     assert!(demands[0] * 2 < demands[1], "{demands:?}");
+}
+
+/// The old machine of 2 wakes beside its replacement, with 3, which has restarted since it met the replacement.
+#[test]
+fn who_has_forgotten_whom_it_met_meets_an_old_process() {
+    let file = "the-old-machine-wakes-beside-its-replacement.toml";
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quorum");
+    let text = fs::read_to_string(folder.join(file)).unwrap();
+    shows(file, &text, Rule::SessionIsStored, Property::OneLeaderPerTerm);
+}
+
+/// 3 restarts and asks by name who 2 is; the old 2 is there, which has heard nobody since it was replaced.
+#[test]
+fn an_earlier_incarnation_votes_beside_a_later_one() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        leader = 3
+        quorum = { preemption = "never", witnesses = [2] }
+        fault = [
+            { at = "20ms", replace = 2, address = "unnamed" },
+            { at = "20ms", partition = [[1, 2, 3], []], old = [[], [2]] },
+            { at = "200ms", crash = 3 },
+            { at = "205ms", partition = [[1, 2], [3]], old = [[], [2]] },
+            { at = "205ms", restart = 3 },
+            { at = "900ms", heal = true },
+        ]
+    "#;
+    shows("old-by-name", text, Rule::IncarnationsRise, Property::OneLeaderPerTerm);
+}
+
+/// What an old process says is late in most runs, and breaks nothing by its term: it has members follow whom they should not.
+#[test]
+fn random_runs_hear_old_processes() {
+    let campaign = campaign(3, MOST_RUNS);
+    let (rule, property) = (Rule::MetSessionOnly, Property::Termination);
+    let found = (1..=MOST_RUNS).find(|&run| breaks(&case_of(&campaign, run), Some(rule), property));
+    let found = found.expect("nothing is broken without it");
+    assert!(!breaks(&case_of(&campaign, found), None, property), "run {found}, with all rules");
+}
+
+/// 2 votes for 3 in term 1, of which 1 does not hear, and is founded a second time. 1 has restarted and asks by name who 2 is,
+/// before it could tell 2 whom it has met; and then for its vote in the same term.
+#[test]
+fn the_same_incarnation_in_another_session_votes_again() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        initiators = [3]
+        fault = [
+            { at = "0", weather = { from = 3, to = 1, kind = "REQUEST", loss = 1.0 } },
+            { when = { member = 2, has = "sent", kind = "VOTE" }, crash = 2 },
+            { at = "3.5ms", partition = [[3], [1, 2]] },
+            { at = "8ms", crash = 1 },
+            { at = "10ms", restart = 2, disk = "new" },
+            { at = "12ms", restart = 1 },
+            { at = "400ms", heal = true },
+        ]
+    "#;
+    shows("founded-twice", text, Rule::SameSessionOnly, Property::OneVoteATerm);
+}
+
+/// 2 has been replaced, and 1 is. The replacement of 1 finds the old 2 where the name of 2 leads, and is confirmed by it and by
+/// 3; the replacement of 2 goes on to count the old 1.
+#[test]
+fn who_rejoins_and_takes_nothing_over_meets_an_old_process() {
+    let text = r#"
+        algorithm = "quorum"
+        members = 3
+        leader = 3
+        quorum = { preemption = "never" }
+        fault = [
+            { at = "20ms", replace = 2, address = "unnamed", hung = "80ms" },
+            { at = "90ms", cut = [3, 2] },
+            { at = "95ms", replace = 1 },
+            { at = "95ms", partition = [[1, 3], [2]], old = [[2], [1]] },
+            { at = "900ms", heal = true },
+        ]
+    "#;
+    shows("takes-nothing-over", text, Rule::RejoinTakesOver, Property::OneLeader);
 }

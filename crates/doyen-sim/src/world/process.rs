@@ -171,9 +171,13 @@ impl<P: Protocol> World<'_, '_, P> {
         if !P::SESSIONS {
             return boot;
         }
-        let seconds = u32::try_from(self.now.0 / NANOS_A_SECOND).unwrap_or(u32::MAX / 4);
+        let session = self.processes.next_session();
+        // Runs are short, but clocks are right and no member starts more than once a second: on that rests that a member
+        // which rejoins takes an incarnation that none of its processes has, though nobody may have met the last of them.
+        let passed = self.now.0 / NANOS_A_SECOND + self.processes.starts;
+        let seconds = u32::try_from(passed).unwrap_or(u32::MAX / 4);
         let time_of_day = EARLIEST_TIME + BEGIN + seconds;
-        Boot { session: self.processes.next_session(), time_of_day, ..boot }
+        Boot { session, time_of_day, ..boot }
     }
 
     /// A process is about to come up again at `place`.
@@ -337,7 +341,6 @@ fn of_old_process(what: &What) -> Option<String> {
             format!("{role}, leader {leader}, term {epoch}")
         }
         What::View { leader: None, role, .. } => format!("{role}, knows no leader"),
-        What::Leased { until: Some(until), .. } => format!("has a lease until {until}"),
         What::Leased { until: None, .. } => "has no lease any more".to_owned(),
         What::Crashed { .. } => "stops".to_owned(),
         What::Paused { until, .. } => format!("hangs until {until}"),
