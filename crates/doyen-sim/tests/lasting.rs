@@ -21,7 +21,9 @@ fn a_connected_majority_has_a_leader_that_stays() {
     assert_eq!(report.failures, [], "{again}");
     assert_eq!((report.runs, report.undecided), (RUNS, 0));
     // A campaign in which nothing happens would prove nothing.
-    for (kind, least) in [("cut", RUNS), ("crash", RUNS / 10), ("changing attribute", RUNS / 20)] {
+    for (kind, least) in
+        [("lasting cut", RUNS), ("crash", RUNS / 10), ("changing attribute", RUNS / 20)]
+    {
         let count = report.faults.get(kind).copied().unwrap_or_default();
         assert!(count >= least, "{kind}: {count}");
     }
