@@ -136,7 +136,7 @@ fn is_missed(property: Property, subject: Subject, reduce: bool) -> usize {
 
 /// That is so in the same number of steps whether messages last, or arrive once and are counted; and whether everything
 /// is explored or what makes no difference is left out.
-fn is_missed_in_any_way(property: Property, subject: Subject) {
+fn is_missed_in_any_way(property: Property, subject: &Subject) {
     let counted = subject.clone().and(|budget| (budget.losses, budget.duplications) = (0, 0));
     let steps = [(counted, false), (subject.clone(), false), (subject.clone(), true)]
         .map(|(subject, reduce)| is_missed(property, subject, reduce));
@@ -154,7 +154,7 @@ fn a_voting_rule_less_makes_two_leaders_of_one_term() {
         Rule::VoteOutlivesOffice,
     ] {
         let subject = Subject::of(without(rule, votes(2))).faults(1);
-        is_missed_in_any_way(Property::OneLeaderPerTerm, subject);
+        is_missed_in_any_way(Property::OneLeaderPerTerm, &subject);
     }
 }
 
@@ -171,7 +171,7 @@ fn a_rule_of_leases_less_makes_two_leaders_at_an_instant() {
         is_missed(Property::OneLeader, Subject::of(without(rule, leases())).faults(1), true);
     }
     let no_majority = Subject::of(without(Rule::Majority, leases())).faults(1);
-    is_missed_in_any_way(Property::OneLeader, no_majority);
+    is_missed_in_any_way(Property::OneLeader, &no_majority);
 }
 
 #[test]

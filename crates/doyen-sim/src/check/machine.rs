@@ -478,7 +478,8 @@ impl<'c, P: Protocol> Machine<'c, P> {
 /// How many processes there may be beside one a member.
 fn further_processes<P: Protocol>(rules: &Rules) -> usize {
     let Budget { replacements, clones, .. } = rules.budget;
-    let counted = [replacements, clones].map(|count| usize::from(if count == ANY { 0 } else { count }));
+    let counted =
+        [replacements, clones].map(|count| usize::from(if count == ANY { 0 } else { count }));
     if P::SESSIONS { counted.iter().sum() } else { 0 }
 }
 

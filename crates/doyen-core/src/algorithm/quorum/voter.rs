@@ -129,9 +129,7 @@ impl Protocol for Voter {
             Message::Request { term } => {
                 term < known || term == known && voted.is_some_and(|voted| voted != from)
             }
-            Message::Vote { term } => {
-                term < known || term == known && self.role != Role::Candidate
-            }
+            Message::Vote { term } => term < known || term == known && self.role != Role::Candidate,
             Message::Hello => false,
             Message::Welcome { .. } => true,
         }

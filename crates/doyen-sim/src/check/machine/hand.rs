@@ -20,7 +20,10 @@ use crate::hash::FastMap;
 pub(super) enum Input {
     Hear(u32),
     Expire(u32),
-    Report { peer: u8, up: bool },
+    Report {
+        peer: u8,
+        up: bool,
+    },
     Suspect(u8),
     Campaign,
     Crash,
@@ -170,9 +173,8 @@ impl<P: Protocol> Machine<'_, P> {
         let Store { locals, flights, timers, histories, .. } = store;
         for led in histories.since(hand.histories.len()) {
             let renamed = self.symmetry.each(|renaming| {
-                let name = |&(term, leader, process): &Reign| {
-                    (term, renaming.name(leader), process)
-                };
+                let name =
+                    |&(term, leader, process): &Reign| (term, renaming.name(leader), process);
                 let mut led: Vec<Reign> = led.iter().map(name).collect();
                 led.sort_unstable();
                 fingerprint(&led)

@@ -539,8 +539,7 @@ impl<P: Protocol> Machine<'_, P> {
         let ticks = if out.list().is_empty() { earliest } else { 1 };
         let locals: Vec<u32> = (0..parts.locals.len())
             .map(|member| {
-                let known =
-                    self.consequence(hand, parts.locals[member], Input::Wait(ticks), 0);
+                let known = self.consequence(hand, parts.locals[member], Input::Wait(ticks), 0);
                 hand.consequences[known].local
             })
             .collect();
@@ -662,8 +661,7 @@ impl<P: Protocol> Machine<'_, P> {
                     hand.locals[parts.locals[member] as usize].local.lost && !P::SESSIONS;
                 if parts.purse.left(item) > 0 && !(lacks_disk && item == Item::Restart) {
                     let purse = parts.purse.spend(item);
-                    let start =
-                        Happening { member, input, act, landed: None, purse, begins: None };
+                    let start = Happening { member, input, act, landed: None, purse, begins: None };
                     self.happen(hand, parts, start, out);
                 }
             }

@@ -38,8 +38,9 @@ const OTHERS: [&str; 21] = [
 /// Which part of the quorum is explored.
 #[derive(Args, Debug)]
 pub(super) struct Parts {
-    /// Explore this part of the quorum, in every run: votes, leases or whole. Unless one says otherwise there are 3
-    /// members, any number of crashes, restarts, losses and duplications, and 50 s to explore them
+    /// Explore this part of the quorum, in every run: votes, sessions, leases or whole. Unless one says otherwise there are 3
+    /// members, any number of crashes, restarts, losses and duplications, and 50 s to explore them; of sessions one
+    /// replacement, and no crashes
     #[arg(long, value_name = "PART", conflicts_with_all = OTHERS, help_heading = "Quorum")]
     part: Option<Part>,
 
