@@ -64,8 +64,9 @@
 //!
 //! Only then the protocol above starts, with [`Origin::Rejoining`]; a restart before it has stored something begins with
 //! R2. So nothing that the new process says counts beside anything that an earlier one says. That needs a third member:
-//! where both of two members are replaced and both old processes run on, each new one can find the old one of the other
-//! and take it for the member. No rule can tell these apart; an operator must see to it that a replaced machine stays off.
+//! of two, who knows which process of a member was replaced is the other alone. If that one is replaced as well, or merely
+//! loses its disk, while the old process of the first runs on, it can find that old process and take it for the member. No
+//! rule can tell these apart; an operator must see to it that a replaced machine stays off.
 //!
 //! Members that run an earlier version of the node know of no rosters; nobody can rejoin while there are any.
 //!

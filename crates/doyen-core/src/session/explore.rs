@@ -105,7 +105,11 @@ impl<P: Protocol> Session<P> {
                 self.inner().is_some_and(|inner| inner.is_spent(&config.inner, from, message))
             }
             // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
-            Content::Inner(_) => last.is_some_and(|last| last.session > letter.session),
+            Content::Inner(_) => {
+                let is_past = last.is_some_and(|last| last.session > letter.session);
+                let by = [Rule::IncarnationsRise, Rule::SameSessionOnly];
+                is_past && by.into_iter().all(|rule| rules.keeps(rule))
+            }
         }
     }
 }

@@ -106,7 +106,8 @@ impl<P: Protocol> Machine<'_, P> {
         for &flight in sends {
             let place = first + self.place_of(hand, flight, &state[first..]);
             let is_known = place > first && state[place - 1] == flight;
-            if !is_known && !(self.frugal && self.is_spent_in(hand, state, flight)) {
+            let is_useless = is_known || self.frugal && self.is_spent_in(hand, state, flight);
+            if !is_useless {
                 state.insert(place, flight);
                 open.push(flight);
                 sent.push(flight);

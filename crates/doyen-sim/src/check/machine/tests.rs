@@ -14,9 +14,12 @@ use doyen_core::algorithm::quorum::{self, Quorum};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::time::Span;
 
+use doyen_core::session::Session;
+
 use super::symmetry::Renaming;
 use super::*;
 use crate::check::budget::Budget;
+use crate::check::part::{Part, Scope};
 use crate::check::{explore_all, search};
 
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
@@ -352,4 +355,32 @@ fn members_that_are_alike_but_for_their_names_can_be_renamed() {
     let mut whole = Machine::<Quorum>::new(&config, &scene, rules(ANY));
     whole.reduce_states();
     assert!(whole.symmetry.renamings().is_empty(), "who asks whom depends on who is better");
+}
+
+/// One of two members is replaced twice at once, so that both new processes take the same incarnation.
+#[test]
+fn of_two_processes_with_the_same_incarnation_one_counts() {
+    for without in [None, Some(Rule::SameSessionOnly)] {
+        let scope = Scope { terms: 1, without, ..Scope::new(Part::Sessions) };
+        let mut rules = scope.rules(false);
+        rules.budget.replacements = 2;
+        let case = scope.scenario(2).resolve().expect("a scene that makes sense");
+        let case = scope.apply(&case, rules.timers);
+        let config = scope.session_config(&case);
+        let mut machine = Machine::<Session<Voter>>::new(&config, &Scene::of(&case), rules);
+        let (mut hand, mut out) = (machine.hand(), Successors::new());
+        for _ in 0..2 {
+            let replace = Step { act: Act::Replace(1), crash_after: 0 };
+            machine.steps(&mut hand, &machine.start(), false, &mut out);
+            let next = out.list().iter().find(|next| next.step == replace);
+            machine.start = out.state(next.expect("it can be replaced")).to_vec();
+        }
+        machine.reduce_states();
+        let limits = search::Limits::default();
+        let plan = search::Plan { depth_first: false, reduce: true, threads: 2, limits };
+        let found = explore_all(&machine, &plan, &|_| {});
+        println!("{scope}: {:?}", found.progress);
+        assert!(found.limit.is_none());
+        assert_eq!(found.violation.is_some(), without.is_some(), "{without:?}");
+    }
 }

@@ -342,7 +342,8 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
 
     /// Lets messages to members that are down for good, of which the machine knows no more, arrive there in vain.
     fn let_go(&mut self, until: Time) {
-        if self.restarts_left > 0 || until == self.now {
+        // Where processes are told apart, the machine keeps what another process of the member may hear.
+        if P::SESSIONS || self.restarts_left > 0 || until == self.now {
             return;
         }
         let (mut vain, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
