@@ -38,8 +38,8 @@ const OTHERS: [&str; 21] = [
 /// Which part of the quorum is explored.
 #[derive(Args, Debug)]
 pub(super) struct Parts {
-    /// Explore this part of the quorum, in every run: votes, sessions, leases or whole. Unless one says otherwise there are 3
-    /// members, any number of crashes, restarts, losses and duplications, and 50 s to explore them; of sessions one
+    /// Explore this part of the quorum, in every run: votes, sessions, leases or whole. Unless one says otherwise there
+    /// are 3 members, any number of crashes, restarts, losses and duplications, and 50 s to explore them; of sessions one
     /// replacement, and no crashes
     #[arg(long, value_name = "PART", conflicts_with_all = OTHERS, help_heading = "Quorum")]
     part: Option<Part>,
@@ -69,21 +69,21 @@ impl Parts {
         self.without.as_deref() == Some("list")
     }
 
+    /// The rule that is taken away.
+    pub(super) fn without(&self) -> Result<Option<Rule>> {
+        let rule = self.without.as_deref().map(str::parse).transpose();
+        rule.map_err(|problem: String| anyhow!("--without: {problem}"))
+    }
+
     /// What is explored, if it is a part of the quorum.
     pub(super) fn scope(&self) -> Result<Option<Scope>> {
-        let without: Option<Rule> = self
-            .without
-            .as_deref()
-            .map(str::parse)
-            .transpose()
-            .map_err(|problem: String| anyhow!("--without: {problem}"))?;
-        let scope = match (self.part, without) {
+        let scope = match (self.part, self.without()?) {
             (None, None) => return Ok(None),
             (Some(part), without) => Scope { without, ..Scope::new(part) },
             (None, Some(rule)) => match Scope::that_misses(rule) {
                 Some(scope) => scope,
                 None => bail!(
-                    "--without: no exploration notices that {rule} is missing; the tests in quorum_mutants.rs do"
+                    "--without: no exploration notices that {rule} is missing; try --random, or see quorum_mutants.rs"
                 ),
             },
         };
