@@ -238,7 +238,8 @@ impl<P: Protocol> Protocol for Session<P> {
         out: &mut Effects<Self>,
     ) -> Self {
         let Boot { incarnation, durable, origin, session, time_of_day } = boot;
-        let founds = matches!(origin, Origin::Founding { .. });
+        // Explorers let members meet by themselves: that is what they explore.
+        let founds = config.upkeep && matches!(origin, Origin::Founding { .. });
         let session = if founds { SessionId::of_founder(id) } else { session };
         let lost = origin == Origin::Rejoining && durable.is_none();
         let rejoining = origin == Origin::Rejoining;
