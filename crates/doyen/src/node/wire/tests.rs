@@ -49,6 +49,7 @@ fn opened(content: Content<'_>) -> Opened<'_> {
     Opened { version: VERSION, envelope: envelope(), content }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "contents are written in place")]
 fn sealed(sealer: &Sealer, content: Content<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     sealer.seal(VERSION, &envelope(), &content, &mut out).unwrap();
