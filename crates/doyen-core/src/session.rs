@@ -45,9 +45,13 @@
 //! |---|---|---|
 //! | a copy of the disk from an earlier life is started | S3, S9 | its incarnation has been met in another session: it is told so, and stops |
 //! | a member is founded a second time | S3, S9 | the same |
-//! | a copy of the disk of the running process is started | S3, S9 | it comes up one higher, is met, and the original stops |
+//! | a copy of the disk of the running process is started | S3, S9 | it comes up one higher, is met, and the original stops, as soon as one member has talked to both |
 //! | an old process wakes up beside its replacement | S2, S3, S9 | its session is not met any more, by any member that has met the replacement |
 //! | every other member has restarted meanwhile | S3 | they have stored what they have met |
+//!
+//! A copy of a running member's disk is the one fault that no rule makes harmless: until some member has talked to both
+//! processes, each of them is what it says, and both may vote in one term. The exploration finds that with three members
+//! and one copy (`--clones 1`). A lost disk is safe, a copied one is not: let the member rejoin.
 //!
 //! # Rejoining
 //!
@@ -88,6 +92,7 @@ mod window;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -101,8 +106,9 @@ use peer::{Encounter, PING, PROMPT, Peer, REPEAT};
 
 pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
 
-/// The first second of 2025: a clock that shows less is plainly wrong.
-pub const EARLIEST_TIME: u32 = 1_735_689_600;
+/// From the first second of 2025 to the last of 2099: a clock that shows anything else is plainly wrong. One that is far
+/// ahead would leave a member hardly an incarnation to take at its later starts.
+pub const PLAUSIBLE_TIMES: Range<u32> = 1_735_689_600..4_102_444_800;
 
 /// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -412,12 +418,12 @@ impl<P: Protocol> Session<P> {
     /// R1.
     fn begin_asking(&mut self, lowest: Incarnation, time_of_day: u32, turn: &mut Turn<'_, P>) {
         turn.out.rule("R1");
-        self.stage = match time_of_day < EARLIEST_TIME {
-            true => {
+        self.stage = match PLAUSIBLE_TIMES.contains(&time_of_day) {
+            true => Stage::Asking { lowest, answered: PeerSet::new() },
+            false => {
                 turn.out.inform(Notice::WrongClock);
                 Stage::Halted
             }
-            false => Stage::Asking { lowest, answered: PeerSet::new() },
         };
     }
 
@@ -693,6 +699,10 @@ impl<P: Protocol> Session<P> {
         // One that asks for rosters meets nobody yet. But where a member's name does not lead to it, its own question may be
         // the only way to find it.
         let is_wanted = !has_roster && self.wants_roster(from);
+        if has_lost && !has_roster && answers {
+            // Neither has a roster for the other. To ask again at once would go on without end.
+            return self.say(from, Some(session), at, (None, greeting.ask), turn);
+        }
         if has_lost || is_wanted || self.may_meet(from, met, turn) {
             return self.answer_and_ask(envelope, greeting.ask, turn);
         }

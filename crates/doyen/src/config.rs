@@ -30,7 +30,7 @@ mod file;
 pub mod init;
 mod layer;
 mod lease;
-mod members;
+pub(crate) mod members;
 mod near;
 mod report;
 mod resolve;

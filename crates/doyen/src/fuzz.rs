@@ -23,7 +23,7 @@ use doyen_core::node::{Node, NodeConfig, Packet};
 use doyen_core::protocol::{
     Boot, Effect, EffectOf, Effects, Event, Notice, Order, Origin, Protocol,
 };
-use doyen_core::session::{EARLIEST_TIME, Session, SessionConfig, SessionId};
+use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig, SessionId};
 use doyen_core::time::Span;
 
 use crate::key::Keyring;
@@ -316,7 +316,7 @@ impl<P: Protocol<Config = Config>> World<P> {
         self.starts += 1;
         let boot = Boot {
             session: SessionId::from_random(self.starts),
-            time_of_day: EARLIEST_TIME,
+            time_of_day: PLAUSIBLE_TIMES.start,
             ..Boot::new(incarnation, member.stored.clone(), origin)
         };
         member.node = Process::start(id(position), &self.config, boot, &mut self.effects);

@@ -107,8 +107,6 @@ pub struct Quorum {
     unanswered: PeerSet,
     /// How often it has said HELLO to all of them.
     hellos: u8,
-    /// The latest term in which it has said something to each of them.
-    told: BTreeMap<NodeId, Epoch>,
     /// A lease of its own that it has no use for any more, but others may; its timer is armed.
     lingering: Option<Round>,
     /// What it has asked everybody.
@@ -206,7 +204,6 @@ impl Protocol for Quorum {
             booted: boot.durable.map_or(Epoch::default(), |stored| stored.term),
             unanswered: PeerSet::new(),
             hellos: 0,
-            told: BTreeMap::new(),
             ballot: Ballot::new(id, boot.durable.unwrap_or_default(), config.quorum.rules),
             duty: Duty::Follow,
             leader: None,
@@ -469,14 +466,12 @@ impl Quorum {
         }
     }
 
+    /// Says something to a member; HELLO instead, if that one has not answered yet: its answer must not be about what this
+    /// life says.
     fn tell(&mut self, to: NodeId, body: Body, out: &mut Out) {
         let (config, term) = (self.configuration, self.ballot.term());
-        if self.has_not_answered(to) && !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
-            if self.quarantined {
-                return; // its answer must not be about what this life says
-            }
-            self.told.insert(to, term);
-        }
+        let is_greeting = matches!(body, Body::Hello { .. } | Body::Welcome { .. });
+        let body = if is_greeting || !self.has_not_answered(to) { body } else { self.hello() };
         out.send(to, Message { config, term, body });
     }
 

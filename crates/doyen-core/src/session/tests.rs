@@ -70,7 +70,7 @@ impl World {
         self.starts += 1;
         let session = SessionId::from_random(self.starts * 1_000 + u64::from(id.0));
         let disk = boot.durable.clone();
-        let boot = Boot { session, time_of_day: EARLIEST_TIME, ..boot };
+        let boot = Boot { session, time_of_day: PLAUSIBLE_TIMES.start, ..boot };
         let mut out = Effects::new();
         let process = Session::start(id, &self.config, boot, &mut out);
         let (armed, notices) = (BTreeSet::new(), Vec::new());
@@ -299,7 +299,7 @@ fn who_rejoins_takes_an_incarnation_above_all_and_runs_when_everybody_has_stored
             }
         }
     }
-    assert_eq!(world.hosts[1].process.incarnation(), Incarnation(EARLIEST_TIME));
+    assert_eq!(world.hosts[1].process.incarnation(), Incarnation(PLAUSIBLE_TIMES.start));
     world.settle();
     assert!(world.have_all_met());
     assert!(!world.hosts[3].runs, "the old process has been told to stop");
@@ -316,7 +316,7 @@ fn a_restart_in_the_middle_of_rejoining_goes_on_from_what_was_stored() {
     }
     assert!(world.hosts[1].disk.as_ref().unwrap().rejoining);
     world.restart(NodeId(2), false);
-    assert_eq!(world.hosts[1].process.incarnation(), Incarnation(EARLIEST_TIME + 1));
+    assert_eq!(world.hosts[1].process.incarnation(), Incarnation(PLAUSIBLE_TIMES.start + 1));
     assert!(world.hosts[1].process.inner().is_none(), "nobody has stored that one yet");
     world.settle();
     assert!(world.have_all_met() && world.hosts[1].process.inner().is_some());
@@ -324,14 +324,13 @@ fn a_restart_in_the_middle_of_rejoining_goes_on_from_what_was_stored() {
 
 #[test]
 fn a_plainly_wrong_clock_is_refused() {
-    let boot = Boot {
-        time_of_day: EARLIEST_TIME - 1,
-        ..Boot::new(Incarnation(1), None, Origin::Rejoining)
-    };
-    let mut out = Effects::new();
-    let process = Process::start(NodeId(2), &config(), boot, &mut out);
-    assert_eq!(process.stage, Stage::Halted);
-    assert_eq!(out.list(), [Effect::Inform(Notice::WrongClock)]);
+    for time_of_day in [PLAUSIBLE_TIMES.start - 1, PLAUSIBLE_TIMES.end, u32::MAX] {
+        let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
+        let mut out = Effects::new();
+        let process = Process::start(NodeId(2), &config(), Boot { time_of_day, ..boot }, &mut out);
+        assert_eq!(process.stage, Stage::Halted);
+        assert_eq!(out.list(), [Effect::Inform(Notice::WrongClock)]);
+    }
 }
 
 #[test]
@@ -339,10 +338,10 @@ fn a_single_member_waits_for_nobody() {
     let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
     let members = Members::range(2, 1).unwrap();
     let config = SessionConfig { members, ..config() };
-    let boot = Boot { time_of_day: EARLIEST_TIME, ..boot };
+    let boot = Boot { time_of_day: PLAUSIBLE_TIMES.start, ..boot };
     let process = Process::start(NodeId(2), &config, boot, &mut Effects::new());
     assert!(process.inner().is_some());
-    assert_eq!(process.incarnation(), Incarnation(EARLIEST_TIME));
+    assert_eq!(process.incarnation(), Incarnation(PLAUSIBLE_TIMES.start));
 }
 
 #[test]

@@ -10,7 +10,9 @@ use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 
 use crate::check::property::Property;
-use crate::scenario::{Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, NEW, Scenario, UNNAMED};
+use crate::scenario::{
+    COPY, Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, NEW, Scenario, UNNAMED,
+};
 use crate::time::Time;
 
 /// Where things stand once every fault of a scenario has happened.
@@ -126,7 +128,11 @@ impl Standing {
         if let Some(member) = fault.restart
             && self.dead.remove(&member)
         {
-            if fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)) {
+            if fault.disk == Some(DiskEntry::Named(COPY.to_owned())) {
+                // It is found if everybody who knows better is reachable. Whether it was drained is what the copy says.
+                let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
+                self.unmendable |= !whole;
+            } else if fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)) {
                 let alone = self.diskless.iter().all(|&other| other == member);
                 let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
                 self.lost_together |= !alone && !waits;

@@ -5,7 +5,7 @@ use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
     Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
 };
-use doyen_core::session::{EARLIEST_TIME, SessionId};
+use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
 use doyen_core::time::{Delay, Span};
 
 use super::budget::ANY;
@@ -187,7 +187,7 @@ impl<P: Protocol> Local<P> {
         let origin = if rejoins { Origin::Rejoining } else { origin };
         let mut boot = Boot::new(self.incarnation, self.disk.clone(), origin);
         if P::SESSIONS {
-            (boot.session, boot.time_of_day) = (self.next_session(), EARLIEST_TIME);
+            (boot.session, boot.time_of_day) = (self.next_session(), PLAUSIBLE_TIMES.start);
         }
         self.state = Some(P::start(self.id, terms.config, boot, out));
     }

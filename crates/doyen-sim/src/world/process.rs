@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{Boot, Class, Durable, Effects, Message, Notice, Origin, Protocol};
-use doyen_core::session::{EARLIEST_TIME, SessionId};
+use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
 use doyen_core::time::Span;
 
 use super::watch::rules;
@@ -176,7 +176,7 @@ impl<P: Protocol> World<'_, '_, P> {
         // which rejoins takes an incarnation that none of its processes has, though nobody may have met the last of them.
         let passed = self.now.0 / NANOS_A_SECOND + self.processes.starts;
         let seconds = u32::try_from(passed).unwrap_or(u32::MAX / 4);
-        let time_of_day = EARLIEST_TIME + BEGIN + seconds;
+        let time_of_day = PLAUSIBLE_TIMES.start + BEGIN + seconds;
         Boot { session, time_of_day, ..boot }
     }
 

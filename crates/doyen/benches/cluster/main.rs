@@ -14,8 +14,8 @@
 //!
 //! `DOYEN_BENCH_ROUNDS` sets the kills; `DOYEN_BASELINE` is the absolute path of another version of the program, built
 //! the same way, to measure beside this one where datagrams are lost. Of the command line, `part=` takes one of
-//! `failover`, `hand-over`, `loss` and `idle` alone, and `seconds=` and `runs=` set how long and how often datagrams are
-//! lost: `cargo bench -p doyen --bench cluster -- part=loss seconds=2 runs=1` tries that out in less than a minute.
+//! `failover`, `hand-over`, `loss` and `idle` alone, and `seconds=`, `runs=` and `profile=` set how long, how often and with
+//! which profile datagrams are lost: `cargo bench -p doyen --bench cluster -- part=loss seconds=2 runs=1` tries that out in less than a minute.
 //!
 //! The figures are for reading: a target that is missed is no error.
 

@@ -15,7 +15,7 @@ use super::shape::member_title;
 
 /// How many members a cluster has at most: every member stores what it knows of each other one, and that must fit into a
 /// slot of the state file (`node/store.rs`).
-pub(super) const MOST: usize = 64;
+pub(crate) const MOST_MEMBERS: usize = 64;
 
 /// The members of a configuration, and where they were listed.
 #[derive(Debug, Default)]
@@ -39,12 +39,12 @@ pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
         return Listed::default();
     };
     let tables = &layer.written.member;
-    if tables.len() > MOST {
+    if tables.len() > MOST_MEMBERS {
         let problem = format!(
-            "{} members are too many; a cluster has at most {MOST}: leave some out",
+            "{} members are too many; a cluster has at most {MOST_MEMBERS}: leave some out",
             tables.len()
         );
-        let place = layer.place(tables[MOST].span().start, "member");
+        let place = layer.place(tables[MOST_MEMBERS].span().start, "member");
         resolver.problems.push(format!("{place}: {problem}"));
     }
     let before = resolver.problems.len();

@@ -528,6 +528,13 @@ fn a_cluster_without_failover_is_warned_of() {
 }
 
 #[test]
+fn clocks_that_are_trusted_entirely_are_warned_of() {
+    let warnings = Scene::new(&with("timing.drift = 0")).warnings();
+    assert!(warnings[0].starts_with("doyen.toml:1: timing.drift: 0 trusts every"), "{warnings:?}");
+    assert!(Scene::new(&with("timing.drift = 0.05")).warnings().is_empty());
+}
+
+#[test]
 fn the_seeds_algorithms_run_hardened_and_with_a_warning() {
     let text = with("algorithm = \"bully\"").replace("witness = true", "");
     let scene = Scene::new(&text);

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use doyen_core::members::NodeId;
+use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
 use doyen_core::protocol::{
     Boot, Effect, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role,
@@ -396,10 +396,15 @@ impl<P: Tells> Host<P> {
             return;
         }
         self.changed = false;
-        let Some(node) = self.member.inner() else { return self.publish_rejoining() };
+        let of_algorithm = |node: &Node<P>| node.inner().awaited();
+        let awaited = self.member.awaited().or_else(|| self.member.inner().and_then(of_algorithm));
+        if let Some(awaited) = awaited {
+            return self.publish_rejoining(&awaited);
+        }
         if self.rejoin.take().is_some() {
             self.machine.board.journal.write(Rejoin::end());
         }
+        let Some(node) = self.member.inner() else { return };
         let (member, config, now) = (node.inner(), &self.config.inner.inner, Moment::now());
         let heard = self.machine.network.heard(now, |peer| member.hears(config, self.id, peer));
         let name = |timer| session::Timer::Inner(node::Timer::Inner(timer));
@@ -410,13 +415,11 @@ impl<P: Tells> Host<P> {
         self.machine.publish(view, until, &heard, insight);
     }
 
-    fn publish_rejoining(&mut self) {
-        let (Some(rejoin), Some(awaited)) = (&mut self.rejoin, self.member.awaited()) else {
-            return;
-        };
+    fn publish_rejoining(&mut self, awaited: &PeerSet) {
+        let Some(rejoin) = &mut self.rejoin else { return };
         let machine = &mut self.machine;
-        let told = rejoin.report(&machine.settings, &awaited, &machine.network);
+        let told = rejoin.report(&machine.settings, awaited, &machine.network);
         told.into_iter().for_each(|line| machine.board.journal.write(line));
-        machine.publish_rejoining(&awaited);
+        machine.publish_rejoining(awaited);
     }
 }

@@ -66,6 +66,11 @@ pub(super) trait Tells: Protocol {
         None
     }
 
+    /// While it has lost its disk and asks around: who has not answered yet.
+    fn awaited(&self) -> Option<PeerSet> {
+        None
+    }
+
     /// What it can tell. The seeds' algorithms can tell nothing.
     fn insight(&self, _config: &Self::Config, _outside: &Outside<'_, Self::Timer>) -> Insight {
         Insight::default()
@@ -83,6 +88,10 @@ impl Tells for ChangRoberts {}
 impl Tells for Quorum {
     fn hears(&self, config: &Config, me: NodeId, peer: NodeId) -> Option<bool> {
         watches(config).then(|| Self::hears(self, me, peer))
+    }
+
+    fn awaited(&self) -> Option<PeerSet> {
+        Self::awaited(self)
     }
 
     fn insight(&self, config: &Config, outside: &Outside<'_, Timer>) -> Insight {

@@ -4,8 +4,8 @@
 //! A datagram that cannot be sent is one that got lost: the algorithms tolerate that, and a full buffer must not hold the
 //! loop up.
 //!
-//! **Versions.** A letter goes in the version in which its session last talked to this node, an answer in the version of
-//! what it answers. A greeting of a session that is not known goes in every version.
+//! **Versions.** A letter goes in the highest version in which its session has talked to this node, an answer in the version
+//! of what it answers. A question goes in every version until it is known that the peer reads the present one.
 //!
 //! **Names** are looked up at the start, and again while a member is silent.
 
@@ -238,7 +238,8 @@ impl Network {
         let Some(address) = letter.at.or(line.configured) else {
             return Counters::add(&counters.unsent, 1);
         };
-        let versions = line.versions(to, letter.known, self.answering);
+        let asks = matches!(&letter.content, session::Content::Greeting(it) if it.ask.is_some());
+        let versions = line.versions(to, letter.known, asks, self.answering);
         self.encoded.clear();
         let content = match &letter.content {
             session::Content::Greeting(greeting) => {
@@ -365,11 +366,13 @@ impl Line {
         };
     }
 
-    /// In which versions a letter for the session `known` goes.
+    /// In which versions a letter for the session `known` goes. A question goes in both until it is known that the peer
+    /// reads the present one: the earlier one may be all that has come through so far, and it asks for no roster.
     fn versions(
         &self,
         to: NodeId,
         known: Option<SessionId>,
+        asks: bool,
         answering: Option<Answering>,
     ) -> &'static [u8] {
         let met =
@@ -378,9 +381,9 @@ impl Line {
             .filter(|asked| asked.from == to && Some(asked.session) == known)
             .map(|asked| asked.version);
         match met.max(asked) {
-            Some(EARLIEST) => &[EARLIEST],
-            Some(_) => &[VERSION],
-            None => &[VERSION, EARLIEST],
+            Some(EARLIEST) if !asks => &[EARLIEST],
+            Some(VERSION) => &[VERSION],
+            _ => &[VERSION, EARLIEST],
         }
     }
 
@@ -422,6 +425,22 @@ pub(super) fn reject_malformed(counters: &Counters) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One lost datagram must not have two nodes of the present version talk in the earlier one for ever.
+    #[test]
+    fn a_question_goes_in_both_versions_until_the_present_one_is_known_to_be_read() {
+        let (peer, session) = (NodeId(2), SessionId::from_random(7));
+        let versions = |met: Option<u8>, asked: Option<u8>, asks| {
+            let line = Line { met: met.map(|version| (session, version)), ..Line::default() };
+            let answering = |version| Answering { from: peer, session, version };
+            line.versions(peer, Some(session), asks, asked.map(answering)).to_vec()
+        };
+        assert_eq!(versions(None, None, true), [VERSION, EARLIEST]);
+        assert_eq!(versions(Some(EARLIEST), None, true), [VERSION, EARLIEST]);
+        assert_eq!(versions(None, Some(EARLIEST), true), [VERSION, EARLIEST]);
+        assert_eq!(versions(Some(EARLIEST), None, false), [EARLIEST]);
+        assert_eq!(versions(Some(VERSION), Some(EARLIEST), true), [VERSION]);
+    }
 
     #[test]
     fn who_is_heard_is_the_algorithms_to_say_of_those_that_have_spoken() {

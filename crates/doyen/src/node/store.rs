@@ -636,7 +636,8 @@ fn replace(folder: &Path, keep: bool, slot: &[u8; SLOT]) -> Result<File, StoreEr
         }
     }
     fs::rename(&new, &path).map_err(failed(&new, "cannot be moved to state"))?;
-    // Not before: the refused state must not become usable.
+    sync_folder(folder)?;
+    // Not before, and not even in a crash: the refused state must not become usable.
     forget_refusal(folder)?;
     sync_folder(folder)?;
     Ok(file)

@@ -8,9 +8,9 @@
 //! may have voted in terms of which it knows nothing. So one that comes up says HELLO, and each other member answers with
 //! the latest term in which it has heard it. If that is later than the term that the disk held *at the start*, the member
 //! halts for good. The present term would not do: a heartbeat that comes before the answer raises it. Nor may the member
-//! say anything in a later term before it is answered, or the answer would be about this life: while hold-down lasts it
-//! says nothing else to a member that has not answered, and accepts no heartbeat from it. It repeats HELLO for a while, and
-//! later whenever it hears from a member that has not answered yet.
+//! say anything in a later term before it is answered, or the answer would be about this life: it says nothing else to a
+//! member that has not answered, however long that takes, and accepts no heartbeat from it. It repeats HELLO for a while,
+//! and later whenever it hears from a member that has not answered yet, or would say something to it.
 //! (A copy of an earlier life has an old incarnation, which is for the sessions beneath to find.)
 //!
 //! One that has lost its disk may *rejoin*, which an operator must want. It asks every other member and waits for all
@@ -136,8 +136,11 @@ impl Quorum {
 
     /// HELLO to one.
     pub(super) fn greet(&mut self, peer: NodeId, out: &mut Out) {
-        let hello = Body::Hello { life: self.life, rejoins: self.rejoining.is_some() };
-        self.tell(peer, hello, out);
+        self.tell(peer, self.hello(), out);
+    }
+
+    pub(super) fn hello(&self) -> Body {
+        Body::Hello { life: self.life, rejoins: self.rejoining.is_some() }
     }
 
     /// Whether `peer` is still to say what it has heard of this member.
@@ -187,8 +190,7 @@ impl Quorum {
             return self.finish_rejoining(config, out);
         }
         let known = match config.quorum.keeps(Rule::OldDiskByItsStart) {
-            // What it has told the other itself in this life it knows of.
-            true => self.told.remove(&from).unwrap_or_default().max(self.booted),
+            true => self.booted,
             false => self.ballot.term(),
         };
         if seen > known {

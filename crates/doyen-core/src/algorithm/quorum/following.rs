@@ -71,7 +71,7 @@ impl Quorum {
         if self.leads() && term == self.ballot.term() || beat.promise > LONGEST_PROMISE {
             return;
         }
-        if self.quarantined && self.has_not_answered(from) {
+        if self.has_not_answered(from) {
             return self.greet(from, out);
         }
         out.rule("Q8");

@@ -5,7 +5,7 @@
 //! others. Who hears whom is said by [`Quorum::hears`], for every pair of members.
 
 use crate::config::Config;
-use crate::members::NodeId;
+use crate::members::{NodeId, PeerSet};
 use crate::story::Why;
 
 use super::ballot::Drain;
@@ -62,6 +62,11 @@ impl Quorum {
             Duty::Lead(office) => Some(office.why),
             _ => None,
         }
+    }
+
+    /// While it has lost its disk and asks around: who has not answered yet.
+    pub fn awaited(&self) -> Option<PeerSet> {
+        self.rejoining.is_some().then(|| self.unanswered.clone())
     }
 
     /// Whether its operator does not want it to lead.

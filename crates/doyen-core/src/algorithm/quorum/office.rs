@@ -34,7 +34,7 @@ use crate::time::Span;
 
 use super::message::{Body, Misses, Round};
 use super::rules::Rule;
-use super::settings::{Preemption, Settings};
+use super::settings::Preemption;
 use super::standing::{Merit, penalty};
 use super::{Duty, Out, Quorum, Timer};
 
@@ -227,9 +227,8 @@ impl Quorum {
             Change::Resumed { leader: self.id, term }
         } else {
             // A tenure protects a leader, and redeems one against whom something is held.
-            let Settings { preemption, forgiveness, tenure, .. } = config.quorum;
-            if preemption == Preemption::Delayed || forgiveness > Span::ZERO {
-                out.set_timer(Timer::Tenure, tenure);
+            if config.quorum.counts_tenures() {
+                out.set_timer(Timer::Tenure, config.quorum.tenure);
             }
             Change::Took { term, why: office.why }
         };
@@ -259,7 +258,7 @@ impl Quorum {
             self.leave_office(config, Loss::NoMajority, out);
             return self.await_turn(config, out);
         }
-        if office.seasoned && office.gaps == 1 {
+        if office.gaps == 1 && (office.seasoned || !config.quorum.counts_tenures()) {
             // Gaps are counted within one tenure.
             out.set_timer(Timer::Tenure, config.quorum.tenure);
         }

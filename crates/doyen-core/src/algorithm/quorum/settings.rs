@@ -252,6 +252,11 @@ impl Settings {
         self.rules.keeps(rule)
     }
 
+    /// Whether it matters how long a leader has led: a tenure protects it, and redeems one that has failed before.
+    pub(super) fn counts_tenures(&self) -> bool {
+        self.preemption == Preemption::Delayed || self.forgiveness > Span::ZERO
+    }
+
     /// How many of `members` are a majority.
     pub(super) fn majority(&self, members: usize) -> usize {
         self.rules.majority(members)

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::settings::LONGEST_PROMISE;
+use super::settings::{LONGEST_PROMISE, Preemption};
 use super::voter::{self, Voter};
 use super::*;
 use crate::config::{Mode, Timing};
@@ -546,6 +546,28 @@ fn a_heartbeat_that_was_never_sent_renews_nothing() {
     assert_eq!(bench.notices, [Notice::Refused(Refusal::Unfit(NodeId(2)))], "nor is it heard");
     bench.feed(Event::Timer(Timer::Lease(Round(1))));
     assert_eq!(bench.member.lease(), None);
+}
+
+/// A tenure is counted from the first gap on even where nothing else depends on how long a leader has led.
+#[test]
+fn gaps_far_apart_do_not_add_up_without_penalties_and_preemption() {
+    let mut config = config(3);
+    (config.quorum.preemption, config.quorum.forgiveness) = (Preemption::Never, Span::ZERO);
+    let mut bench = Bench::new(config, 3, Origin::Founding { leader: Some(NodeId(3)) }, None);
+    let acknowledge = |bench: &mut Bench| {
+        bench.feed(Event::Timer(Timer::Heartbeat));
+        let Duty::Lead(office) = &bench.member.duty else { panic!("it leads") };
+        let round = office.newest;
+        bench.hear(2, 1, Body::Ack { round, merit: MERIT, misses: Misses::default() });
+        bench.member.lease().expect("a lease")
+    };
+    for _ in 0..4 {
+        let lease = acknowledge(&mut bench);
+        bench.feed(Event::Timer(lease));
+        assert_eq!(bench.member.lease(), None);
+        acknowledge(&mut bench);
+        bench.feed(Event::Timer(Timer::Tenure));
+    }
 }
 
 #[test]

@@ -12,8 +12,8 @@
 //!
 //! Half of the runs have sessions. In those some members restart at another address, and where disks are lost, machines are
 //! replaced: the old process runs on beside its replacement, or hangs and wakes up, perhaps on the other side of a
-//! partition. Copies that are restored, clones and members that are founded a second time are found only where a member
-//! that knows better is reachable: they are left to scenarios.
+//! partition. A disk that is restored from a copy is found where members that know better are reachable: so that happens when
+//! the storm is over and everybody is up. Clones and members that are founded a second time are left to scenarios.
 
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::members::NodeId;
@@ -25,8 +25,8 @@ use super::{DUPLICATIONS, STEP, draw_attributes, pick, time};
 use crate::random::Random;
 use crate::run;
 use crate::scenario::{
-    Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList, NEW,
-    PaceEntry, QuorumEntry, Scenario, ScenarioError, Share, UNNAMED,
+    COPY, Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList,
+    NEW, PaceEntry, QuorumEntry, Scenario, ScenarioError, Share, UNNAMED,
 };
 
 /// How long a storm lasts, in promises.
@@ -67,6 +67,7 @@ pub(super) fn draw(
     tempest.draw_weather();
     tempest.rage(run::kinds_of_nodes(case.algorithm, case.sessions));
     tempest.abate();
+    tempest.restore_a_disk();
     Ok(tempest.storm.into_faults())
 }
 
@@ -469,6 +470,30 @@ impl<'m> Tempest<'m> {
                 self.storm.fault(self.storm.lasts, undrain);
             }
         }
+    }
+
+    /// In calm, a member comes up with a copy of its disk that was made in the storm. Everybody else is up, and tells it if
+    /// that is an old one.
+    fn restore_a_disk(&mut self) {
+        let storm = &mut self.storm;
+        let lasts = storm.lasts;
+        let all_are_up = storm.members.iter().all(|id| storm.is_up(id, lasts));
+        let is_suitable = self.case.sessions && storm.members.len() > 2 && all_are_up;
+        if !is_suitable || self.forgets || storm.has_untimed() || !storm.random.happens(0.3) {
+            return;
+        }
+        let victim = storm.anybody();
+        if victim == storm.survivor {
+            return;
+        }
+        let copied = storm.random.between(1, lasts);
+        storm.fault(copied, FaultEntry { copy: Some(victim.0), ..FaultEntry::default() });
+        // By then nothing that was said in the storm is under way.
+        let calm = lasts + self.promise * 5;
+        storm.crash(victim, calm);
+        let (disk, after) = (DiskEntry::Named(COPY.to_owned()), storm.some_time());
+        let disk = Some(disk);
+        storm.restart(victim, calm + after, FaultEntry { disk, ..FaultEntry::default() });
     }
 
     /// The best leads if anybody does, as long as nothing goes wrong.

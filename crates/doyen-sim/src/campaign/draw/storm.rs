@@ -166,6 +166,11 @@ impl<'m> Storm<'m> {
         self.down.iter().all(|&(down, until)| down != id || until <= at)
     }
 
+    /// Whether something happens at a time that is not known.
+    pub(super) fn has_untimed(&self) -> bool {
+        self.faults.iter().any(|(_, fault)| fault.when.is_some())
+    }
+
     fn up(&self, at: u64) -> impl Iterator<Item = NodeId> {
         self.members.iter().filter(move |&id| self.is_up(id, at))
     }

@@ -3,7 +3,7 @@ use std::os::unix::fs::MetadataExt;
 use doyen_core::protocol::Origin;
 
 use super::*;
-use crate::config::members::MOST;
+use crate::config::members::MOST_MEMBERS;
 use crate::config::{Configuration, Surroundings};
 use crate::node::store::Saved;
 use crate::scratch::{Scratch, as_nobody, set_mode};
@@ -173,7 +173,7 @@ fn the_folder_that_gets_the_entries_is_synced_or_nothing_is_left() {
 fn a_cluster_of_more_members_than_a_state_can_hold_is_not_written() {
     let member = |id: u32| NewMember::parse(id, &format!("n{id}=10.0.0.{id}:7400")).unwrap();
     let of = |count| Founding { members: (1..=count).map(member).collect(), ..founding() };
-    let most = MOST as u32;
+    let most = MOST_MEMBERS as u32;
     of(most).check().unwrap();
     let scratch = Scratch::new();
     let refused = of(most + 1).write(&scratch.join("orders")).unwrap_err().to_string();

@@ -1,9 +1,11 @@
 use doyen_core::algorithm::quorum::{Drain, Stored};
 use doyen_core::members::Epoch;
+use doyen_core::session::{Kept, Met, SessionId};
 use doyen_core::time::Span;
 use sha2::{Digest as _, Sha256};
 
 use super::*;
+use crate::config::members::MOST_MEMBERS;
 use crate::scratch::{Scratch, as_nobody, set_mode};
 
 fn owner() -> Owner {
@@ -195,7 +197,12 @@ fn every_durable_record_of_a_quorum_fits() {
         longest: Span::from_nanos(u64::MAX),
         drained: Some(Drain::For(Span::from_nanos(u64::MAX))),
     };
-    assert!(postcard::to_allocvec(&most).unwrap().len() <= LONGEST_DURABLE);
+    let session = SessionId::from_random(u64::MAX);
+    let met = Met { incarnation: Incarnation(u32::MAX), session };
+    let others = (0..MOST_MEMBERS as u32 - 1).map(|id| (NodeId(u32::MAX - id), met));
+    let incarnation = Incarnation(u32::MAX);
+    let kept = Kept { incarnation, rejoining: true, roster: others.collect(), inner: Some(most) };
+    assert!(postcard::to_allocvec(&kept).unwrap().len() <= LONGEST_DURABLE);
 }
 
 #[test]
