@@ -288,7 +288,9 @@ impl Oracle {
 
     /// The member at `position` has heard what the operator wants: perhaps it is another's turn to lead then.
     pub(crate) fn saw_order(&mut self, position: u32, order: Order) {
-        if let Order::Attribute(attr) = order {
+        if let Order::Attribute(attr) = order
+            && self.present.contains(&position)
+        {
             self.ratings.change(self.members[position as usize].id, attr);
         }
     }
@@ -359,6 +361,11 @@ impl Oracle {
             if let Some(audit) = &mut self.audit {
                 audit.disk_lost(position, known);
             }
+        }
+        if disk == Disk::Restored
+            && let Some(audit) = &mut self.audit
+        {
+            audit.disk_restored(position);
         }
     }
 

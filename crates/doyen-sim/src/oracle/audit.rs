@@ -305,6 +305,11 @@ impl Audit {
         self.votes.retain(|&(voter, term), vote| voter != position || *vote != me || term <= known);
     }
 
+    /// A member comes up with a copy of its disk, which knows nothing of later vote leases.
+    pub(super) fn disk_restored(&mut self, position: u32) {
+        self.cover.excuse(position);
+    }
+
     /// Everything has been stopped that ran under the lease of a member.
     pub(super) fn retired(&mut self, position: u32) {
         self.published[position as usize] = None;

@@ -9,6 +9,10 @@
 //! A member that has been replaced covers a lease by its present process as soon as that can vote, or observes the hold-down
 //! before: by then no other member counts what an old process says. Until then the process before it speaks for the member.
 //!
+//! A member whose disk was restored from a copy is not judged: the copy knows nothing of later vote leases, and of no longer
+//! ones, so hold-down cannot cover them. That nothing comes of it, because others find the old disk before it counts, is
+//! judged by votes and leases themselves.
+//!
 //! Times are reckoned by the worst clocks that are allowed, from the moment when each timer was armed: the lease by the
 //! slowest, what covers it by the fastest.
 
@@ -97,6 +101,8 @@ pub(super) struct Cover {
     owners: Vec<u32>,
     /// The processes of each member that may speak for it, the present one first.
     processes: Vec<Vec<u32>>,
+    /// Whose disk was restored from a copy.
+    excused: Vec<u32>,
     /// Something has happened that may have left a lease uncovered.
     is_due: bool,
 }
@@ -108,8 +114,14 @@ impl Cover {
             drifts: members.iter().map(|id| settings.pace_of(id).drift).collect(),
             owners: (0..members.len() as u32).collect(),
             processes: (0..members.len() as u32).map(|position| vec![position]).collect(),
+            excused: Vec::new(),
             is_due: false,
         }
+    }
+
+    /// The process at `position` runs on a disk that was restored from a copy.
+    pub(super) fn excuse(&mut self, position: u32) {
+        self.excused.push(position);
     }
 
     /// The next position is that of a second process of the member at `owner`.
@@ -177,6 +189,7 @@ impl Cover {
         let until =
             |counted: Counted| counted.by_the_fastest(self.drifts[position as usize]) >= lease.end;
         bound.silenced
+            || self.excused.contains(&position)
             || position == lease.holder && bound.own_lease
             || bound.vote_lease.is_some_and(|(term, end)| term == lease.term && until(end))
             || bound.hold_down.is_some_and(until)

@@ -50,6 +50,9 @@ impl<P: Protocol> World<'_, '_, P> {
         if let Some(oracle) = &mut self.oracle {
             let stored = self.disks.get(&position).map(|disk| (disk.term(), disk.vote()));
             oracle.saw_restart(self.now, position, disk, stored);
+            if let (Disk::Restored, Some(disk)) = (disk, self.disks.get(&position)) {
+                oracle.saw_drain(position, disk.is_drained());
+            }
         }
         self.announce(position, view);
         self.act(position, AT_ONCE, out);
