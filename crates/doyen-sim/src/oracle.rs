@@ -279,6 +279,13 @@ impl Oracle {
         }
     }
 
+    /// The clock of the member at `position` has changed: what was due at some time is due at another.
+    pub(crate) fn saw_clock(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time) {
+        if let Some(audit) = &mut self.audit {
+            audit.clock_changed(at, position, moved);
+        }
+    }
+
     /// Everything has been stopped that ran under the lease of the member at `position`.
     pub(crate) fn saw_retired(&mut self, position: u32) {
         if let Some(audit) = &mut self.audit {

@@ -305,6 +305,15 @@ impl Audit {
         self.votes.retain(|&(voter, term), vote| voter != position || *vote != me || term <= known);
     }
 
+    /// The clock of a member has changed, by which its deadline counts.
+    pub(super) fn clock_changed(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time) {
+        if let Some(published) = &mut self.published[position as usize]
+            && at < published.until
+        {
+            published.until = moved(published.until);
+        }
+    }
+
     /// A member comes up with a copy of its disk, which knows nothing of later vote leases.
     pub(super) fn disk_restored(&mut self, position: u32) {
         self.cover.excuse(position);

@@ -314,12 +314,20 @@ impl<P: Protocol> World<'_, '_, P> {
             .map(|((_, timer), armed)| (*timer, *armed))
             .collect();
         timers.sort_unstable_by_key(|&(timer, armed)| (armed.due, timer));
-        for (timer, armed) in timers {
-            let left = u128::from((armed.due - self.now).as_nanos()) * u128::from(old) / 1_000_000;
+        let (now, rate) = (self.now, u128::from(rate_ppm.max(1)));
+        let moved = |due: Time| {
+            let left = u128::from((due - now).as_nanos()) * u128::from(old) / 1_000_000;
             let left = u64::try_from(left).unwrap_or(u64::MAX).saturating_sub(jump);
-            let due = self.now + Span::from_nanos(self.by_clock(position, left));
+            let real = u128::from(left) * 1_000_000 / rate;
+            now + Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
+        };
+        for (timer, armed) in timers {
             self.disarm(position, timer);
-            self.arm_at(position, timer, due, (armed.since, armed.wait));
+            self.arm_at(position, timer, moved(armed.due), (armed.since, armed.wait));
+        }
+        // Those who act on a lease go by the same clock, also where its holder has stepped down.
+        if let Some(oracle) = &mut self.oracle {
+            oracle.saw_clock(now, position, &moved);
         }
         self.record_of(position, What::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);
