@@ -16,10 +16,13 @@ lint: ## Formatting, and clippy with warnings denied
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
 
-# Without root or without `ip` the tests of a cut network skip themselves, and say so.
-tools: ## What the tests need besides Rust: `ip`, for network namespaces
-	@command -v ip > /dev/null || { test "$$(id -u)" = 0 && apt-get install -y --no-install-recommends iproute2; } \
-	    || echo "iproute2 cannot be installed here: the tests of a cut network will be skipped"
+# Without root or without `ip` the tests of a cut network skip themselves, and say so; without `nft` a benchmark does.
+tools: ## What tests and benchmarks need besides Rust: `ip` for network namespaces, `nft` for lost datagrams
+	@for tool in ip:iproute2 nft:nftables; do \
+	    command -v $${tool%%:*} > /dev/null \
+	        || { test "$$(id -u)" = 0 && apt-get install -y --no-install-recommends $${tool##*:}; } \
+	        || echo "$${tool##*:} cannot be installed here: what needs it will be skipped"; \
+	done
 
 unit: tools ## Every test: units, properties, golden scripts, scenarios, the command line, real clusters
 	$(CARGO) test --workspace --all-features --locked
@@ -30,7 +33,7 @@ doc: ## The documentation builds without a warning
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all
 
-bench: ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
+bench: tools ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
 	$(CARGO) bench --locked -p doyen-sim --bench simulator --bench checker
 	$(CARGO) bench --locked -p doyen --bench cluster
 
