@@ -412,7 +412,7 @@ impl Quorum {
                 self.standings.spend(self.pace(config).heartbeat);
                 self.beat(config, out);
             }
-            Timer::Tenure => self.on_tenure_over(),
+            Timer::Tenure => self.on_tenure_over(config, out),
             Timer::Takeover => self.on_takeover_due(config, out),
             Timer::Refrain => {
                 self.refrains = false;

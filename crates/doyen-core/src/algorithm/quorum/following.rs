@@ -40,9 +40,6 @@ impl Promise {
     }
 }
 
-/// Up to this round a leader is new, and may not know what its followers know of the operator's wishes.
-const LAST_NEW_ROUND: Round = Round(3);
-
 /// A heartbeat's fields.
 pub(super) struct Beat<'a> {
     pub(super) round: Round,
@@ -109,7 +106,7 @@ impl Quorum {
         self.note_misses(config, from, beat.misses);
         self.standings.learn(config, from, beat.merit);
         let preferred = self.standings.preferred();
-        let unknown = self.standings.heed(beat.preference, beat.round <= LAST_NEW_ROUND);
+        let unknown = self.standings.heed(beat.preference, news);
         if let Some(preference) = unknown {
             self.tell(from, Body::Prefer { preference }, out);
         }

@@ -54,7 +54,7 @@ pub(super) struct Office {
     /// restarted and forgot the longer one is bound by the next heartbeat alone.
     asked: Span,
     /// How often the lease has lapsed within this tenure.
-    gaps: u8,
+    pub(super) gaps: u8,
     /// It has led as long as it may without being disturbed.
     pub(super) seasoned: bool,
     /// It is about to hand over.
@@ -355,12 +355,15 @@ impl Quorum {
     }
 
     /// It has led as long as it may without being disturbed, or as long since a gap.
-    pub(super) fn on_tenure_over(&mut self) {
-        if let Duty::Lead(office) = &mut self.duty {
-            office.seasoned = true;
-            // The gap that it is in still counts.
-            office.gaps = u8::from(office.gaps > 0 && office.lease.is_none());
-            self.standings.redeem(self.id);
+    pub(super) fn on_tenure_over(&mut self, config: &Config, out: &mut Out) {
+        let Duty::Lead(office) = &mut self.duty else { return };
+        office.seasoned = true;
+        // The gap that it is in is the first of the next tenure.
+        let in_gap = office.gaps > 0 && office.lease.is_none();
+        office.gaps = u8::from(in_gap);
+        self.standings.redeem(self.id);
+        if in_gap {
+            out.set_timer(Timer::Tenure, config.quorum.tenure);
         }
     }
 

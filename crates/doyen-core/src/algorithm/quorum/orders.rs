@@ -216,7 +216,7 @@ impl Quorum {
             true => self.best_heir(config).is_some(),
             false => config.members.others(self.id).any(eligible),
         };
-        if !somebody {
+        if !somebody && how != Drain::Never {
             return Err(Refusal::NobodyElse);
         }
         self.ballot.stored_mut().drained = Some(how);
@@ -229,12 +229,16 @@ impl Quorum {
         Ok(())
     }
 
-    /// A drained leader hands over as soon as it has a lease to give up and another member is fit. Until then the drain
-    /// can be taken back.
+    /// A drained leader transfers leadership as soon as it has a lease to give up and another member is fit; one that must
+    /// not lead at all does not wait for a fit member. Until then the drain can be taken back.
     pub(super) fn leave_if_drained(&mut self, config: &Config, out: &mut Out) {
         let Duty::Lead(office) = &self.duty else { return };
-        let drained = self.ballot.stored().drained.is_some();
-        if drained && office.retiring.is_none() && self.best_heir(config).is_some() {
+        let leaves = match self.ballot.stored().drained {
+            None => false,
+            Some(Drain::Never) => true,
+            Some(Drain::For(_) | Drain::UntilUndone) => self.best_heir(config).is_some(),
+        };
+        if leaves && office.retiring.is_none() {
             // Refused only if it has no lease yet: then the next acknowledgement tries again.
             let _ = self.retire(config, None, Cause::Drained, out);
         }

@@ -118,6 +118,9 @@ pub(super) struct Precedence {
     id: NodeId,
 }
 
+/// How often a follower tells a leader that is new to it of a later preference than the leader's.
+const RETELLINGS: u8 = 3;
+
 /// What a member knows of everybody's standing, its own included. Only what differs from the configuration is kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Standings {
@@ -128,6 +131,9 @@ pub(super) struct Standings {
     over: Option<(Epoch, u32)>,
     /// The number of the last preference that was given here.
     number: u32,
+    /// How many more heartbeats of a leader that this member has just begun to follow it answers with a preference that is
+    /// later than the leader's.
+    retellings: u8,
     /// The leader whose vote lease ran out here. That counts against it as a loss does; it is one as soon as there is a
     /// later term, and was only a gap if it leads on in the same.
     suspect: Option<NodeId>,
@@ -232,14 +238,20 @@ impl Standings {
         self.replace(Some(Preference { given: (term, self.number), member, left }));
     }
 
-    /// What a leader says of whom the operator prefers. If this member knows of something later, a leader that is `new` is
-    /// to be told; the word of any other counts, for it has been told before.
-    pub(super) fn heed(&mut self, said: Option<Preference>, new: bool) -> Option<Preference> {
+    /// What a leader says of whom the operator prefers. A leader that this member has just begun to follow (`news`) may
+    /// not know of a later preference that this member knows, and is told: returns what to tell. Messages get lost, so
+    /// that is repeated a few times. After that the leader's word counts: it knows that the preference is over.
+    pub(super) fn heed(&mut self, said: Option<Preference>, news: bool) -> Option<Preference> {
         let known = self.preference;
         let is_later = known.map(|known| known.given) > said.map(|said| said.given);
-        if is_later && new {
+        if news {
+            self.retellings = if is_later { RETELLINGS } else { 0 };
+        }
+        if is_later && self.retellings > 0 {
+            self.retellings -= 1;
             return known;
         }
+        self.retellings = 0;
         self.replace(said);
         None
     }

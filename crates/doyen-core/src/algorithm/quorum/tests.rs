@@ -197,6 +197,12 @@ impl Bench {
             (Timer::Hello, greets),
             (Timer::Probe, true),
         ];
+        // Gaps are counted within a tenure: while one counts, its end is awaited.
+        if let Duty::Lead(office) = &member.duty
+            && office.gaps > 0
+        {
+            assert!(self.armed.contains(&Timer::Tenure), "{member:#?}");
+        }
         for (timer, armed) in expected {
             assert_eq!(self.armed.contains(&timer), armed, "{timer:?} of {member:#?}");
         }
