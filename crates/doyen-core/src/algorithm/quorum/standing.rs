@@ -377,6 +377,9 @@ mod tests {
         let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
         assert_eq!(follower.heed(second, true), None);
         assert_eq!(follower.heed(first, true), second, "a new leader is told of the later one");
+        for _ in 1..RETELLINGS {
+            assert_eq!(follower.heed(None, false), second, "the message may have been lost");
+        }
         assert_eq!(follower.preferred(), Some(NodeId(2)));
         assert_eq!(follower.heed(None, false), None, "it has been told, and knows better");
         assert_eq!(follower.preferred(), None);
