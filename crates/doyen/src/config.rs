@@ -10,34 +10,39 @@
 //! 6. what follows from the timing's profile, and the defaults.
 //!
 //! The members are one value: no file adds a member to those of another. Paths in a file are relative to the file,
-//! others to the working folder. Every layer is read by the same rules (`config/layer.rs` writes flags and variables
-//! down as TOML first), so there is one format (`config/file.rs`) and one set of errors.
+//! others to the working folder.
 //!
-//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once:
-//! keys and kinds of values (`config/shape.rs`), then what the values mean (`config/resolve.rs`, `config/members.rs`,
-//! `config/timing.rs`). What is legal and probably not meant is a warning.
-//! `config/report.rs` shows every value with its origin; [`check`](Settings::check) looks at what the values name: keys
-//! and state.
+//! | file | what it does |
+//! |---|---|
+//! | `config/schema.rs` | every setting: name, kind, default, help, example, flag |
+//! | `config/value.rs` | the kinds: how a value is read and printed |
+//! | `config/raw.rs` | one file, parsed against the schema |
+//! | `config/layers.rs` | flags, variables and files, in their order |
+//! | `config/resolve.rs`, `members.rs`, `timing.rs`, `lease.rs` | checks of values against each other |
+//! | `config/report.rs`, `example.rs` | `--print-config` and `--example` |
+//!
+//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once.
+//! What is legal and probably not meant is a warning.
 //!
 //! **Decisions.**
 //! - A node that can be reached from other machines needs a key: without one only loopback addresses are listened on.
-//! - HTTP is served on loopback, at the port of `listen`, unless told otherwise. It tells whoever can connect who leads
-//!   and who is up, so another address needs `http_open = true`; orders need the token in any case.
+//! - HTTP is served on loopback, at the port of `listen`, unless told otherwise. It shows who leads and who is up to any
+//!   client that can connect, so another address needs `http_open = true`; admin commands need the token in any case.
 //! - No secret is a value: files are named, not their contents.
-//! - Members that name no priority have 0; equal priorities are decided by the higher id.
+//! - Members without a priority have 0; the higher id decides between equal priorities.
 
-mod file;
-pub mod init;
-mod layer;
+mod example;
+mod layers;
 mod lease;
 pub(crate) mod members;
-mod near;
+mod raw;
 mod report;
 mod resolve;
-mod shape;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod value;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -48,15 +53,32 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
 use sha2::{Digest, Sha256};
 
-use crate::key::Keyring;
-use crate::node;
-use crate::node::store::Owner;
-
-pub use layer::{Override, Surroundings};
+pub use example::example;
+pub use layers::{Env, Override};
+pub(crate) use raw::member_title;
 pub use report::Report;
+pub(crate) use value::{LONGEST_NAME, check_address, check_name};
 
-/// A configuration with every setting, its default and what it is for.
-pub const EXAMPLE: &str = include_str!("config/example.toml");
+/// A flag of `doyen node` that sets a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flag {
+    /// The setting, for an [`Override`].
+    pub key: &'static str,
+    /// Its name, without dashes.
+    pub name: &'static str,
+    /// What its help calls the value.
+    pub value_name: &'static str,
+    /// What it is for.
+    pub help: &'static str,
+}
+
+/// Every flag that sets a setting.
+pub fn flags() -> impl Iterator<Item = Flag> {
+    schema::KEYS.iter().filter_map(|key| {
+        let (name, value_name) = key.flag?;
+        Some(Flag { key: key.name, name, value_name, help: key.help })
+    })
+}
 
 /// The whole configuration of a node.
 #[derive(Clone, PartialEq, Debug)]
@@ -156,16 +178,17 @@ pub struct Configuration {
 pub struct ConfigError {
     /// What is wrong: where, what, and what to do about it.
     pub problems: Vec<String>,
+    /// Variables that no setting reads: one may be a mistake's cause.
+    pub warnings: Vec<String>,
 }
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problems.as_slice() {
-            [problem] => f.write_str(problem),
-            problems => {
-                write!(f, "{} mistakes:\n  {}", problems.len(), problems.join("\n  "))
-            }
+            [problem] => f.write_str(problem)?,
+            problems => write!(f, "{} mistakes:\n  {}", problems.len(), problems.join("\n  "))?,
         }
+        self.warnings.iter().try_for_each(|warning| write!(f, "\n  warning: {warning}"))
     }
 }
 
@@ -173,17 +196,13 @@ impl std::error::Error for ConfigError {}
 
 impl Configuration {
     /// Reads all layers, `flags` before all others, and merges them. `file` takes the place of `./doyen.toml`.
-    pub fn load(
-        file: Option<&Path>,
-        flags: &[Override],
-        surroundings: &Surroundings,
-    ) -> Result<Self, ConfigError> {
-        resolve::resolve(&layer::Stack::collect(file, flags, surroundings))
+    pub fn load(file: Option<&Path>, flags: &[Override], env: &Env) -> Result<Self, ConfigError> {
+        resolve::resolve(&layers::Layers::collect(file, flags, env))
     }
 
     /// Reads one text alone, as a file called `name` would be read.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        resolve::resolve(&layer::Stack::of_text(name, text))
+        resolve::resolve(&layers::Layers::of_text(name, text))
     }
 }
 
@@ -200,12 +219,6 @@ impl Settings {
         found.map_or("a stranger", |member| &member.name)
     }
 
-    /// Whose state it runs with.
-    pub fn owner(&self) -> Owner {
-        let Self { cluster, me, algorithm, .. } = self;
-        Owner { cluster: cluster.clone(), member: *me, algorithm: *algorithm }
-    }
-
     /// The number of this configuration, which every datagram bears: equal where the cluster, the voters, their kinds,
     /// the algorithm and the version of the protocol are. Addresses, priorities and timings may differ.
     pub fn configuration_id(&self) -> u32 {
@@ -213,17 +226,6 @@ impl Settings {
         // FNV-1a, as the number of the voters itself.
         let algorithm = self.algorithm.name().bytes();
         algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
-    }
-
-    /// Whether what the values name is there and sound: the keys, and the state unless it is lost and made anew.
-    pub fn check(&self, rejoins: bool) -> Result<(), ConfigError> {
-        let keys = self.key_file.as_deref().map(Keyring::read);
-        let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
-        let state = node::check_state(self, rejoins).err();
-        let state = state.map(|error| format!("state_dir: {error}"));
-        let trace = node::check_trace(self).err().map(|error| format!("trace: {error}"));
-        let problems: Vec<String> = keys.into_iter().chain(state).chain(trace).collect();
-        if problems.is_empty() { Ok(()) } else { Err(ConfigError { problems }) }
     }
 }
 

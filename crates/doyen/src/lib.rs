@@ -7,6 +7,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`config`] | `doyen.toml`, flags and environment, merged and checked |
+//! | [`init`] | a new cluster: the folder of every member |
 //! | [`key`] | the cluster's keys: files, rotation |
 //! | [`node`] | the loop, its clock, timers, disk and network |
 //! | [`leadership`] | who leads, asked at the moment of acting |
@@ -16,6 +17,7 @@ pub mod api;
 pub mod config;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod init;
 pub mod key;
 pub mod leadership;
 pub mod node;

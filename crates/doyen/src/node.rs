@@ -50,7 +50,7 @@ use crate::leadership::Leadership;
 use status::{Counters, Entry, Status};
 
 pub use bell::Requests;
-pub use start::{Running, check_state, check_trace, start};
+pub use start::{Running, start};
 
 /// What the loop can be asked for.
 #[derive(Debug)]

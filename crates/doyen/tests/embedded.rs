@@ -4,8 +4,8 @@ use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use doyen::config::init::{Founding, NewMember};
-use doyen::config::{Configuration, Surroundings};
+use doyen::config::{Configuration, Env};
+use doyen::init::{Founding, NewMember};
 use doyen::leadership::Token;
 use doyen::node::clock::Moment;
 use doyen::node::{self, Handle, Running};
@@ -45,8 +45,8 @@ impl Group {
         founding.write(&folder).expect("a new cluster");
         let nodes = (1..=3).map(|id| {
             let file = folder.join(format!("n{id}/doyen.toml"));
-            let surroundings = Surroundings::of_process();
-            let configuration = Configuration::load(Some(&file), &[], &surroundings);
+            let env = Env::of_process();
+            let configuration = Configuration::load(Some(&file), &[], &env);
             node::start(configuration.expect("a sound configuration"), false).expect("it starts")
         });
         let nodes = nodes.collect();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
-use doyen::config::{Configuration, Settings, Surroundings};
+use doyen::config::{Configuration, Env, Settings};
 use doyen::node::status::Status;
 use doyen_core::members::NodeId;
 use serde::Serialize;
@@ -111,8 +111,8 @@ impl NodeFlags {
 
     /// What the node that belongs here is configured with. `wanted` is what is to be given instead of a configuration.
     fn settings(&self, wanted: &str) -> Result<Settings> {
-        let surroundings = Surroundings::of_process();
-        match Configuration::load(self.config.as_deref(), &[], &surroundings) {
+        let env = Env::of_process();
+        match Configuration::load(self.config.as_deref(), &[], &env) {
             Ok(configuration) => Ok(configuration.settings),
             Err(error) if self.config.is_some() || from_env("DOYEN_CONFIG").is_some() => {
                 Err(error.into())

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use doyen::config::init::{Founding, NewMember};
+use doyen::init::{Founding, NewMember};
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
 use humantime::Duration as Length;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use doyen::config::ConfigError;
-use doyen::config::init::{Founding, NewMember};
+use doyen::init::{Founding, NewMember};
 use doyen::key::Keyring;
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
@@ -75,7 +75,7 @@ impl Init {
             Vec::new()
         });
         if !problems.is_empty() {
-            return Err(ConfigError { problems }.into());
+            return Err(ConfigError { problems, warnings: Vec::new() }.into());
         }
         let folder = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.cluster));
         match (&self.only, &self.key_file) {

@@ -1,20 +1,20 @@
-//! Why a timing is refused, in the words of `doyen.toml`: which line to change, what it breaks, and what would do.
+//! Why a timing is rejected, in the words of `doyen.toml`: which line to change, what it violates, and a value that is safe.
 //!
-//! The core decides, in the letters of its specification ([`Unsafe`]). Here the same is said with the names of the keys,
-//! with where their values come from, and with a number that holds.
+//! The core decides, with the symbols of its specification ([`Unsafe`]). Here the same is explained with the names of the
+//! settings, where their values come from, and a number that satisfies the inequality.
 
 use doyen_core::algorithm::quorum::settings::{LONGEST_PROMISE, Pace, Profile, Settings, Unsafe};
 use doyen_core::config::Timing;
 use doyen_core::time::Span;
 
-use super::file::Written;
 use super::members::Listed;
-use super::resolve::{Found, Resolver};
+use super::resolve::Resolver;
+use super::timing::source;
 
-/// The keys that the length of a lease has to do with.
+/// The keys that decide how long a lease is.
 const KEYS: [&str; 5] = ["heartbeat", "promise", "drift", "transmission", "processing"];
 
-/// Says what is wrong. Nothing, if a value that it depends on could not be read: then nobody knows.
+/// Explains what is wrong. Nothing, if a value that it depends on could not be read.
 pub(super) fn explain(
     resolver: &Resolver<'_>,
     (timing, quorum, profile): (&Timing, &Settings, Profile),
@@ -25,7 +25,9 @@ pub(super) fn explain(
     let origins = KEYS.map(|key| Origin::of(resolver, key, profile));
     let at = |key: &str| origins.iter().find(|origin| origin.key == key);
     let place = |key: &str| at(key).map_or("timing", |origin| origin.place.as_str());
-    let said = if resolver.is_unread("timing.profile") || origins.iter().any(|it| it.is_unread) {
+    let said = if resolver.layers.is_unread("timing.profile")
+        || origins.iter().any(|it| it.is_unread)
+    {
         return None;
     } else if drift >= 1000 {
         format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
@@ -37,8 +39,8 @@ pub(super) fn explain(
         )
     } else if promise > LONGEST_PROMISE {
         format!(
-            "{}: promise ≤ {LONGEST_PROMISE} does not hold: promise is {promise}; shorten it, for nobody can be elected \
-             while a promise stands",
+            "{}: promise ≤ {LONGEST_PROMISE} does not hold: promise is {promise}; shorten it: no other member can be \
+             elected until it ends",
             place("promise")
         )
     } else if heartbeat == Span::ZERO {
@@ -49,7 +51,7 @@ pub(super) fn explain(
     } else if listed.is_whole {
         let place = listed.begins_at();
         format!(
-            "{place}: member: every member is a witness, and a witness never leads; let one be none"
+            "{place}: member: every member is a witness, and a witness never leads; make one of them a candidate"
         )
     } else {
         return None; // one that is wrong may be the one that leads
@@ -70,21 +72,13 @@ struct Origin {
 
 impl Origin {
     fn of(resolver: &Resolver<'_>, key: &'static str, profile: Profile) -> Self {
-        fn said<T>(found: &Found<'_, T>, full: &str) -> (String, String) {
-            (found.place(full), found.source())
-        }
         let full = format!("timing.{key}");
-        let text = |get: fn(&Written) -> &_| resolver.find(get).map(|found| said(&found, &full));
-        let found = match key {
-            "heartbeat" => text(|it| &it.timing.heartbeat),
-            "promise" => text(|it| &it.timing.promise),
-            "transmission" => text(|it| &it.timing.transmission),
-            "processing" => text(|it| &it.timing.processing),
-            _ => resolver.find(|it| &it.timing.drift).map(|found| said(&found, &full)),
+        let (found, is_unread) = (resolver.layers.find(&full), resolver.layers.is_unread(&full));
+        let is_set = found.is_some();
+        let (place, source) = match found {
+            Some(found) => (found.origin.place(&full), found.origin.to_string()),
+            None => (full, source(profile)),
         };
-        let (is_set, is_unread) = (found.is_some(), resolver.is_unread(&full));
-        let usual = || (full.clone(), format!("profile {}", profile.name()));
-        let (place, source) = found.unwrap_or_else(usual);
         Self { key, place, source, is_set, is_unread }
     }
 }
@@ -118,7 +112,7 @@ fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile)
     )
 }
 
-/// The place of the value that breaks it: one with which it would hold, had it been left to the profile.
+/// The place of the value that violates it: with the profile's value instead, the inequality would hold.
 fn culprit(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -> String {
     let (usual, usual_pace) = (profile.timing(), profile.settings().pace);
     let would_do = |key: &str| {
@@ -138,7 +132,7 @@ fn culprit(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -
     found.map_or_else(|| "timing".to_owned(), |origin| origin.place.clone())
 }
 
-/// What would do, in numbers that can be written.
+/// Values that satisfy the inequality, in numbers that can be written.
 fn remedy(timing: &Timing, pace: &Pace) -> String {
     let reply = timing.reply().as_nanos();
     let heartbeat = pace.lease().as_nanos().saturating_sub(reply) / 3;
@@ -160,7 +154,7 @@ fn remedy(timing: &Timing, pace: &Pace) -> String {
     }
 }
 
-/// To what a length of time is rounded for somebody who has to write it.
+/// To what a length of time is rounded for a person to write.
 fn step(nanos: u64) -> u64 {
     if nanos >= 10_000_000 { 1_000_000 } else { 10_000 }
 }

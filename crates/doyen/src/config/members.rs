@@ -1,17 +1,15 @@
 //! `[[member]]`: who takes part.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 
 use doyen_core::members::NodeId;
-use toml::Spanned;
 
 use super::Member;
-use super::file::{Given, MemberTable};
-use super::layer::Layer;
+use super::raw::{RawConfig, RawMember};
 use super::report::{DEFAULT, Report};
-use super::resolve::{LONGEST_NAME, Resolver, check_name};
-use super::shape::member_title;
+use super::resolve::Resolver;
+use super::schema::{self, DefaultValue, MEMBER, keys_of};
+use super::value::Value;
 
 /// How many members a cluster has at most: every member stores what it knows of each other one, and that must fit into a
 /// slot of the state file (`node/store.rs`).
@@ -22,79 +20,76 @@ pub(crate) const MOST_MEMBERS: usize = 64;
 pub(super) struct Listed {
     /// In the order of their ids.
     pub(super) members: Vec<Member>,
-    /// Where the table of each begins, and where its values come from, in the order of the format.
-    sources: Vec<[String; VALUES + 1]>,
+    /// As they were written, in the same order.
+    raw: Vec<RawMember>,
     /// Whether nothing was wrong with any of them.
     pub(super) is_whole: bool,
 }
 
-/// How many values a member has.
-const VALUES: usize = 5;
-
 /// The members of the first layer that has any. Those that are wrong are left out.
 pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
-    let Some(layer) = resolver.layer_with_members() else {
-        let remedy = "list everybody, this one included, each as [[member]] with id and address";
-        resolver.missing("member", remedy);
+    let with_members = |layer: &&RawConfig| !layer.members.is_empty();
+    let Some(layer) = resolver.layers.layers.iter().find(with_members) else {
+        if !keys_of(MEMBER).any(|key| resolver.layers.is_unread(key.name)) {
+            let remedy =
+                "list all members, this one included, each as [[member]] with id and address";
+            resolver.missing(MEMBER, remedy);
+        }
         return Listed::default();
     };
-    let tables = &layer.written.member;
-    if tables.len() > MOST_MEMBERS {
-        let problem = format!(
-            "{} members are too many; a cluster has at most {MOST_MEMBERS}: leave some out",
-            tables.len()
-        );
-        let place = layer.place(tables[MOST_MEMBERS].span().start, "member");
-        resolver.problems.push(format!("{place}: {problem}"));
-    }
     let before = resolver.problems.len();
+    if let Some(excess) = layer.members.get(MOST_MEMBERS) {
+        let problem = format!(
+            "{}: {} members are too many; a cluster has at most {MOST_MEMBERS}: leave some out",
+            excess.origin.place(MEMBER),
+            layer.members.len()
+        );
+        resolver.problems.push(problem);
+    }
     let mut seen = Seen::default();
-    let mut entries = Vec::new();
-    for (index, table) in tables.iter().enumerate() {
-        let mut reader = Reader { layer, table, index, problems: &mut resolver.problems };
-        entries.extend(reader.member(&mut seen));
+    let mut entries: Vec<(Member, RawMember)> = Vec::new();
+    for raw in &layer.members {
+        let mut reader = Reader { raw, problems: &mut resolver.problems };
+        entries.extend(reader.member(&mut seen).map(|member| (member, raw.clone())));
     }
     entries.sort_by_key(|(member, _)| member.id);
-    let (members, sources) = entries.into_iter().unzip();
-    let is_whole = resolver.problems.len() == before && !layer.unread.has_members();
-    Listed { members, sources, is_whole }
+    let (members, raw) = entries.into_iter().unzip();
+    let is_read = layer.members.iter().all(|member| member.unread.is_empty())
+        && !layer.unread.iter().any(|key| key.starts_with(MEMBER));
+    Listed { members, raw, is_whole: resolver.problems.len() == before && is_read }
 }
 
 impl Listed {
-    /// Where the address of a member is written.
-    pub(super) fn address_at(&self, id: NodeId) -> &str {
-        self.source(id, 3)
+    /// Where `key` of a member is set.
+    pub(super) fn place(&self, id: NodeId, key: &str) -> String {
+        let index = self.members.iter().position(|member| member.id == id);
+        let found = index.and_then(|index| self.raw[index].values.get(key));
+        found.map_or_else(String::new, |found| found.origin.to_string())
     }
 
-    /// Where it is written that a member is a witness.
-    pub(super) fn witness_at(&self, id: NodeId) -> &str {
-        self.source(id, 5)
-    }
-
-    /// Where the first member is written.
-    pub(super) fn begins_at(&self) -> &str {
-        self.sources.first().map_or("", |[table, ..]| table)
-    }
-
-    fn source(&self, id: NodeId, value: usize) -> &str {
-        let place = self.members.iter().position(|member| member.id == id);
-        place.map_or("", |place| &self.sources[place][value])
+    /// Where the first member is listed.
+    pub(super) fn begins_at(&self) -> String {
+        self.raw.first().map_or_else(String::new, |raw| raw.origin.to_string())
     }
 
     pub(super) fn report(&self, report: &mut Report) {
-        for (member, sources) in self.members.iter().zip(&self.sources) {
+        for (member, raw) in self.members.iter().zip(&self.raw) {
             let Member { id, name, address, priority, witness } = member;
-            let [table, from_id, from_name, from_address, from_priority, from_witness] = sources;
-            report.table("[[member]]", table);
-            report.value("id", id, from_id);
-            report.text("name", name, from_name);
-            report.text("address", address, from_address);
-            // A witness has none, and may not be given one.
-            match witness {
-                true => report.unset("priority", "a witness never leads"),
-                false => report.value("priority", priority, from_priority),
+            report.begin_member(&raw.origin);
+            for (key, value) in [
+                ("member.id", Value::Integer(id.0.into())),
+                ("member.name", Value::Text(name.clone())),
+                ("member.address", Value::Text(address.clone())),
+                ("member.priority", Value::Integer(*priority)),
+                ("member.witness", Value::Bool(*witness)),
+            ] {
+                // A witness has no priority, and must not be given one.
+                if *witness && key == "member.priority" {
+                    continue;
+                }
+                let found = raw.values.get(key).map(|found| found.origin.to_string());
+                report.set_of_member(key, &value, found.as_deref().unwrap_or(DEFAULT));
             }
-            report.value("witness", witness, from_witness);
         }
     }
 }
@@ -102,150 +97,77 @@ impl Listed {
 /// What no two members may have in common.
 #[derive(Default)]
 struct Seen {
-    ids: BTreeSet<u32>,
+    ids: BTreeSet<i64>,
     names: BTreeSet<String>,
     addresses: BTreeSet<String>,
 }
 
-/// Reads one member.
+/// Checks one member.
 struct Reader<'a> {
-    layer: &'a Layer,
-    table: &'a Spanned<MemberTable>,
-    index: usize,
+    raw: &'a RawMember,
     problems: &'a mut Vec<String>,
 }
 
-impl Reader<'_> {
-    fn member(&mut self, seen: &mut Seen) -> Option<(Member, [String; VALUES + 1])> {
-        let table = self.table.get_ref();
+impl<'a> Reader<'a> {
+    fn member(&mut self, seen: &mut Seen) -> Option<Member> {
         let before = self.problems.len();
-        let id = self.id(seen);
+        let id = self.required("member.id").map(Value::integer);
+        if let Some(id) = id.filter(|&id| !seen.ids.insert(id)) {
+            self.wrong("member.id", &format!("{id} is another member's; ids must be unique"));
+        }
         let name = self.name(id, seen);
-        let address = self.address(seen);
-        let witness = table.witness.as_ref().is_some_and(|given| *given.get_ref());
-        if let (true, Some(priority)) = (witness, &table.priority) {
-            let problem = "has no meaning, for a witness never leads; leave it out";
-            self.wrong("priority", priority, problem);
+        let address = self.required("member.address").map(Value::text);
+        if let Some(address) = address.filter(|it| !seen.addresses.insert((*it).to_owned())) {
+            let problem = format!("{address} is another member's; each needs its own");
+            self.wrong("member.address", &problem);
         }
-        let priority = table.priority.as_ref().map_or(0, |given| *given.get_ref());
-        let sources = [
-            self.layer.name_at(self.table.span().start),
-            self.source(&table.id),
-            self.source(&table.name),
-            self.source(&table.address),
-            self.source(&table.priority),
-            self.source(&table.witness),
-        ];
-        let member = Member { id: NodeId(id), name, address, priority, witness };
-        let keys = ["id", "name", "address", "priority", "witness"];
-        let is_read = !keys.into_iter().any(|key| self.is_unread(key));
-        (is_read && self.problems.len() == before).then_some((member, sources))
+        let values = &self.raw.values;
+        let witness = values.get("member.witness").is_some_and(|found| found.value.bool());
+        let priority = values.get("member.priority").map(|found| found.value.integer());
+        if witness && priority.is_some() {
+            let problem = "has no meaning, because a witness never leads; leave it out";
+            self.wrong("member.priority", problem);
+        }
+        if self.problems.len() > before || !self.raw.unread.is_empty() {
+            return None;
+        }
+        let id = NodeId(u32::try_from(id?).ok()?);
+        let (address, priority) = (address?.to_owned(), priority.unwrap_or_default());
+        Some(Member { id, name: name?, address, priority, witness })
     }
 
-    fn id(&mut self, seen: &mut Seen) -> u32 {
-        let Some(given) = &self.table.get_ref().id else {
-            self.missing("id", "give it a number of its own");
-            return 0;
-        };
-        let id = *given.get_ref();
-        if !seen.ids.insert(id) {
-            self.wrong(
-                "id",
-                given,
-                &format!("{id} is another member's already; ids must be unique"),
-            );
+    fn name(&mut self, id: Option<i64>, seen: &mut Seen) -> Option<String> {
+        let set = self.raw.values.get("member.name").map(|found| found.value.text().to_owned());
+        if self.raw.unread.contains("member.name") {
+            return None;
         }
-        id
-    }
-
-    fn name(&mut self, id: u32, seen: &mut Seen) -> String {
-        let given = self.table.get_ref().name.as_ref();
-        let name = given.map_or_else(|| format!("n{id}"), |given| given.get_ref().clone());
-        if given.is_none() && (self.is_unread("id") || self.is_unread("name")) {
-            return name; // nobody knows what it would be
-        }
-        let problem = if let Err(problem) = check_name(&name, LONGEST_NAME) {
-            problem
-        } else if name.bytes().all(|byte| byte.is_ascii_digit()) {
+        let name = set.or_else(|| id.map(|id| format!("n{id}")))?;
+        let problem = if name.bytes().all(|byte| byte.is_ascii_digit()) {
             format!("`{name}` would be taken for an id; begin with a letter")
         } else if !seen.names.insert(name.clone()) {
-            format!("`{name}` is another member's already; names must be unique")
+            format!("`{name}` is another member's; names must be unique")
         } else {
-            return name;
+            return Some(name);
         };
-        match given {
-            Some(given) => self.wrong("name", given, &problem),
-            None => self.missing("name", &problem),
+        self.wrong("member.name", &problem);
+        None
+    }
+
+    /// A value that must be set. One that is set and could not be read is not missing.
+    fn required(&mut self, key: &'static str) -> Option<&'a Value> {
+        let found = self.raw.values.get(key).map(|found| &found.value);
+        if let (None, false, DefaultValue::Required(remedy)) =
+            (found, self.raw.unread.contains(key), schema::named(key).default)
+        {
+            self.wrong(key, &format!("is missing; {remedy}"));
         }
-        name
+        found
     }
 
-    fn address(&mut self, seen: &mut Seen) -> String {
-        let Some(given) = &self.table.get_ref().address else {
-            self.missing("address", "say where it listens, for example 10.0.0.1:7400");
-            return String::new();
-        };
-        let address = given.get_ref().to_lowercase();
-        if let Err(problem) = check_address(&address) {
-            self.wrong("address", given, &problem);
-        } else if !seen.addresses.insert(address.clone()) {
-            let problem = format!("{address} is another member's already; each needs its own");
-            self.wrong("address", given, &problem);
-        }
-        address
-    }
-
-    fn source<T>(&self, given: &Given<T>) -> String {
-        let given = given.as_ref().map(|given| self.layer.name_at(given.span().start));
-        given.unwrap_or_else(|| DEFAULT.to_owned())
-    }
-
-    fn wrong<T>(&mut self, key: &str, given: &Spanned<T>, problem: &str) {
-        self.note(key, given.span().start, problem);
-    }
-
-    fn missing(&mut self, key: &str, remedy: &str) {
-        if !self.is_unread(key) {
-            self.note(key, self.table.span().start, &format!("is missing; {remedy}"));
-        }
-    }
-
-    /// Whether it stands there and could not be read, which has been said.
-    fn is_unread(&self, key: &str) -> bool {
-        self.layer.unread.contains_of_member(self.index, key)
-    }
-
-    fn note(&mut self, key: &str, position: usize, problem: &str) {
-        let name = self.table.get_ref().name.as_ref().map(|name| name.get_ref().as_str());
-        let title = member_title(self.index, name);
-        let place = self.layer.place(position, &format!("{title}: {key}"));
+    fn wrong(&mut self, key: &str, problem: &str) {
+        let origin = self.raw.values.get(key).map_or(&self.raw.origin, |found| &found.origin);
+        let name = schema::named(key).split().1;
+        let place = origin.place(&format!("{}: {name}", self.raw.title));
         self.problems.push(format!("{place}: {problem}"));
     }
-}
-
-/// Whether datagrams can be sent there: an IP address or a name, and a port.
-pub(super) fn check_address(text: &str) -> Result<(), String> {
-    let wrong = || {
-        format!(
-            "`{text}` is not an address; write for example 10.0.0.1:7400, [fd00::1]:7400 or n1.example:7400"
-        )
-    };
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        if address.ip().is_unspecified() {
-            return Err(format!(
-                "nobody can send to {text}; write the address at which others reach it"
-            ));
-        }
-        return if address.port() == 0 { Err(wrong()) } else { Ok(()) };
-    }
-    let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-    let is_label = |label: &str| {
-        let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_fine)
-    };
-    // Four numbers that are no IP address were meant to be one.
-    let is_number = host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    let is_host = host.len() <= 253 && host.split('.').all(is_label) && !is_number;
-    let is_port = port.parse::<u16>().is_ok_and(|port| port != 0);
-    if is_host && is_port { Ok(()) } else { Err(wrong()) }
 }

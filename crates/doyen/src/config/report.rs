@@ -2,75 +2,89 @@
 //!
 //! What is printed is itself a configuration, of the same meaning; where a value came from is a comment behind it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// The values of a configuration, in the order of the format.
+use super::schema::{self, DefaultValue, KEYS, Key, MEMBER};
+use super::value::Value;
+
+/// The values of a configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Report {
-    lines: Vec<Line>,
+    values: Values,
+    members: Vec<(String, Values)>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Line {
-    /// A table begins: `[timing]`.
-    Table { head: String, source: String },
-    /// A value.
-    Value { key: &'static str, value: String, source: String },
-    /// A value that is not set, and what that means.
-    Unset { key: &'static str, meaning: &'static str },
-}
+/// In TOML, and where each came from.
+type Values = BTreeMap<&'static str, (String, String)>;
 
-/// Where a value comes from that nobody set.
+/// Where a value comes from that no layer sets.
 pub(super) const DEFAULT: &str = "default";
 
 impl Report {
-    pub(super) fn table(&mut self, head: &str, source: &str) {
-        self.lines.push(Line::Table { head: head.to_owned(), source: source.to_owned() });
+    pub(super) fn set(&mut self, key: &'static str, value: &Value, source: impl fmt::Display) {
+        self.values.insert(key, (value.to_string(), source.to_string()));
     }
 
-    /// `value` is TOML.
-    pub(super) fn value(&mut self, key: &'static str, value: impl fmt::Display, source: &str) {
-        let (value, source) = (value.to_string(), source.to_owned());
-        self.lines.push(Line::Value { key, value, source });
+    /// Begins a member, with where it was listed.
+    pub(super) fn begin_member(&mut self, source: impl fmt::Display) {
+        self.members.push((source.to_string(), Values::new()));
     }
 
-    pub(super) fn text(&mut self, key: &'static str, value: impl fmt::Display, source: &str) {
-        self.value(key, toml::Value::from(value.to_string()), source);
+    /// A value of the last member.
+    pub(super) fn set_of_member(
+        &mut self,
+        key: &'static str,
+        value: &Value,
+        source: impl fmt::Display,
+    ) {
+        if let Some((_, values)) = self.members.last_mut() {
+            values.insert(key, (value.to_string(), source.to_string()));
+        }
     }
 
-    pub(super) fn unset(&mut self, key: &'static str, meaning: &'static str) {
-        self.lines.push(Line::Unset { key, meaning });
+    /// What stands before the comment, and the comment; an empty line is nothing.
+    fn lines(&self) -> Vec<(String, String)> {
+        let mut lines = Vec::new();
+        let mut last = "";
+        for key in KEYS.iter().filter(|key| key.split().0 != MEMBER) {
+            let (table, _) = key.split();
+            if table != last {
+                lines.extend([Default::default(), (format!("[{table}]"), String::new())]);
+                last = table;
+            }
+            lines.push(line(key, &self.values));
+        }
+        for (source, values) in &self.members {
+            lines.extend([Default::default(), (format!("[[{MEMBER}]]"), source.clone())]);
+            lines.extend(schema::keys_of(MEMBER).map(|key| line(key, values)));
+        }
+        lines
+    }
+}
+
+fn line(key: &Key, values: &Values) -> (String, String) {
+    let name = key.split().1;
+    match (values.get(key.name), key.default) {
+        (Some((value, source)), _) => (format!("{name} = {value}"), source.clone()),
+        (None, DefaultValue::Unset(meaning)) => (format!("# {name}"), meaning.to_owned()),
+        // The only other one that may be left out.
+        (None, _) => (format!("# {name}"), "a witness never leads".to_owned()),
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lines: Vec<(String, &str)> = self.lines.iter().map(Line::halves).collect();
+        let lines = self.lines();
         // A line that is very long does not push all comments to the right.
-        let lengths = lines.iter().map(|(left, _)| left.trim_start().chars().count());
+        let lengths = lines.iter().map(|(left, _)| left.chars().count());
         let width = lengths.filter(|&length| length <= 48).max().unwrap_or_default();
         for (left, source) in lines {
-            // A table's head has an empty line before it, which does not count.
-            let (gap, left) =
-                left.strip_prefix('\n').map_or(("", left.as_str()), |left| ("\n", left));
-            let line = if source.is_empty() {
-                left.to_owned()
-            } else {
-                format!("{left:width$}  # {source}")
-            };
-            writeln!(f, "{gap}{line}")?;
+            match source.is_empty() {
+                true => writeln!(f, "{left}")?,
+                false => writeln!(f, "{left:width$}  # {source}")?,
+            }
         }
         Ok(())
-    }
-}
-
-impl Line {
-    /// What stands before the comment, and the comment.
-    fn halves(&self) -> (String, &str) {
-        match self {
-            Self::Table { head, source } => (format!("\n{head}"), source),
-            Self::Value { key, value, source } => (format!("{key} = {value}"), source),
-            Self::Unset { key, meaning } => (format!("# {key}"), meaning),
-        }
     }
 }

@@ -26,7 +26,8 @@ use super::network::Network;
 use super::status::{MemberStatus, Status};
 use super::store::{Saved, Store, StoreError};
 use super::{Failure, Handle, attribute, bell};
-use crate::config::{Configuration, Settings};
+use crate::config::{ConfigError, Configuration, Settings};
+use crate::key::Keyring;
 
 /// Calls a function that is generic over the protocol with the one that an algorithm's name means.
 macro_rules! with_protocol {
@@ -93,7 +94,7 @@ fn can_read<P: Protocol<Config = Config>>(saved: &Saved) -> bool {
 }
 
 /// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
-pub fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
+fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
     let can_read = |saved: &Saved| with_protocol!(settings.algorithm, can_read(saved));
     let is_lost = || Store::is_lost(&settings.state_dir, &settings.owner(), can_read);
     match rejoin {
@@ -104,11 +105,27 @@ pub fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> 
 }
 
 /// Whether a trace can be begun, as far as its folder goes. Changes nothing.
-pub fn check_trace(settings: &Settings) -> Result<(), Failure> {
+fn check_trace(settings: &Settings) -> Result<(), Failure> {
     let Some(path) = &settings.trace else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let entries = folder.map_or(Ok(()), |folder| fs::read_dir(folder).map(drop));
     entries.map_err(|error| Failure::Trace { path: path.clone(), error })
+}
+
+impl Settings {
+    /// Whether what the values name is there and sound: the keys, the folder of the trace, and the state unless it is
+    /// lost and this member is to `rejoin`.
+    pub fn check(&self, rejoin: bool) -> Result<(), ConfigError> {
+        let keys = self.key_file.as_deref().map(Keyring::read);
+        let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
+        let state = check_state(self, rejoin).err().map(|error| format!("state_dir: {error}"));
+        let trace = check_trace(self).err().map(|error| format!("trace: {error}"));
+        let problems: Vec<String> = keys.into_iter().chain(state).chain(trace).collect();
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(ConfigError { problems, warnings: Vec::new() }),
+        }
+    }
 }
 
 /// Starts a node. `rejoin`: its state is lost, and its operator says that it may come back nevertheless. A state that is

@@ -54,6 +54,7 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::Origin;
 
+use crate::config::Settings;
 use slot::{Durable, FILE, Flaw, Image, Record, SLOT};
 
 pub use slot::{LONGEST_CLUSTER, LONGEST_DURABLE};
@@ -67,6 +68,14 @@ pub struct Owner {
     pub member: NodeId,
     /// The algorithm whose records these are.
     pub algorithm: Algorithm,
+}
+
+impl Settings {
+    /// Whose state it runs with.
+    pub fn owner(&self) -> Owner {
+        let Self { cluster, me, algorithm, .. } = self;
+        Owner { cluster: cluster.clone(), member: *me, algorithm: *algorithm }
+    }
 }
 
 /// The state of a running node, locked against any other.

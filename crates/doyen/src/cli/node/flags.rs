@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use doyen::config::{Configuration, EXAMPLE, Override, Settings, Surroundings};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use doyen::config::{self, Configuration, Env, Override, Settings};
 
 /// Run one member of a cluster
 #[derive(Args, Debug)]
@@ -25,37 +25,8 @@ pub(crate) struct Node {
     #[arg(long, short, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Which member this is: its id or its name
-    #[arg(long, value_name = "MEMBER")]
-    id: Option<String>,
-
-    /// Where it listens for the others, for example 0.0.0.0:7400
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
-
-    /// Where it serves HTTP, or off
-    #[arg(long, value_name = "ADDRESS")]
-    http: Option<String>,
-
-    /// Where it keeps its state
-    #[arg(long, value_name = "DIR")]
-    state_dir: Option<String>,
-
-    /// Where the cluster's keys are
-    #[arg(long, value_name = "FILE")]
-    key_file: Option<String>,
-
-    /// By which algorithm the leader is elected
-    #[arg(long, value_name = "NAME")]
-    algorithm: Option<String>,
-
-    /// How fast: fast, lan or wan
-    #[arg(long, value_name = "NAME")]
-    profile: Option<String>,
-
-    /// Record every event in this file, for `doyen replay`
-    #[arg(long, value_name = "FILE")]
-    trace: Option<String>,
+    #[command(flatten)]
+    overrides: Overrides,
 
     /// Come back without the old state: it is lost, damaged or refused as an old copy. All other members must be up. A
     /// sound state is kept, and the flag refused
@@ -83,6 +54,37 @@ pub(crate) struct Node {
     pub(super) while_stdin_is_open: bool,
 }
 
+/// The flags that set a setting: the schema of the configuration has them.
+#[derive(Debug)]
+struct Overrides(Vec<Override>);
+
+impl Args for Overrides {
+    fn augment_args(command: Command) -> Command {
+        command.args(config::flags().map(|flag| {
+            Arg::new(flag.key).long(flag.name).value_name(flag.value_name).help(flag.help)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = config::flags().filter_map(|flag| {
+            let value = matches.get_one::<String>(flag.key)?.clone();
+            Some(Override { key: flag.key, value })
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
 /// How the log is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(super) enum LogFormat {
@@ -106,12 +108,12 @@ impl Node {
     /// Reads the configuration, and shows or checks it if that is what is asked for.
     pub(super) fn settings(&self) -> Result<Wanted> {
         if self.example {
-            io::stdout().write_all(EXAMPLE.as_bytes())?;
+            io::stdout().write_all(config::example().as_bytes())?;
             return Ok(Wanted::Told);
         }
-        let surroundings = Surroundings::of_process();
+        let env = Env::of_process();
         let file = self.config.as_deref();
-        let configuration = Configuration::load(file, &self.overrides(), &surroundings)?;
+        let configuration = Configuration::load(file, &self.overrides.0, &env)?;
         if self.print_config {
             write!(io::stdout(), "{}", configuration.report)?;
         }
@@ -126,23 +128,6 @@ impl Node {
             true => Ok(Wanted::Told),
             false => Ok(Wanted::Run(Box::new(configuration))),
         }
-    }
-
-    fn overrides(&self) -> Vec<Override> {
-        let flags = [
-            ("--id", "id", &self.id),
-            ("--listen", "listen", &self.listen),
-            ("--http", "http", &self.http),
-            ("--state-dir", "state_dir", &self.state_dir),
-            ("--key-file", "key_file", &self.key_file),
-            ("--algorithm", "algorithm", &self.algorithm),
-            ("--profile", "timing.profile", &self.profile),
-            ("--trace", "trace", &self.trace),
-        ];
-        let given = flags.into_iter().filter_map(|(flag, key, value)| {
-            value.as_ref().map(|value| Override { flag, key, value: value.clone() })
-        });
-        given.collect()
     }
 
     /// What a check says of what is sound.

@@ -44,6 +44,7 @@ const BODY: usize = BEFORE + LAST_SUM.start - FIRST_SUM.end;
 
 /// The longest name of a cluster.
 pub const LONGEST_CLUSTER: usize = 64;
+const _: () = assert!(crate::config::LONGEST_NAME <= LONGEST_CLUSTER, "every name fits");
 /// The longest that a node stores of its algorithm and of the other members.
 pub const LONGEST_DURABLE: usize = 1500;
 

@@ -26,13 +26,9 @@ use doyen_core::algorithm::quorum::Stored;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::{Epoch, NodeId};
 
-use super::ConfigError;
-use super::layer::Stack;
-use super::members::check_address;
-use super::resolve::{check_name, resolve};
-use super::shape::member_title;
+use crate::config::{ConfigError, Configuration, check_address, check_name, member_title};
 use crate::key::{KeyFileError, Keyring};
-use crate::node::store::{LONGEST_CLUSTER, Owner, Store, StoreError};
+use crate::node::store::{Owner, Store, StoreError};
 
 /// What errors call a configuration that is not written yet.
 const DRAFT: &str = "doyen.toml";
@@ -152,7 +148,7 @@ impl Founding {
     /// Whether every member would accept its configuration, with all that is wrong; what it would warn of.
     pub fn check(&self) -> Result<Vec<String>, ConfigError> {
         let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-        if let Err(problem) = check_name(&self.cluster, LONGEST_CLUSTER) {
+        if let Err(problem) = check_name(&self.cluster) {
             problems.push(format!("cluster: {problem}"));
         }
         if self.term_floor == u64::MAX {
@@ -160,7 +156,7 @@ impl Founding {
             problems.push(problem + "; use a lower one");
         }
         for member in &self.members {
-            match resolve(&Stack::of_text(DRAFT, &self.configuration(member))) {
+            match Configuration::parse(DRAFT, &self.configuration(member)) {
                 Ok(resolved) => warnings = resolved.warnings,
                 Err(error) => problems.extend(error.problems.iter().map(|it| self.told(it))),
             }
@@ -168,7 +164,11 @@ impl Founding {
         // What is the same at every member is said once.
         let mut told = BTreeSet::new();
         problems.retain(|problem| told.insert(problem.clone()));
-        if problems.is_empty() { Ok(warnings) } else { Err(ConfigError { problems }) }
+        if problems.is_empty() {
+            Ok(warnings)
+        } else {
+            Err(ConfigError { problems, warnings: Vec::new() })
+        }
     }
 
     /// What is wrong with a file that is not written yet: there is no line to look at, and members go by their ids.
@@ -176,7 +176,7 @@ impl Founding {
         let (place, rest) = problem.split_once(": ").unwrap_or(("", problem));
         let problem = if place.starts_with(DRAFT) { rest } else { problem };
         let title = |(place, member): (usize, &NewMember)| {
-            let rest = problem.strip_prefix(&member_title(place, Some(&member.name)))?;
+            let rest = problem.strip_prefix(&member_title(place + 1, Some(&member.name)))?;
             Some(format!("member {} ({}){rest}", member.id, member.name))
         };
         self.members.iter().enumerate().find_map(title).unwrap_or_else(|| problem.to_owned())

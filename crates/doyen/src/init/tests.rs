@@ -4,7 +4,7 @@ use doyen_core::protocol::Origin;
 
 use super::*;
 use crate::config::members::MOST_MEMBERS;
-use crate::config::{Configuration, Surroundings};
+use crate::config::{Configuration, Env};
 use crate::node::store::Saved;
 use crate::scratch::{Scratch, as_nobody, set_mode};
 
@@ -25,7 +25,7 @@ fn founding() -> Founding {
 
 fn load(folder: &Path) -> Configuration {
     let folder = folder.to_path_buf();
-    let nothing = Surroundings { variables: [].into(), system: folder.join("none"), folder };
+    let nothing = Env { variables: [].into(), system: folder.join("none"), folder };
     Configuration::load(None, &[], &nothing).unwrap()
 }
 
@@ -125,7 +125,7 @@ fn what_no_node_would_accept_is_not_written() {
     let refused = twice.write(&scratch.join("orders")).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "member 2 (n2): address: 10.0.0.1:7400 is another member's already; each needs its own"
+        "member 2 (n2): address: 10.0.0.1:7400 is another member's; each needs its own"
     );
     assert!(names(&scratch).is_empty());
     let refused = NewMember::parse(1, "n1").unwrap_err();

@@ -1,0 +1,261 @@
+//! Every setting of `doyen.toml`, once: its name, kind, default, help, example and flag.
+//!
+//! Parsing, `--print-config`, the flags of `doyen node`, the example file and the table in `docs/node.md` all come from
+//! [`KEYS`]. A setting is added here, and read in `config/resolve.rs` or `config/timing.rs`.
+
+use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings::Profile;
+
+use super::value::{Kind, Value};
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    /// With the name of its table before it: `timing.profile`.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) default: DefaultValue,
+    pub(super) example: Example,
+    /// One line, without a full stop.
+    pub(super) help: &'static str,
+    /// More sentences, or nothing.
+    pub(super) details: &'static str,
+    /// The flag that sets it, without dashes, and what its help calls the value.
+    pub(super) flag: Option<(&'static str, &'static str)>,
+}
+
+/// What counts if no layer sets a value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum DefaultValue {
+    /// Nothing: it must be set, and this is how.
+    Required(&'static str),
+    /// This, in TOML.
+    Is(&'static str),
+    /// The timing profile's value.
+    Profile,
+    /// What follows from other settings, in words.
+    Derived(&'static str),
+    /// No value, which means this.
+    Unset(&'static str),
+}
+
+/// What the example file shows, in TOML.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Example {
+    Set(&'static str),
+    CommentedOut(&'static str),
+    /// Commented out, as it is by default.
+    Default,
+}
+
+use DefaultValue::{Derived, Is, Profile as ByProfile, Required, Unset};
+
+/// The tables, in the order of the file, with what the example says about each. The last one occurs once per member.
+pub(super) const TABLES: [(&str, &str); 4] = [
+    (
+        "timing",
+        "How fast. Members may differ; a leader's own values count while it leads. An unsafe combination is rejected, \
+         with the inequality that it violates: docs/quorum.md explains them.",
+    ),
+    ("preemption", "When a member of higher rank takes over from a working leader."),
+    (
+        "attribute",
+        "What decides elections instead of this member's priority: something that it measures, and sends to the others \
+         when it changes.",
+    ),
+    (
+        MEMBER,
+        "All members, this one included; the same for every member, but addresses and priorities may differ for a while.",
+    ),
+];
+
+/// The table that occurs once per member.
+pub(super) const MEMBER: &str = "member";
+
+pub(super) const KEYS: [Key; 33] = [
+    key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
+        .set("\"orders\"")
+        .help("Name of the cluster")
+        .details("Members of different clusters ignore each other, even if they share a key."),
+    key("id", Kind::Member, Required("say which member this is: id = 1, --id 1 or DOYEN_ID=1"))
+        .set("1")
+        .flag("id", "MEMBER")
+        .help("Which member this is: its id or its name")
+        .details("One file serves all members if `DOYEN_ID` or `--id` sets this on each machine."),
+    key("listen", Kind::Address, Derived("its own address"))
+        .set("\"10.0.0.1:7400\"")
+        .flag("listen", "ADDRESS")
+        .help("Where it listens for the other members (UDP), for example 0.0.0.0:7400")
+        .details(
+            "Required if its own address is a host name. It also sends from here, so all members need addresses of one \
+             kind, IPv4 or IPv6; `[::]` reaches both.",
+        ),
+    key("http", Kind::AddressOrOff, Derived("127.0.0.1 with the port of `listen`"))
+        .set("\"127.0.0.1:7400\"")
+        .flag("http", "ADDRESS")
+        .help("Where it serves HTTP, or off")
+        .details("HTTP shows the leader, health for load balancers and metrics, and takes admin commands."),
+    key("http_open", Kind::Bool, Is("false"))
+        .help("Whether other machines may reach HTTP")
+        .details(
+            "They can then see who leads and who is up. Admin commands need the token in the state folder in any case.",
+        ),
+    key("key_file", Kind::Path, Unset("this machine only"))
+        .set("\"key\"")
+        .flag("key-file", "FILE")
+        .help("File with the cluster's keys")
+        .details(
+            "`doyen keygen` makes it, and only its owner may read it. Required unless `listen` is a loopback address.",
+        ),
+    key("state_dir", Kind::Path, Required("say where this member keeps its state, for example \"state\""))
+        .set("\"state\"")
+        .flag("state-dir", "DIR")
+        .help("Folder where it keeps its state")
+        .details(
+            "`doyen init` makes it, a node never does. Each member needs its own, on a disk that keeps what it has \
+             synced; never restore it from a copy.",
+        ),
+    key("algorithm", Kind::Choice(algorithms), Is("\"quorum\""))
+        .flag("algorithm", "NAME")
+        .help("Election algorithm")
+        .details(
+            "Only quorum tolerates partitions and gives leases. The others (`doyen algorithms`) run hardened, for study: \
+             in a partition each side elects a leader.",
+        ),
+    key("grace", Kind::Duration, Is("\"10s\""))
+        .help("How long a stop (SIGTERM) may take to transfer leadership"),
+    key("trace", Kind::Path, Unset("nothing is recorded"))
+        .hint("\"n1.ndjson\"")
+        .flag("trace", "FILE")
+        .help("Record every event in this file, for `doyen replay`")
+        .details(
+            "It grows for as long as the node runs; its last line says that the member stopped. If the file exists, the \
+             number of this start is added to its name.",
+        ),
+    key("timing.profile", Kind::Choice(profiles), Is("\"lan\""))
+        .flag("profile", "NAME")
+        .help("How fast: fast (one rack), lan (one site) or wan; sets all values below"),
+    timing("timing.transmission", "\"10ms\"", "D, the longest that a datagram takes"),
+    timing("timing.processing", "\"5ms\"", "p, the longest until it is answered"),
+    timing("timing.heartbeat", "\"50ms\"", "h, how often a leader asks for its lease to be renewed"),
+    timing("timing.promise", "\"280ms\"", "vote lease: how long followers vote for no other member"),
+    key("timing.drift", Kind::Fraction, ByProfile)
+        .hint("0.1")
+        .help("by what share any clock may be wrong"),
+    timing("timing.jitter", "\"10ms\"", "random part of the wait before an election"),
+    timing("timing.stagger", "\"15ms\"", "how much longer a member waits for each one of higher rank"),
+    timing("timing.tenure", "\"30s\"", "how long a leader is safe from preemption"),
+    timing("timing.forgiveness", "\"60s\"", "how long a failure as leader counts against a member"),
+    key("timing.probe", Kind::DurationOrOff, ByProfile)
+        .hint("\"1s\"")
+        .help("how often followers report whom they cannot reach; \"off\" for never"),
+    key("preemption.policy", Kind::Choice(policies), Is("\"delayed\""))
+        .help("never, delayed or immediate"),
+    timing("preemption.delay", "\"10s\"", "how long a member of higher rank waits before it takes over"),
+    key("preemption.margin", Kind::Count, Derived("0; 512 for free-memory, 100 for load"))
+        .hint("0")
+        .help("by how much an attribute must be better to move leadership"),
+    key("attribute.source", Kind::Choice(sources), Is("\"priority\""))
+        .help("priority, free-memory (MiB), load (idle processors, hundredths) or command"),
+    key("attribute.command", Kind::StringList, Unset("no command is run"))
+        .hint("[\"/usr/local/bin/score\"]")
+        .help("with source = \"command\": prints a whole number, higher is better"),
+    key("attribute.every", Kind::Duration, Is("\"5s\"")).help("how often it is measured"),
+    key("attribute.step", Kind::Count, Is("1")).help("a smaller change is not sent"),
+    key("member.id", Kind::Id, Required("give it a number of its own"))
+        .set("1")
+        .help("never reused for another machine while the cluster lives"),
+    key("member.name", Kind::Name, Derived("n and the id")).set("\"n1\"").help("for people"),
+    key("member.address", Kind::Host, Required("say where it listens, for example 10.0.0.1:7400"))
+        .set("\"10.0.0.1:7400\"")
+        .help("where the others reach it: an IP address or host name, and a port"),
+    key("member.priority", Kind::Integer, Is("0"))
+        .set("3")
+        .help("the highest leads; the higher id decides between equal ones"),
+    key("member.witness", Kind::Bool, Is("false"))
+        .help("votes and never leads: a third machine for two that do"),
+];
+
+const fn key(name: &'static str, kind: Kind, default: DefaultValue) -> Key {
+    Key { name, kind, default, example: Example::Default, help: "", details: "", flag: None }
+}
+
+/// A length of time that follows from the profile; `lan` is what the profile lan has.
+const fn timing(name: &'static str, lan: &'static str, help: &'static str) -> Key {
+    key(name, Kind::Duration, ByProfile).hint(lan).help(help)
+}
+
+impl Key {
+    const fn set(self, toml: &'static str) -> Self {
+        Self { example: Example::Set(toml), ..self }
+    }
+
+    const fn hint(self, toml: &'static str) -> Self {
+        Self { example: Example::CommentedOut(toml), ..self }
+    }
+
+    const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    const fn details(self, details: &'static str) -> Self {
+        Self { details, ..self }
+    }
+
+    const fn flag(self, name: &'static str, value: &'static str) -> Self {
+        Self { flag: Some((name, value)), ..self }
+    }
+
+    /// Its table, or nothing, and its name there: `timing` and `profile`.
+    pub(super) fn split(&self) -> (&'static str, &'static str) {
+        self.name.split_once('.').unwrap_or(("", self.name))
+    }
+
+    /// The variable that sets it. Lists and members can only be set by a file.
+    pub(super) fn variable(&self) -> Option<String> {
+        let is_list = matches!(self.kind, Kind::StringList) || self.split().0 == MEMBER;
+        (!is_list).then(|| format!("DOYEN_{}", self.name.replace('.', "_").to_uppercase()))
+    }
+
+    /// Its value if no layer sets it and it depends on nothing else.
+    pub(super) fn default_value(&self) -> Option<Value> {
+        let Is(toml) = self.default else { return None };
+        let text = toml.trim_matches('"');
+        Some(self.kind.parse(text, "".as_ref()).expect("the defaults of the schema are valid"))
+    }
+}
+
+/// The setting of this name, which must exist.
+pub(super) fn named(name: &str) -> &'static Key {
+    let found = KEYS.iter().find(|key| key.name == name);
+    found.unwrap_or_else(|| panic!("the schema has no `{name}`"))
+}
+
+/// The settings of a table, or those of none.
+pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |key| key.split().0 == table)
+}
+
+/// The word that is nearest to `word`, if one is so near that it was probably meant.
+pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // A third of the letters may be wrong; of a short word, one.
+    let bound = (word.chars().count() / 3).max(1);
+    let distances = words.into_iter().map(|known| (strsim::osa_distance(word, known), known));
+    distances.filter(|&(distance, _)| distance <= bound).min().map(|(_, known)| known)
+}
+
+fn algorithms() -> Vec<&'static str> {
+    Algorithm::ALL.map(Algorithm::name).to_vec()
+}
+
+fn profiles() -> Vec<&'static str> {
+    Profile::ALL.map(Profile::name).to_vec()
+}
+
+fn policies() -> Vec<&'static str> {
+    vec!["never", "delayed", "immediate"]
+}
+
+fn sources() -> Vec<&'static str> {
+    vec!["priority", "free-memory", "load", "command"]
+}
