@@ -3,7 +3,7 @@
 
 mod tables;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
