@@ -1,26 +1,30 @@
 //! The accounts of a run: every message, every stage, every moment without a leader.
 
+use std::fmt;
+
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Class, Kind, View};
 use doyen_core::time::Span;
+use serde::{Serialize, Serializer};
 
 use crate::time::Time;
 
-/// What a run came to.
-#[derive(Clone, PartialEq, Debug)]
+/// What a run came to: the one form for `--json`, the rows of sweeps and summaries. Times are virtual nanoseconds.
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
     /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
     pub leader: Option<NodeId>,
     /// Whether all live members follow the same live member.
     pub agreed: bool,
     /// What was sent.
+    #[serde(flatten)]
     pub messages: Messages,
     /// The longest chain of election messages, each sent because of the one before.
     pub stages: u32,
     /// From the first election to the last receipt of an election message.
     pub turnaround: Span,
-    /// From the first election to the moment when the last member knew its leader.
-    pub informed: Span,
+    /// From the first election to the moment when the last member knew its leader; none if they do not agree at the end.
+    pub informed: Option<Span>,
     /// How many members sent an election message.
     pub involved: u32,
     /// How many elections were called.
@@ -28,43 +32,58 @@ pub struct Outcome {
     /// How often a member became leader that was not the leader before.
     pub leader_changes: u32,
     /// How long no live member led.
-    pub no_leader: Span,
+    pub downtime: Span,
     /// How long more than one live member led.
-    pub two_leaders: Span,
+    pub overlap: Span,
     /// Why the run ended.
     pub ended: Ended,
     /// When it ended.
     pub end: Time,
     /// How many events were handled.
     pub events: u64,
-    /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
-    /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
-    pub digest: u64,
-    /// Election messages sent and received by each member, by position.
-    pub by_member: Vec<MemberCount>,
-    /// What each member believes at the end, by position; `None` if it is dead.
-    pub views: Vec<Option<View>>,
     /// How many old processes of members run at the end, beside the present ones.
     pub old_processes: u32,
+    /// A fingerprint of what happened, in order: when who received, missed or forwarded a message of which kind from
+    /// whom, when whose timer fired and which, every crash and restart, and every view that changed.
+    #[serde(serialize_with = "as_hex")]
+    pub digest: u64,
+    /// Election messages sent and received by each member, by position.
+    #[serde(skip)]
+    pub by_member: Vec<MemberCount>,
+    /// What each member believes at the end, by position; `None` if it is dead.
+    #[serde(skip)]
+    pub views: Vec<Option<View>>,
+}
+
+fn as_hex<S: Serializer>(digest: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{digest:016x}"))
 }
 
 /// What was sent in a run.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Messages {
     /// Election messages, those to dead members included.
+    #[serde(rename = "messages")]
     pub total: u64,
     /// The same by kind.
+    #[serde(serialize_with = "as_map")]
     pub by_kind: Vec<(&'static str, u64)>,
     /// Election messages that found their receiver dead.
     pub to_dead: u64,
     /// Election messages that the network lost.
     pub lost: u64,
     /// Acknowledgements and retransmissions.
+    #[serde(rename = "link_messages")]
     pub link: u64,
     /// Heartbeats.
+    #[serde(rename = "detector_messages")]
     pub detector: u64,
     /// The bytes of all of them.
     pub bytes: u64,
+}
+
+fn as_map<S: Serializer>(kinds: &[(&str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(kinds.iter().copied())
 }
 
 /// The election messages of one member.
@@ -77,14 +96,23 @@ pub struct MemberCount {
 }
 
 /// Why a run ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Ended {
     /// Nothing was left to do.
+    #[serde(rename = "quiet")]
     Quiet,
     /// The time was up.
+    #[serde(rename = "time limit")]
     TimeLimit,
     /// Too many messages were sent.
+    #[serde(rename = "message limit")]
     MessageLimit,
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
 }
 
 /// What the fingerprint is made from, besides time and place.
@@ -141,8 +169,8 @@ pub(crate) struct Books {
     last_leader: Option<u32>,
     leader_changes: u32,
     leaders_since: Time,
-    no_leader: Span,
-    two_leaders: Span,
+    downtime: Span,
+    overlap: Span,
 }
 
 impl Books {
@@ -164,8 +192,8 @@ impl Books {
             last_leader: None,
             leader_changes: 0,
             leaders_since: Time::ZERO,
-            no_leader: Span::ZERO,
-            two_leaders: Span::ZERO,
+            downtime: Span::ZERO,
+            overlap: Span::ZERO,
         }
     }
 
@@ -230,9 +258,9 @@ impl Books {
     fn count_leaders(&mut self, at: Time, leaders: u32) {
         let span = at - self.leaders_since;
         match self.leaders {
-            0 => self.no_leader = self.no_leader + span,
+            0 => self.downtime = self.downtime + span,
             1 => {}
-            _ => self.two_leaders = self.two_leaders + span,
+            _ => self.overlap = self.overlap + span,
         }
         self.leaders = leaders;
         self.leaders_since = at;
@@ -259,10 +287,11 @@ impl Books {
         self.count_leaders(end, self.leaders);
         let start = self.first_election.unwrap_or_default();
         let leader = common_leader(&views);
+        let agreed = leader.is_some_and(|(_, alive)| alive);
         let of_election = |(kind, _): &(&Kind, &u64)| kind.class == Class::Election;
         Outcome {
             leader: leader.map(|(leader, _)| leader),
-            agreed: leader.is_some_and(|(_, alive)| alive),
+            agreed,
             messages: Messages {
                 total: self.total(),
                 by_kind: (self.kinds.iter().zip(&self.by_kind).filter(of_election))
@@ -277,12 +306,12 @@ impl Books {
             },
             stages: self.stages,
             turnaround: self.last_receipt - start,
-            informed: self.last_settled - start,
+            informed: agreed.then(|| self.last_settled - start),
             involved: by_member.iter().filter(|count| count.sent > 0).count() as u32,
             elections: self.elections,
             leader_changes: self.leader_changes,
-            no_leader: self.no_leader,
-            two_leaders: self.two_leaders,
+            downtime: self.downtime,
+            overlap: self.overlap,
             ended,
             end,
             events: self.events,

@@ -37,7 +37,7 @@ use crate::oracle::{Breach, Oracle};
 use crate::random::splitmix;
 use crate::run;
 use crate::scenario::{COPY, DiskEntry, FaultEntry, NEW, Scenario, ScenarioError};
-use crate::sweep::Shard;
+use crate::shard::Shard;
 use waits::{Wait, Waits};
 
 /// Many runs, drawn from one seed.

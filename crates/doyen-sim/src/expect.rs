@@ -23,12 +23,12 @@ pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) ->
     }
     found.compare("to_dead", expect.to_dead, messages.to_dead);
     found.compare("stages", expect.stages, outcome.stages);
-    found.span("turnaround", expect.turnaround.as_ref(), outcome.turnaround);
+    found.span("turnaround", expect.turnaround.as_ref(), Some(outcome.turnaround));
     found.span("informed", expect.informed.as_ref(), outcome.informed);
     found.compare("elections", expect.elections, outcome.elections);
     found.at_least("elections", expect.elections_at_least, outcome.elections);
     found.compare("leader_changes", expect.leader_changes, outcome.leader_changes);
-    found.compare("two_leaders", expect.two_leaders, outcome.two_leaders > Span::ZERO);
+    found.compare("two_leaders", expect.two_leaders, outcome.overlap > Span::ZERO);
     found.compare("old_processes", expect.old_processes, outcome.old_processes);
     let is_down = |(_, view): &(NodeId, &Option<View>)| view.is_none();
     let down = case.members().iter().zip(&outcome.views).filter(is_down).map(|(id, _)| id.0);
@@ -78,9 +78,10 @@ impl Differences {
         }
     }
 
-    fn span(&mut self, what: &str, must: Option<&String>, is: Span) {
+    fn span(&mut self, what: &str, must: Option<&String>, is: Option<Span>) {
         match must.map(|text| text.parse::<Span>()) {
-            Some(Ok(must)) if must != is => {
+            Some(Ok(must)) if Some(must) != is => {
+                let is = is.map_or("no agreement".to_owned(), |is| is.to_string());
                 self.0.push(format!("{what}: expected {must}, got {is}"));
             }
             Some(Err(problem)) => self.0.push(format!("{what}: {problem}")),

@@ -7,7 +7,7 @@
 //! ```
 //! use doyen_sim::scenario::Scenario;
 //!
-//! // 002's example: of a thousand members, the hundredth notices that the coordinator is gone.
+//! // The example of Kordafshari: of a thousand members, the hundredth notices that the coordinator is gone.
 //! let text = r#"
 //!     algorithm = "modified-bully"
 //!     members = 1000
@@ -19,14 +19,15 @@
 //! # Ok::<(), String>(())
 //! ```
 //!
-//! Features: `parallel` runs sweeps on all cores, `report` makes HTML pages with plots.
+//! Feature: `parallel` runs sweeps on all cores.
 
 pub mod account;
+pub mod availability;
 pub mod campaign;
 pub mod check;
 pub mod claims;
-pub mod dead_air;
 pub mod expect;
+pub mod expression;
 pub mod fault;
 pub mod formula;
 pub mod hash;
@@ -37,12 +38,11 @@ pub mod queue;
 pub mod random;
 pub mod record;
 pub mod render;
-#[cfg(feature = "report")]
 pub mod report;
 pub mod row;
 pub mod run;
 pub mod scenario;
-pub mod selfcheck;
+pub mod shard;
 pub mod starters;
 pub mod summary;
 pub mod sweep;

@@ -21,7 +21,7 @@
 //! ```
 //!
 //! What a sweep can run through. A value is a number, a text, a list of them, or, for numbers, a range: `"1..10"`,
-//! `"5..50 step 5"`, `"10..1000 log 8"` (eight values, evenly spaced on a logarithmic axis); both ends count.
+//! `"5..50 step 5"`; both ends count.
 //!
 //! | key | values |
 //! |---|---|
@@ -39,33 +39,26 @@
 //! The k-th seed of a plan is the same in every sweep and for every algorithm: they are compared on equal terms, and
 //! two rows differ only by what is swept.
 //!
-//! A report takes the rows of one `sweep` (or of all) that pass its `filters` (`"agreed"`, `"not agreed"`,
-//! `"members >= 100"`, `"mode = textbook"`, `"turnaround < 10ms"`), and draws them, a colour for each `series`:
-//!
-//! | kind | what it draws |
-//! |---|---|
-//! | `line` (default) | the median of `y` at each `x`, with the 5th to 95th percentile where there are several; with |
-//! | | `formula = true` the closed form as a thin line |
-//! | `scatter` | every run |
-//! | `histogram` | how often each `x` occurs |
-//! | `box` | the quartiles of `y` for each `x` |
+//! A report is a line chart of the rows of one `sweep` (or of all) that have the values of `only`
+//! (`{ mode = "hardened", agreed = true }`), a colour for each `series`: the median of `y` at each `x`, with the 5th to
+//! 95th percentile where there are several; with `formula = true` the closed form as a thin line.
 
-mod axis;
+pub(crate) mod axis;
+mod chart;
 mod draft;
-mod view;
 
 use std::collections::BTreeMap;
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Mode;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use toml::{Table, Value};
 
 use crate::random::splitmix;
-use crate::scenario::{Case, ChaosEntry, FaultEntry, Scenario, ScenarioError, line_of, toml_error};
+use crate::scenario::{Case, Scenario, ScenarioError, line_of, toml_error};
 
-pub use axis::{Axis, Setting};
-use draft::Key;
-pub use view::{Filter, Kind, Report, Scale};
+use axis::Axis;
+pub use chart::Report;
 
 type Result<T> = std::result::Result<T, ScenarioError>;
 
@@ -76,7 +69,7 @@ pub const DEFAULT_PLAN: &str = include_str!("../plans/default.toml");
 pub const DEFAULT_PLAN_NAME: &str = "default.toml";
 
 /// What the default of a scenario would be too generous for, many times over.
-const MESSAGE_LIMIT: u64 = 20_000_000;
+const MESSAGE_LIMIT: i64 = 20_000_000;
 
 /// More seeds than any distribution needs.
 const MAX_SEEDS: u64 = 100_000;
@@ -90,10 +83,9 @@ pub struct Plan {
     pub about: String,
     /// What to draw.
     pub reports: Vec<Report>,
-    base: Scenario,
-    faults: BTreeMap<String, FaultSet>,
+    base: Table,
+    faults: BTreeMap<String, Table>,
     sweeps: Vec<Sweep>,
-    fingerprint: u64,
     size: Size,
 }
 
@@ -122,27 +114,16 @@ impl Default for Limits {
 }
 
 /// A plan as it is written.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
-    #[serde(skip_serializing)]
     title: String,
-    #[serde(skip_serializing)]
     about: String,
     seed: Option<u64>,
     base: Scenario,
-    faults: BTreeMap<String, FaultSet>,
+    faults: BTreeMap<String, Table>,
     sweep: Vec<BTreeMap<String, Axis>>,
-    #[serde(skip_serializing)]
-    report: Vec<view::Entry>,
-}
-
-/// What goes wrong together, by name.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FaultSet {
-    fault: Vec<FaultEntry>,
-    chaos: Option<ChaosEntry>,
+    report: Vec<chart::Entry>,
 }
 
 /// One sweep: every combination of what its keys run through.
@@ -150,7 +131,7 @@ struct FaultSet {
 struct Sweep {
     name: String,
     machines: Vec<(Algorithm, Mode)>,
-    axes: Vec<(&'static Key, Vec<Setting>)>,
+    axes: Vec<(&'static str, Vec<Value>)>,
     seeds: Vec<u64>,
     /// How many runs all sweeps before this one have.
     before: u64,
@@ -189,11 +170,6 @@ impl Plan {
         self.size
     }
 
-    /// Which plan this is: rows of different plans must not be mixed. Titles and reports make no difference to it.
-    pub fn fingerprint(&self) -> String {
-        format!("{:016x}", self.fingerprint)
-    }
-
     /// The run of this number, from 1.
     pub fn job(&self, run: u64) -> Result<Job> {
         let sweep =
@@ -216,19 +192,18 @@ impl Plan {
             digit as usize
         };
         let seed = sweep.seeds[digit(sweep.seeds.len())];
-        let mut settings: Vec<(&Key, &Setting)> = (sweep.axes.iter().rev())
+        let mut settings: Vec<(&str, &Value)> = (sweep.axes.iter().rev())
             .map(|(key, values)| (*key, &values[digit(values.len())]))
             .collect();
         settings.reverse();
         let (algorithm, mode) = sweep.machines[digit(sweep.machines.len())];
 
-        let mut draft = draft::Draft::new(&self.base, algorithm, mode, seed);
-        for (key, setting) in settings {
-            draft.set(key, setting)?;
+        let mut draft = draft::Draft::new(&self.base, algorithm.name(), &mode.to_string(), seed);
+        for (key, value) in settings {
+            draft.set(key, value)?;
         }
         if let Some(set) = self.faults.get(&draft.faults) {
-            draft.scenario.fault.extend(set.fault.iter().cloned());
-            draft.scenario.chaos = set.chaos.clone().or(draft.scenario.chaos);
+            draft.add_faults(set);
         }
         let (faults, scenario, case) = draft.finish()?;
         Ok(Job { run, sweep: sweep.name.clone(), faults, scenario, case })
@@ -238,14 +213,14 @@ impl Plan {
 impl Written {
     fn resolve(self, limits: &Limits) -> Result<Plan> {
         self.check_base()?;
-        let fingerprint = self.fingerprint();
         let sweeps = self.resolve_sweeps(limits)?;
         let names: Vec<&str> = sweeps.iter().map(|sweep| sweep.name.as_str()).collect();
         let reports = (self.report.iter().enumerate())
             .map(|(index, entry)| entry.resolve(&names).map_err(|error| at("report", index, error)))
             .collect::<Result<_>>()?;
-        let mut base = self.base;
-        base.message_limit = base.message_limit.or(Some(MESSAGE_LIMIT));
+        let mut base = Table::try_from(&self.base)
+            .map_err(|error| ScenarioError::new("base", error.to_string()))?;
+        base.entry("message_limit").or_insert(Value::Integer(MESSAGE_LIMIT));
         let runs = sweeps.iter().map(|sweep| sweep.runs).sum();
         let mut plan = Plan {
             title: self.title.trim().to_owned(),
@@ -254,7 +229,6 @@ impl Written {
             base,
             faults: self.faults,
             sweeps,
-            fingerprint,
             size: Size { runs, peak_bytes: 0 },
         };
         plan.size.peak_bytes = plan.check_every_combination(limits)?;
@@ -273,6 +247,12 @@ impl Written {
         if self.base.expect.is_some() {
             return misplaced("expect", "a plan has many runs; expectations belong to a scenario");
         }
+        let known = |key: &String| key == "fault" || key == "chaos";
+        if let Some((name, set)) = self.faults.iter().find(|(_, set)| !set.keys().all(known)) {
+            let key = set.keys().find(|&key| !known(key)).cloned().unwrap_or_default();
+            let problem = "a set of faults has `fault` and `chaos` only";
+            return Err(ScenarioError::new(format!("faults.{name}.{key}"), problem));
+        }
         if self.sweep.is_empty() {
             return Err(ScenarioError::new(
                 "sweep",
@@ -280,14 +260,6 @@ impl Written {
             ));
         }
         Ok(())
-    }
-
-    /// FNV-1a over everything that decides what the rows are, the version of the simulator included.
-    fn fingerprint(&self) -> u64 {
-        let text = serde_json::to_string(&(env!("CARGO_PKG_VERSION"), self)).unwrap_or_default();
-        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
     }
 
     fn resolve_sweeps(&self, limits: &Limits) -> Result<Vec<Sweep>> {
@@ -322,23 +294,21 @@ impl Written {
         let mut entry = entry.clone();
         let name = match entry.remove("name") {
             None => format!("sweep-{}", index + 1),
-            Some(name) => {
-                name.settings().iter().map(Setting::to_string).collect::<Vec<_>>().join(" ")
-            }
+            Some(name) => name.texts().join(" "),
         };
         let algorithms = entry.remove("algorithms");
         let machines =
             self.resolve_machines(algorithms.as_ref(), entry.remove("modes").as_ref())?;
         let seeds = self.resolve_seeds(entry.remove("seeds").as_ref())?;
         let mut axes = Vec::new();
-        for key in draft::KEYS {
-            if let Some(axis) = entry.remove(key.name) {
-                axes.push((key, key.values(&axis)?));
+        for &key in draft::KEYS {
+            if let Some(axis) = entry.remove(key) {
+                axes.push((key, draft::values(key, &axis)?));
             }
         }
         if let Some(unknown) = entry.into_keys().next() {
             let mut known = vec!["name", "algorithms", "modes", "seeds"];
-            known.extend(draft::KEYS.iter().map(|key| key.name));
+            known.extend(draft::KEYS);
             let problem = format!("cannot be swept; use one of {}", known.join(", "));
             return Err(ScenarioError::new(unknown, problem));
         }
@@ -356,10 +326,7 @@ impl Written {
         modes: Option<&Axis>,
     ) -> Result<Vec<(Algorithm, Mode)>> {
         let names = |axis: Option<&Axis>, base: Option<&str>| -> Vec<String> {
-            match (axis, base) {
-                (Some(axis), _) => axis.settings().iter().map(Setting::to_string).collect(),
-                (None, base) => base.map(str::to_owned).into_iter().collect(),
-            }
+            axis.map_or_else(|| base.map(str::to_owned).into_iter().collect(), Axis::texts)
         };
         let base = (!self.base.algorithm.is_empty()).then_some(self.base.algorithm.as_str());
         let algorithms = match names(algorithms, base).as_slice() {
@@ -393,31 +360,23 @@ impl Written {
             (0..count).map(|index| derive_seed(self.seed.unwrap_or(1), index)).collect()
         };
         let Some(axis) = axis else { return Ok(derived(1)) };
-        match axis.settings() {
-            [Setting::Number(0)] => {
-                Err(ScenarioError::new("seeds", "no seed, no run; give at least 1"))
+        let wrong = |problem: String| ScenarioError::new("seeds", problem);
+        let numbers = axis.numbers(&[]).map_err(wrong)?;
+        let numbers: Vec<u64> =
+            numbers.iter().filter_map(Value::as_integer).map(|number| number as u64).collect();
+        match axis.values() {
+            [Value::Integer(0)] => Err(wrong("no seed, no run; give at least 1".to_owned())),
+            [Value::Integer(_)] if numbers[0] > MAX_SEEDS => {
+                Err(wrong(format!("{} are too many; at most {MAX_SEEDS}", numbers[0])))
             }
-            [Setting::Number(count)] if *count > MAX_SEEDS => Err(ScenarioError::new(
-                "seeds",
-                format!("{count} are too many; at most {MAX_SEEDS}"),
-            )),
-            [Setting::Number(count)] => Ok(derived(*count)),
-            _ => {
-                let numbers =
-                    axis.numbers(&[]).map_err(|problem| ScenarioError::new("seeds", problem))?;
-                let number = |setting: Setting| match setting {
-                    Setting::Number(number) => Some(number),
-                    _ => None,
-                };
-                Ok(numbers.into_iter().filter_map(number).collect())
-            }
+            [Value::Integer(_)] => Ok(derived(numbers[0])),
+            _ => Ok(numbers),
         }
     }
 
-    fn check_fault_names(&self, axes: &[(&'static Key, Vec<Setting>)]) -> Result<()> {
-        let names =
-            axes.iter().filter(|(key, _)| key.name == "faults").flat_map(|(_, values)| values);
-        for name in names.map(Setting::to_string) {
+    fn check_fault_names(&self, axes: &[(&str, Vec<Value>)]) -> Result<()> {
+        let names = axes.iter().filter(|(key, _)| *key == "faults").flat_map(|(_, values)| values);
+        for name in names.map(axis::text) {
             if name != "none" && !self.faults.contains_key(&name) {
                 let problem = format!("there is no table [faults.{name}]");
                 return Err(ScenarioError::new("faults", problem));
@@ -454,12 +413,9 @@ impl Plan {
 
     /// Whether a key that makes no sense stands in the sweep, in its faults or in the base.
     fn locate(&self, index: usize, error: ScenarioError) -> ScenarioError {
-        let swept = |name: &str| self.sweeps[index].axes.iter().any(|(key, _)| key.name == name);
+        let swept = |name: &str| self.sweeps[index].axes.iter().any(|(key, _)| *key == name);
         let head = error.key.split(['[', '.']).next().unwrap_or_default().to_owned();
-        let in_base = || {
-            let base = serde_json::to_value(&self.base).unwrap_or_default();
-            base.get(&head).is_some()
-        };
+        let in_base = || self.base.contains_key(&head);
         match head.as_str() {
             "algorithm" => at("sweep", index, ScenarioError::new("algorithms", error.problem)),
             "mode" => at("sweep", index, ScenarioError::new("modes", error.problem)),

@@ -1,23 +1,22 @@
-//! A page about a plan's rows: plots, numbers, tables. One HTML file that needs nothing else, no script and no network.
+//! A page about a plan's rows: charts, numbers, tables. One HTML file that needs nothing else, no script and no network.
 //!
-//! It follows the reader's light or dark theme, and prints on white paper. Whoever makes the page brings a plan, which
-//! says what to draw, its rows, and any tables to stand below the plots: [`sections`] makes them of what the literature
-//! claims.
+//! It follows the reader's light or dark theme, and prints on white paper. The caller brings a plan, which says what to
+//! draw, its rows, and any tables to show below the charts: [`sections`] makes them of what the literature claims.
 //!
 //! ```no_run
 //! use doyen_sim::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 //! use doyen_sim::report::Page;
-//! use doyen_sim::sweep::{self, Shard};
+//! use doyen_sim::sweep;
 //!
 //! let limits = Limits::default();
 //! let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits)?;
-//! let part = sweep::run(&plan, Shard::ALL, &limits, |done, total| eprintln!("{done} of {total}"))?;
-//! println!("{}", Page::new(&plan, &part.rows).html());
+//! let rows = sweep::run(&plan, &limits, |done| eprintln!("{done} runs"))?;
+//! println!("{}", Page::new(&plan, &rows).html());
 //! # Ok::<(), String>(())
 //! ```
 
+mod chart;
 mod literature;
-mod plot;
 mod series;
 mod table;
 
@@ -25,15 +24,17 @@ use std::fmt::Write as _;
 
 pub use literature::sections;
 use series::{Picture, Spread};
+use table::paragraphs;
 pub use table::{Line, Mark, Section};
-use table::{escape, paragraphs};
 
-use crate::plan::{Kind, Plan, Report};
-use crate::row::{CONVENTIONS, Row, Unit};
+use crate::account::Ended;
+use crate::plan::{Plan, Report};
+use crate::render::svg::canvas::escaped as escape;
+use crate::row::{CONVENTIONS, Row, Unit, grouped};
 
 const STYLE: &str = include_str!("report/style.css");
 
-/// How many points of a plot are listed below it.
+/// How many points of a chart are listed below it.
 const MAX_LISTED: usize = 400;
 
 /// A page about the rows of a plan.
@@ -46,12 +47,12 @@ pub struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    /// The plots that `plan` asks for, of its `rows`.
+    /// The charts that `plan` asks for, of its `rows`.
     pub fn new(plan: &'a Plan, rows: &'a [Row]) -> Self {
         Self { plan, rows, sections: Vec::new(), command: String::new() }
     }
 
-    /// With tables below the plots.
+    /// With tables below the charts.
     #[must_use]
     pub fn with_tables(mut self, sections: Vec<Section>) -> Self {
         self.sections = sections;
@@ -74,12 +75,12 @@ impl<'a> Page<'a> {
         out.push_str("<meta name=\"color-scheme\" content=\"light dark\">\n");
         let _ = write!(out, "<title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n");
         let _ = write!(out, "<header>\n<h1>{title}</h1>\n{}", paragraphs(&self.plan.about));
-        figures(&mut out, self.rows, self.plan.size().runs);
+        figures(&mut out, self.rows);
         out.push_str("</header>\n");
         self.contents(&mut out);
         out.push_str("<main>\n");
         for (index, report) in self.plan.reports.iter().enumerate() {
-            let _ = writeln!(out, "<section id=\"plot-{}\">", index + 1);
+            let _ = writeln!(out, "<section id=\"chart-{}\">", index + 1);
             figure(&mut out, report, self.rows);
             out.push_str("</section>\n");
         }
@@ -99,7 +100,7 @@ impl<'a> Page<'a> {
     /// Links to what stands below, if that is more than two things.
     fn contents(&self, out: &mut String) {
         let plots = self.plan.reports.iter().map(|report| &report.title);
-        let plots = plots.enumerate().map(|(index, title)| ("plot", index, title));
+        let plots = plots.enumerate().map(|(index, title)| ("chart", index, title));
         let tables = self.sections.iter().map(|section| &section.title);
         let tables = tables.enumerate().map(|(index, title)| ("table", index, title));
         let entries: Vec<_> = plots.chain(tables).collect();
@@ -115,9 +116,9 @@ impl<'a> Page<'a> {
     }
 
     fn footer(&self, out: &mut String) {
-        let (version, plan) = (env!("CARGO_PKG_VERSION"), self.plan.fingerprint());
+        let version = env!("CARGO_PKG_VERSION");
         let _ = writeln!(out, "<footer>\n<p>{}</p>", escape(CONVENTIONS));
-        let _ = write!(out, "<p>Made by doyen {version} from plan <code>{plan}</code>.");
+        let _ = write!(out, "<p>Made by doyen {version}.");
         if !self.command.is_empty() {
             let command = escape(&self.command);
             let _ = write!(out, " <code>{command}</code> makes it again, the same byte for byte.");
@@ -127,23 +128,21 @@ impl<'a> Page<'a> {
 }
 
 /// What all runs came to, in a few numbers.
-fn figures(out: &mut String, rows: &[Row], planned: u64) {
-    let messages: u64 = rows.iter().map(|row| row.messages).sum();
-    let with_formula = rows.iter().filter(|row| row.formula_matches.is_some()).count();
-    let matching = rows.iter().filter(|row| row.formula_matches == Some(true)).count();
-    let agreed = rows.iter().filter(|row| row.agreed).count();
-    let cut = rows.iter().filter(|row| row.ended == "message limit").count();
-    let number = |count: usize| plot::number(count as f64);
+fn figures(out: &mut String, rows: &[Row]) {
+    let count = |test: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| test(row)).count();
+    let messages: u64 = rows.iter().map(|row| row.summary.outcome.messages.total).sum();
+    let with_formula = count(&|row| row.summary.formula_matches.is_some());
+    let matching = count(&|row| row.summary.formula_matches == Some(true));
+    let agreed = count(&|row| row.summary.outcome.agreed);
+    let cut = count(&|row| row.summary.outcome.ended == Ended::MessageLimit);
+    let number = |count: usize| grouped(count as f64);
     let of = |part: usize, whole: usize| format!("{} of {}", number(part), number(whole));
     out.push_str("<dl class=\"figures\">\n");
     let mut entry = |name: &str, value: String, class: &str| {
         let _ = writeln!(out, "<div class=\"{class}\"><dt>{name}</dt><dd>{value}</dd></div>");
     };
-    match planned == rows.len() as u64 {
-        true => entry("runs", number(rows.len()), ""),
-        false => entry("runs: a part of the plan", of(rows.len(), planned as usize), "partly"),
-    }
-    entry("election messages, each one simulated", plot::number(messages as f64), "");
+    entry("runs", number(rows.len()), "");
+    entry("election messages, each one simulated", grouped(messages as f64), "");
     entry("runs in which all live members agreed", of(agreed, rows.len()), "");
     if with_formula > 0 {
         let class = if matching == with_formula { "good" } else { "bad" };
@@ -160,13 +159,13 @@ fn figure(out: &mut String, report: &Report, rows: &[Row]) {
     let _ = writeln!(out, "<h2>{}</h2>\n{}", escape(&report.title), paragraphs(&report.about));
     if picture.is_empty() {
         let why = match picture.left_out {
-            0 => "No run passes the filters of this plot.".to_owned(),
+            0 => "No run has the values that this chart is limited to.".to_owned(),
             count => format!("None of the {count} runs has a number that these axes can show."),
         };
         let _ = writeln!(out, "<p class=\"empty\">{why}</p>");
         return;
     }
-    let (svg, caption) = (plot::draw(report, &picture), caption(report, &picture));
+    let (svg, caption) = (chart::draw(report, &picture), caption(report, &picture));
     let _ = writeln!(out, "<figure>\n{svg}\n<figcaption>{caption}</figcaption>\n</figure>");
     out.push_str("<details>\n<summary>The numbers</summary>\n");
     table::table(out, &numbers(report, &picture));
@@ -174,86 +173,56 @@ fn figure(out: &mut String, report: &Report, rows: &[Row]) {
 }
 
 fn caption(report: &Report, picture: &Picture) -> String {
-    let runs = plot::number(picture.count() as f64);
-    let points: usize = picture.series.iter().map(|series| series.points(false).len()).sum();
-    let mut text = match report.kind {
-        Kind::Line if report.formula => {
-            format!(
-                "Dots: {runs} runs, simulated message by message. Thin lines join what the closed forms give for the same runs."
-            )
-        }
-        Kind::Line if report.y.is_some_and(|y| y.unit == Unit::Flag) => {
-            format!("Shares of {runs} runs.")
-        }
-        Kind::Line if picture.count() > points => {
+    let runs = grouped(picture.count() as f64);
+    let points: usize =
+        picture.series.iter().map(|series| series.points(report.y.unit).len()).sum();
+    let mut text = match report.y.unit {
+        _ if report.formula => format!(
+            "Dots: {runs} runs, simulated message by message. Thin lines join what the closed forms give for the \
+             same runs."
+        ),
+        Unit::Flag => format!("Shares of {runs} runs."),
+        _ if picture.count() > points => {
             format!("Medians of {runs} runs; the bands reach from the 5th to the 95th percentile.")
         }
-        Kind::Scatter if picture.thinning() > 1 => {
-            format!("{runs} runs, a dot for one of {}.", picture.thinning())
-        }
-        Kind::Scatter => format!("{runs} runs, a dot each."),
-        Kind::Line | Kind::Histogram => format!("{runs} runs."),
-        Kind::Box => format!(
-            "{runs} runs. A box reaches from the first to the third quartile, with the median in it; the whiskers \
-             reach to the last run within one and a half times that length, and what lies beyond is a dot."
-        ),
+        _ => format!("{runs} runs."),
     };
     if picture.left_out > 0 {
-        let count = plot::number(picture.left_out as f64);
+        let count = grouped(picture.left_out as f64);
         let _ = write!(
             text,
             " {count} more have no number here, or none that a logarithmic axis can show."
         );
     }
     if picture.crowded_out > 0 {
-        let count = plot::number(picture.crowded_out as f64);
-        let _ = write!(text, " {count} more are of further series, too many to draw: filter them.");
+        let count = grouped(picture.crowded_out as f64);
+        let _ = write!(text, " {count} more belong to further series, too many to draw.");
     }
     text
 }
 
-/// What a plot shows, as a table.
+/// What a chart shows, as a table.
 fn numbers(report: &Report, picture: &Picture) -> Section {
-    let measure = report.y.unwrap_or(report.x);
-    let show = |number: f64| show(measure.unit, number);
-    let mut headers: Vec<String> = Vec::new();
+    let unit = report.y.unit;
     let named = picture.series.iter().any(|series| !series.name.is_empty());
-    if named {
-        headers.push("series".to_owned());
-    }
-    if report.kind != Kind::Histogram {
-        headers.push(report.x.title.to_owned());
-    }
-    headers.extend(["runs", "5 %", "25 %", "median", "75 %", "95 %"].map(str::to_owned));
-    if report.formula {
-        headers.push("closed form".to_owned());
-    }
+    let mut headers: Vec<&str> = if named { vec!["series"] } else { Vec::new() };
+    headers.extend([report.x.title, "runs", "5 %", "25 %", "median", "75 %", "95 %"]);
+    headers.extend(report.formula.then_some("closed form"));
     let mut lines = Vec::new();
-    let mut line = |name: &str, x: Option<String>, spread: Spread, formula: Option<Option<f64>>| {
-        let mut cells: Vec<String> = named.then(|| name.to_owned()).into_iter().chain(x).collect();
-        cells.push(plot::number(spread.count as f64));
-        cells.extend([spread.p5, spread.q1, spread.median, spread.q3, spread.p95].map(show));
-        cells.extend(formula.map(|value| value.map_or_else(|| "–".to_owned(), show)));
-        let exact = formula.flatten().map(|value| value == spread.median);
-        let mark = match exact {
-            None => Mark::Plain,
-            Some(true) => Mark::Good,
-            Some(false) => Mark::Bad,
-        };
-        lines.push(Line { mark, cells, evidence: None });
-    };
     for series in &picture.series {
-        if report.kind == Kind::Histogram {
-            let spread = Spread::of(series.samples.iter().map(|sample| sample.x).collect());
-            spread.into_iter().for_each(|spread| line(&series.name, None, spread, None));
-            continue;
-        }
-        for point in series.points(measure.unit == Unit::Flag) {
-            let x = match report.kind {
-                Kind::Box => picture.categories[point.x as usize].0.clone(),
-                _ => self::show(report.x.unit, point.x),
-            };
-            line(&series.name, Some(x), point.spread, report.formula.then_some(point.formula));
+        for point in series.points(unit) {
+            let Spread { count, p5, q1, median, q3, p95 } = point.spread;
+            let mut cells: Vec<String> = named.then(|| series.name.clone()).into_iter().collect();
+            cells.extend([report.x.unit.show(point.x), grouped(count as f64)]);
+            cells.extend([p5, q1, median, q3, p95].map(|number| unit.show(number)));
+            let mut mark = Mark::Plain;
+            if report.formula {
+                let value = point.formula;
+                cells.push(value.map_or_else(|| "–".to_owned(), |value| unit.show(value)));
+                let exact = value.map(|value| value == median);
+                mark = exact.map_or(mark, |exact| if exact { Mark::Good } else { Mark::Bad });
+            }
+            lines.push(Line { mark, cells, evidence: None });
         }
     }
     let about = match lines.len() {
@@ -263,22 +232,8 @@ fn numbers(report: &Report, picture: &Picture) -> Section {
         }
     };
     lines.truncate(MAX_LISTED);
+    let headers = headers.into_iter().map(str::to_owned).collect();
     Section { title: String::new(), about, headers, lines }
-}
-
-/// A number for a reader: four digits of a length of time, all of a count.
-fn show(unit: Unit, number: f64) -> String {
-    match unit {
-        Unit::Time => {
-            let digits = libm::log10(number.max(1.0)) as i32;
-            let grain = 10_f64.powi((digits - 3).max(0));
-            unit.show((number / grain).round() * grain)
-        }
-        Unit::D => format!("{}D", plot::number((number * 1e3).round() / 1e3)),
-        Unit::Flag => Unit::Share.show((number * 1e3).round() / 1e3),
-        Unit::Count => plot::number(number),
-        Unit::Words | Unit::Share => unit.show(number),
-    }
 }
 
 #[cfg(test)]

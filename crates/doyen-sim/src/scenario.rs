@@ -15,7 +15,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use parse::parse_delay;
 pub use quorum::{PaceEntry, QuorumEntry};
 pub use resolve::{Case, Convention};
 

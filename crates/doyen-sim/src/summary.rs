@@ -1,149 +1,123 @@
-//! One run as one object: what `--json` prints. The names are stable.
+//! One run as one object, what went in and what came out: what `doyen sim --json` prints and what the rows of a sweep
+//! have. The names are stable.
 
-use std::collections::BTreeMap;
-
-use doyen_core::members::NodeId;
+use doyen_core::time::Span;
 use serde::Serialize;
 
-use crate::account::{Ended, Outcome};
+use crate::account::Outcome;
 use crate::formula::Formula;
-use crate::scenario::{Case, Convention};
+use crate::network::DelayModel;
+use crate::scenario::{Case, Convention, RingOrder};
+use crate::time::Time;
 
-/// A run in short. Times are virtual nanoseconds.
+/// A run. Times are virtual nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
     /// The algorithm's name.
-    pub algorithm: String,
+    pub algorithm: &'static str,
     /// `textbook`, `hardened` or a literal variant.
     pub mode: String,
     /// Which members the counts are about.
     pub convention: Convention,
     /// How many members are configured.
-    pub members: usize,
+    pub members: u64,
     /// How many of them are alive at the beginning.
-    pub live: usize,
-    /// Who noticed that the coordinator was gone.
-    pub initiators: Vec<NodeId>,
-    /// The unit of all times: virtual nanoseconds.
-    pub time_unit: &'static str,
-    /// The seed.
+    pub live: u64,
+    /// Whether messages go to dead members, because nobody knows that they are dead.
+    pub contact_dead: bool,
+    /// The clockwise order: `ascending`, `descending`, `random` or `listed`.
+    pub ring: String,
+    /// How many members notice that the coordinator is gone.
+    pub initiators: u64,
+    /// r: the lowest of them is the r-th lowest live member.
+    pub initiator: Option<u64>,
+    /// How long a message takes.
+    pub delay: String,
+    /// D, from which the members derive their time-outs.
+    pub bound: Span,
+    /// p, how long a reply takes at most.
+    pub processing: Span,
+    /// W, a modified bully's window.
+    pub window: Span,
+    /// The probability that a message is lost.
+    pub loss: f64,
+    /// The probability that a message arrives twice.
+    pub duplicate: f64,
+    /// Whether messages go over the reliable link.
+    pub reliable: bool,
+    /// The period of the failure detector, if it is on.
+    pub detector: Option<Span>,
+    /// The random seed.
     pub seed: u64,
-    /// The member that all live members follow, if it is the same; `agreed` says whether it is alive.
-    pub leader: Option<NodeId>,
-    /// Whether all live members follow the same live member.
-    pub agreed: bool,
-    /// What was sent.
-    pub messages: MessageSummary,
-    /// The longest chain of election messages.
-    pub stages: u32,
-    /// From the first election to the last receipt of an election message.
-    pub turnaround: u64,
-    /// The same in units of D, the bound on a message's delay.
-    pub turnaround_d: f64,
-    /// From the first election until the last member knew its leader; nothing, if they do not agree in the end.
-    pub informed: Option<u64>,
-    /// How many members sent an election message.
-    pub involved: u32,
-    /// Elections called.
-    pub elections: u64,
-    /// How often the leader changed.
-    pub leader_changes: u32,
-    /// How long nobody led.
-    pub no_leader: u64,
-    /// How long more than one led.
-    pub two_leaders: u64,
-    /// `quiet`, `time limit` or `message limit`.
-    pub ended: &'static str,
-    /// When it ended.
-    pub end: u64,
+    /// What the run came to.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// The turnaround in units of D.
+    pub turnaround_d: Option<f64>,
+    /// The time until all were informed, in units of D.
+    pub informed_d: Option<f64>,
     /// The closed form for this case, where there is one.
-    pub formula: Option<FormulaSummary>,
-    /// The fingerprint of the run: the same on every machine.
-    pub digest: String,
-}
-
-/// What was sent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct MessageSummary {
-    /// Election messages, those to the dead included.
-    pub total: u64,
-    /// The same by the seeds' words.
-    pub by_kind: BTreeMap<&'static str, u64>,
-    /// Those that found their receiver dead.
-    pub to_dead: u64,
-    /// Those that the network lost.
-    pub lost: u64,
-    /// Acknowledgements and retransmissions, apart.
-    pub link: u64,
-    /// Heartbeats, apart.
-    pub detector: u64,
-    /// The bytes of all of them.
-    pub bytes: u64,
-}
-
-/// A closed form beside the count.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct FormulaSummary {
-    /// What it is and where it comes from.
-    pub name: String,
-    /// What it gives.
-    pub value: u64,
+    pub formula: Option<String>,
+    /// How many messages it gives.
+    pub formula_value: Option<u64>,
     /// Whether that is what was counted.
-    pub matches: bool,
+    pub formula_matches: Option<bool>,
+    /// The unit of all times.
+    pub time_unit: &'static str,
 }
 
 impl Summary {
     /// Sums up a run.
-    pub fn new(case: &Case, outcome: &Outcome, formula: Option<&Formula>) -> Self {
-        let d = case.config.timing.transmission.as_nanos();
-        let turnaround = outcome.turnaround.as_nanos();
-        let messages = &outcome.messages;
+    pub fn new(case: &Case, outcome: Outcome, formula: Option<Formula>) -> Self {
+        let timing = &case.config.timing;
+        let d = timing.transmission.as_nanos() as f64;
+        let in_d = |span: Span| (d > 0.0).then(|| span.as_nanos() as f64 / d);
         Self {
-            algorithm: case.algorithm.to_string(),
+            algorithm: case.algorithm.name(),
             mode: case.mode().to_string(),
             convention: case.convention,
-            members: case.members().len(),
-            live: case.members().len() - case.dead.len(),
-            initiators: case.initiators.iter().map(|(id, _)| id).collect(),
-            time_unit: "ns",
-            seed: case.seed,
-            leader: outcome.leader,
-            agreed: outcome.agreed,
-            messages: MessageSummary {
-                total: messages.total,
-                by_kind: messages.by_kind.iter().copied().collect(),
-                to_dead: messages.to_dead,
-                lost: messages.lost,
-                link: messages.link,
-                detector: messages.detector,
-                bytes: messages.bytes,
+            members: case.members().len() as u64,
+            live: (case.members().len() - case.dead.len()) as u64,
+            contact_dead: case.contact_dead,
+            ring: match &case.ring {
+                RingOrder::Named(name) => name.clone(),
+                RingOrder::Listed(_) => "listed".to_owned(),
             },
-            stages: outcome.stages,
-            turnaround,
-            turnaround_d: if d == 0 { 0.0 } else { turnaround as f64 / d as f64 },
-            informed: outcome.agreed.then(|| outcome.informed.as_nanos()),
-            involved: outcome.involved,
-            elections: outcome.elections,
-            leader_changes: outcome.leader_changes,
-            no_leader: outcome.no_leader.as_nanos(),
-            two_leaders: outcome.two_leaders.as_nanos(),
-            ended: ended(outcome.ended),
-            end: outcome.end.0,
-            formula: formula.map(|formula| FormulaSummary {
-                name: formula.name.clone(),
-                value: formula.value,
-                matches: formula.value == messages.total,
-            }),
-            digest: format!("{:016x}", outcome.digest),
+            initiators: case.initiators.len() as u64,
+            initiator: lowest_initiator(case),
+            delay: delay_name(case.network.delay),
+            bound: timing.transmission,
+            processing: timing.processing,
+            window: timing.window,
+            loss: case.network.loss,
+            duplicate: case.network.duplication,
+            reliable: case.reliable,
+            detector: case.detector,
+            seed: case.seed,
+            turnaround_d: in_d(outcome.turnaround),
+            informed_d: outcome.informed.and_then(in_d),
+            formula_value: formula.as_ref().map(|formula| formula.value),
+            formula_matches: formula.as_ref().map(|f| f.value == outcome.messages.total),
+            formula: formula.map(|formula| formula.name),
+            outcome,
+            time_unit: "ns",
         }
     }
 }
 
-/// Why a run ended, in words.
-pub fn ended(ended: Ended) -> &'static str {
-    match ended {
-        Ended::Quiet => "quiet",
-        Ended::TimeLimit => "time limit",
-        Ended::MessageLimit => "message limit",
+/// A delay, the same however it was written.
+fn delay_name(delay: DelayModel) -> String {
+    match delay {
+        DelayModel::Fixed(delay) => Time(delay).to_string(),
+        DelayModel::Uniform { min, max } => format!("uniform:{}..{}", Time(min), Time(max)),
+        DelayModel::Exponential { mean } => format!("exp:{}", Time(mean)),
     }
+}
+
+/// The rank, among the live members from 1, of the lowest member that notices.
+fn lowest_initiator(case: &Case) -> Option<u64> {
+    let members = case.members();
+    let rank = case.initiators.iter().map(|(id, _)| members.rank(id)).min()?;
+    let dead_below = case.dead.iter().filter(|&&id| members.rank(id) < rank).count();
+    Some((rank - dead_below) as u64 + 1)
 }

@@ -1,95 +1,36 @@
-//! Runs a plan, or a shard of it, and keeps its rows.
-//!
-//! The rows of a plan are numbered, and what a row says depends on its number alone. So a plan can be cut into shards
-//! that run on as many machines as there are: shard `i/n` has the runs `i`, `i + n`, `i + 2n` and so on, which
-//! spreads the expensive ones. [`merge`] puts the parts together again and gives what one machine would have given,
-//! byte for byte.
+//! Makes the runs of a plan. The rows depend on the plan alone, not on the machine or the number of its cores.
 
-mod table;
-
-use std::fmt;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::formula;
 use crate::plan::{Limits, Plan};
-use crate::row::{Place, Row};
+use crate::row::Row;
 use crate::run;
+use crate::summary::Summary;
 
-/// The part of a plan's runs that one machine makes: `2/3`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shard {
-    index: u64,
-    count: u64,
-}
-
-/// Rows of a plan: all of them, or those of one shard, in the order of their numbers.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Part {
-    /// The plan's fingerprint.
-    pub plan: String,
-    /// How many runs the plan has in all.
-    pub runs: u64,
-    /// Which of them these are.
-    pub shard: Shard,
-    /// The rows.
-    pub rows: Vec<Row>,
-}
-
-impl Shard {
-    /// Everything.
-    pub const ALL: Self = Self { index: 1, count: 1 };
-
-    /// The runs of this shard in a plan of `runs` runs.
-    pub fn numbers(self, runs: u64) -> impl Iterator<Item = u64> {
-        (self.index..=runs).step_by(usize::try_from(self.count).unwrap_or(usize::MAX))
-    }
-}
-
-impl fmt::Display for Shard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.index, self.count)
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not a shard; write 1/3 for the first of three");
-        let (index, count) = text.split_once('/').ok_or_else(wrong)?;
-        let index = index.trim().parse().map_err(|_| wrong())?;
-        let count = count.trim().parse().map_err(|_| wrong())?;
-        if index == 0 || index > count { Err(wrong()) } else { Ok(Self { index, count }) }
-    }
-}
-
-/// Makes the runs of a shard. `progress` is told after each run how many of how many are done; with the feature
-/// `parallel` runs are made on all cores, as far as `limits` has memory for them, and the rows are the same.
+/// Makes all runs. `progress` is told after each run how many are done; with the feature `parallel` runs are made on
+/// all cores, as far as `limits` has memory for them, and the rows are the same.
 pub fn run(
     plan: &Plan,
-    shard: Shard,
     limits: &Limits,
-    progress: impl Fn(u64, u64) + Sync,
-) -> Result<Part, String> {
-    let runs = plan.size().runs;
-    let numbers: Vec<u64> = shard.numbers(runs).collect();
+    progress: impl Fn(u64) + Sync,
+) -> Result<Vec<Row>, String> {
     let done = AtomicU64::new(0);
-    let rows = each(&numbers, workers(plan, limits), |number| {
+    each(plan.size().runs, workers(plan, limits), |number| {
         let row = row(plan, number);
-        progress(done.fetch_add(1, Ordering::Relaxed) + 1, numbers.len() as u64);
+        progress(done.fetch_add(1, Ordering::Relaxed) + 1);
         row
-    })?;
-    Ok(Part { plan: plan.fingerprint(), runs, shard, rows })
+    })
 }
 
 /// Makes one run.
 pub fn row(plan: &Plan, number: u64) -> Result<Row, String> {
     let job = plan.job(number).map_err(|error| format!("run {number}: {error}"))?;
-    let outcome = run::run(&job.case, None);
-    let formula = formula::of(&job.case);
-    let place = Place { run: job.run, sweep: job.sweep, faults: job.faults };
-    Ok(Row::new(place, &job.case, &outcome, formula.as_ref()))
+    let mut outcome = run::run(&job.case, None);
+    // A row has nothing about each member, and there may be many rows.
+    (outcome.by_member, outcome.views) = (Vec::new(), Vec::new());
+    let summary = Summary::new(&job.case, outcome, formula::of(&job.case));
+    Ok(Row { run: job.run, sweep: job.sweep, faults: job.faults, summary })
 }
 
 /// How many runs there is memory for at once.
@@ -100,12 +41,13 @@ fn workers(plan: &Plan, limits: &Limits) -> usize {
 
 #[cfg(feature = "parallel")]
 fn each(
-    numbers: &[u64],
+    runs: u64,
     workers: usize,
     make: impl Fn(u64) -> Result<Row, String> + Sync,
 ) -> Result<Vec<Row>, String> {
     use rayon::prelude::*;
 
+    let numbers: Vec<u64> = (1..=runs).collect();
     let threads = workers.min(rayon::current_num_threads());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     let pool = pool.map_err(|error| format!("cannot start {threads} threads: {error}"))?;
@@ -115,44 +57,82 @@ fn each(
 
 #[cfg(not(feature = "parallel"))]
 fn each(
-    numbers: &[u64],
+    runs: u64,
     _workers: usize,
     make: impl Fn(u64) -> Result<Row, String> + Sync,
 ) -> Result<Vec<Row>, String> {
-    numbers.iter().map(|&number| make(number)).collect()
-}
-
-/// Puts the parts of a plan together. They must be of the same plan, and have every run once.
-pub fn merge(parts: Vec<Part>) -> Result<Part, String> {
-    let first = parts.first().ok_or("there is nothing to merge")?;
-    let (plan, runs) = (first.plan.clone(), first.runs);
-    for part in &parts {
-        if part.plan != plan || part.runs != runs {
-            return Err(format!(
-                "shard {} is of plan {} with {} runs, shard {} of plan {plan} with {runs}: they do not belong together",
-                part.shard, part.plan, part.runs, parts[0].shard
-            ));
-        }
-    }
-    let mut rows: Vec<Row> = parts.into_iter().flat_map(|part| part.rows).collect();
-    rows.sort_by_key(|row| row.run);
-    if let Some(pair) = rows.windows(2).find(|pair| pair[0].run == pair[1].run) {
-        return Err(format!("run {} is there twice; give each shard once", pair[0].run));
-    }
-    if let Some(stray) = rows.iter().find(|row| row.run == 0 || row.run > runs) {
-        return Err(format!("there is a run {}, but the plan has {runs}", stray.run));
-    }
-    if rows.len() as u64 != runs {
-        let present = rows.iter().map(|row| row.run);
-        let missing = (1..=runs).zip(present.chain([0])).find(|(number, run)| number != run);
-        let missing = missing.map_or(1, |(number, _)| number);
-        let count = runs - rows.len() as u64;
-        return Err(format!(
-            "{count} of {runs} runs are missing, the first of them run {missing}; give every shard"
-        ));
-    }
-    Ok(Part { plan, runs, shard: Shard::ALL, rows })
+    (1..=runs).map(make).collect()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    //! Goal: a plan gives the same rows every time, and a row says what its run was. Method: one small plan.
+
+    use super::*;
+    use crate::row::{FIELDS, to_csv, to_json};
+
+    const PLAN: &str = r#"
+        seed = 7
+        [base]
+        delay = "exp:1ms"
+        [[sweep]]
+        name = "sizes"
+        algorithms = "bully"
+        modes = ["textbook", "hardened"]
+        members = [2, 5, 8]
+        initiator = ["lowest", "random"]
+        seeds = 3
+        [[sweep]]
+        name = "losses"
+        algorithms = "bully"
+        modes = "hardened"
+        members = 4
+        loss = ["0%", "20%"]
+        seeds = "1..2"
+    "#;
+
+    fn plan(text: &str) -> Plan {
+        Plan::from_toml("test", text, &Limits::default()).unwrap()
+    }
+
+    #[test]
+    fn a_plan_gives_the_same_rows_every_time_and_reports_each_once() {
+        let seen = std::sync::Mutex::new(Vec::new());
+        let progress = |done| seen.lock().unwrap().push(done);
+        let rows = run(&plan(PLAN), &Limits::default(), progress).unwrap();
+        let again: Vec<Row> = (1..=40).map(|number| row(&plan(PLAN), number).unwrap()).collect();
+        assert_eq!(rows.len(), 2 * 3 * 2 * 3 + 2 * 2);
+        assert_eq!(to_csv(&rows), to_csv(&again));
+        assert_eq!(to_json(&rows), to_json(&again));
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort_unstable();
+        assert_eq!(seen, (1..=40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_row_is_the_scenario_it_names() {
+        let plan = plan(PLAN);
+        let text = toml::to_string(&plan.job(17).unwrap().scenario).unwrap();
+        let again = crate::scenario::Scenario::from_toml("run 17", &text).unwrap();
+        let digest = run::run(&again, None).digest;
+        assert_eq!(row(&plan, 17).unwrap().summary.outcome.digest, digest);
+    }
+
+    #[test]
+    fn a_row_has_every_field_that_a_chart_can_show() {
+        let values = row(&plan(PLAN), 1).unwrap().values();
+        for field in FIELDS {
+            assert!(values.contains_key(field.name), "{}", field.name);
+        }
+    }
+
+    #[test]
+    fn the_paper_s_example_is_counted_in_a_sweep() {
+        let text =
+            "[base]\nmembers = 1000\n[[sweep]]\nalgorithms = \"bully\"\ninitiator = [100, 1000]";
+        let rows = run(&plan(text), &Limits::default(), |_| {}).unwrap();
+        let count = |row: &Row| (row.summary.initiator, row.summary.outcome.messages.total);
+        let counted: Vec<_> = rows.iter().map(count).collect();
+        assert_eq!(counted, [(Some(100), 811_899), (Some(1000), 999)]);
+    }
+}

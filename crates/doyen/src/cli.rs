@@ -10,6 +10,7 @@ mod client;
 mod cluster;
 mod compare;
 mod election;
+mod estimate;
 mod explain;
 mod help;
 mod history;
@@ -86,6 +87,7 @@ enum Command {
     Check(Box<check::Check>),
     Replay(replay::Replay),
     Compare(compare::Compare),
+    Estimate(estimate::Estimate),
     Algorithms(algorithms::Algorithms),
     Status(status::Status),
     Watch(watch::Watch),
@@ -137,6 +139,7 @@ fn run() -> Result<Answer> {
         Command::Check(check) => check.run(),
         Command::Replay(replay) => replay.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Estimate(estimate) => estimate.run(),
         Command::Algorithms(algorithms) => algorithms.run(),
         Command::Status(status) => status.run(),
         Command::Watch(watch) => watch.run(),

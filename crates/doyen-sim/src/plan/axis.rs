@@ -1,218 +1,103 @@
 //! What a key of a sweep runs through: one value, a list of them, or a range.
 
-use std::fmt;
-
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Deserialize;
+use toml::Value;
 
 /// More values than one key may run through.
 const MAX_VALUES: usize = 10_000;
 
 /// The values of a swept key, as they are written.
-#[derive(Clone, PartialEq, Debug, Default, Serialize)]
-#[serde(transparent)]
-pub struct Axis(Vec<Setting>);
-
-/// One value of a swept key.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(untagged)]
-pub enum Setting {
-    /// `true`.
-    Flag(bool),
-    /// `100`.
-    Number(u64),
-    /// `0.05`.
-    Fraction(f64),
-    /// `"exp:1ms"`.
-    Text(String),
+pub(crate) enum Axis {
+    Many(Vec<Value>),
+    One(Value),
 }
 
-impl fmt::Display for Setting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Flag(flag) => write!(f, "{flag}"),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Fraction(fraction) => write!(f, "{fraction}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
+/// A value for people, and for those who compare it: a text without quotation marks.
+pub(crate) fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 impl Axis {
     /// The values as they stand.
-    pub fn settings(&self) -> &[Setting] {
-        &self.0
+    pub(crate) fn values(&self) -> &[Value] {
+        match self {
+            Self::Many(values) => values,
+            Self::One(value) => std::slice::from_ref(value),
+        }
     }
 
-    /// The values of a key whose values are numbers: ranges are written out, doubles are left out. A text that is one
-    /// of `words` stands for itself.
-    pub fn numbers(&self, words: &[&str]) -> Result<Vec<Setting>, String> {
-        let mut numbers: Vec<Setting> = Vec::new();
-        let mut add = |setting: Setting| {
-            if numbers.contains(&setting) {
-                return Ok(());
-            }
-            numbers.push(setting);
-            match numbers.len() {
-                0..=MAX_VALUES => Ok(()),
-                _ => Err(format!("more than {MAX_VALUES} values; widen the step")),
-            }
-        };
-        for setting in &self.0 {
-            match setting {
-                Setting::Number(_) => add(setting.clone())?,
-                Setting::Text(text) if words.contains(&text.as_str()) => add(setting.clone())?,
-                Setting::Text(text) => {
-                    for number in parse_range(text)? {
-                        add(Setting::Number(number))?;
-                    }
-                }
-                Setting::Flag(_) | Setting::Fraction(_) => {
-                    return Err(not_a_range(&setting.to_string()));
-                }
+    /// The values as text.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.values().iter().map(text).collect()
+    }
+
+    /// Each value once.
+    pub(super) fn distinct(&self) -> Result<Vec<Value>, String> {
+        let mut distinct: Vec<Value> = Vec::new();
+        for value in self.values() {
+            if !distinct.contains(value) {
+                distinct.push(value.clone());
             }
         }
-        Ok(numbers)
+        check_count(distinct)
+    }
+
+    /// Each value once, of a key whose values are numbers: ranges are written out. A text that is one of `words`
+    /// is a value itself.
+    pub(crate) fn numbers(&self, words: &[&str]) -> Result<Vec<Value>, String> {
+        let mut numbers: Vec<Value> = Vec::new();
+        for value in self.values() {
+            match value {
+                Value::Integer(number) if *number < 0 => {
+                    return Err(format!("{number} is below zero"));
+                }
+                Value::Integer(_) => numbers.push(value.clone()),
+                Value::String(text) if words.contains(&text.as_str()) => {
+                    numbers.push(value.clone())
+                }
+                Value::String(text) => {
+                    numbers.extend(parse_range(text)?.into_iter().map(Value::Integer));
+                }
+                other => return Err(not_a_range(&other.to_string())),
+            }
+        }
+        Self::Many(numbers).distinct()
     }
 }
 
-/// Reads `5`, `1..10`, `5..50 step 5` and `10..1000 log 8`. Both ends count; a step may leave out the upper one.
-fn parse_range(text: &str) -> Result<Vec<u64>, String> {
+fn check_count(values: Vec<Value>) -> Result<Vec<Value>, String> {
+    match values.len() {
+        0 => Err("the list is empty; give at least one value".to_owned()),
+        1..=MAX_VALUES => Ok(values),
+        _ => Err(format!("more than {MAX_VALUES} values")),
+    }
+}
+
+/// Reads `5`, `1..10` and `5..50 step 5`. Both ends count; a step may leave out the upper one.
+fn parse_range(text: &str) -> Result<Vec<i64>, String> {
     let wrong = || not_a_range(text);
-    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| wrong());
     let Some((first, rest)) = text.split_once("..") else {
-        return Ok(vec![number(text)?]);
+        return Ok(vec![i64::from(number(text)?)]);
     };
-    let mut words = rest.split_whitespace();
-    let (first, last) = (number(first)?, number(words.next().ok_or_else(wrong)?)?);
+    let (last, step) = rest.split_once("step").unwrap_or((rest, "1"));
+    let (first, last, step) = (number(first)?, number(last)?, number(step)?);
     if first > last {
         return Err(format!("`{text}` runs backwards; write the smaller number first"));
     }
-    match (words.next(), words.next(), words.next()) {
-        (None, ..) => stepped(text, first, last, 1),
-        (Some("step"), Some(step), None) => stepped(text, first, last, number(step)?),
-        (Some("log"), Some(count), None) => geometric(text, first, last, number(count)?),
-        _ => Err(wrong()),
-    }
-}
-
-fn stepped(text: &str, first: u64, last: u64, step: u64) -> Result<Vec<u64>, String> {
     if step == 0 {
-        return Err(format!("`{text}` stands still; the step must be at least 1"));
+        return Err(format!("`{text}`: the step must be at least 1"));
     }
-    if (last - first) / step >= MAX_VALUES as u64 {
+    if (last - first) / step >= MAX_VALUES as u32 {
         return Err(format!("`{text}` has more than {MAX_VALUES} values; widen the step"));
     }
-    Ok((0..=(last - first) / step).map(|index| first + index * step).collect())
-}
-
-/// `count` numbers from `first` to `last`, each the same factor above the one before, as far as whole numbers can be.
-fn geometric(text: &str, first: u64, last: u64, count: u64) -> Result<Vec<u64>, String> {
-    if first == 0 {
-        return Err(format!("`{text}`: a range with log cannot begin at 0; begin at 1"));
-    }
-    if !(2..=MAX_VALUES as u64).contains(&count) {
-        return Err(format!("`{text}`: write how many values after log, from 2 to {MAX_VALUES}"));
-    }
-    let growth = libm::log(last as f64 / first as f64) / (count - 1) as f64;
-    let inner = (1..count - 1).map(|index| {
-        let value = first as f64 * libm::exp(growth * index as f64);
-        (value.round() as u64).clamp(first, last)
-    });
-    Ok(std::iter::once(first).chain(inner).chain([last]).collect())
+    Ok((first..=last).step_by(step as usize).map(i64::from).collect())
 }
 
 fn not_a_range(text: &str) -> String {
-    format!(
-        "`{text}` is not a number or a range; write 100, \"5..50 step 5\" or \"10..1000 log 8\""
-    )
-}
-
-impl<'de> Deserialize<'de> for Axis {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(AxisVisitor)
-    }
-}
-
-impl<'de> Deserialize<'de> for Setting {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(SettingVisitor)
-    }
-}
-
-struct AxisVisitor;
-
-impl<'de> Visitor<'de> for AxisVisitor {
-    type Value = Axis;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value, a range such as \"10..1000 log 8\" or a list of them")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Axis, A::Error> {
-        let mut settings = Vec::new();
-        while let Some(setting) = list.next_element()? {
-            if settings.len() == MAX_VALUES {
-                return Err(de::Error::custom(format!("more than {MAX_VALUES} values")));
-            }
-            settings.push(setting);
-        }
-        if settings.is_empty() {
-            return Err(de::Error::custom("the list is empty; give at least one value"));
-        }
-        Ok(Axis(settings))
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Axis, E> {
-        SettingVisitor.visit_bool(value).map(one)
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Axis, E> {
-        SettingVisitor.visit_i64(value).map(one)
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Axis, E> {
-        SettingVisitor.visit_f64(value).map(one)
-    }
-
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Axis, E> {
-        SettingVisitor.visit_str(value).map(one)
-    }
-}
-
-fn one(setting: Setting) -> Axis {
-    Axis(vec![setting])
-}
-
-struct SettingVisitor;
-
-impl Visitor<'_> for SettingVisitor {
-    type Value = Setting;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value or a range such as \"10..1000 log 8\"")
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Setting, E> {
-        Ok(Setting::Flag(value))
-    }
-
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Setting, E> {
-        let number = u64::try_from(value);
-        number.map(Setting::Number).map_err(|_| de::Error::custom(format!("{value} is below zero")))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Setting, E> {
-        Ok(Setting::Number(value))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Setting, E> {
-        Ok(Setting::Fraction(value))
-    }
-
-    fn visit_str<E: de::Error>(self, value: &str) -> Result<Setting, E> {
-        Ok(Setting::Text(value.to_owned()))
-    }
+    format!("`{text}` is not a number or a range; write 100 or \"5..50 step 5\"")
 }
 
 #[cfg(test)]
@@ -225,8 +110,6 @@ mod tests {
         assert_eq!(parse_range("3..6"), Ok(vec![3, 4, 5, 6]));
         assert_eq!(parse_range("5..50 step 15"), Ok(vec![5, 20, 35, 50]));
         assert_eq!(parse_range("1..10 step 4"), Ok(vec![1, 5, 9]));
-        assert_eq!(parse_range("10..1000 log 5"), Ok(vec![10, 32, 100, 316, 1000]));
-        assert_eq!(parse_range("4..4 log 2"), Ok(vec![4, 4]));
     }
 
     #[test]
@@ -234,22 +117,20 @@ mod tests {
         for bad in
             ["", "x", "1..", "..5", "1..5 by 2", "1..5 step", "1..5 step 2 3", "-1..5", "1.5"]
         {
-            assert!(parse_range(bad).unwrap_err().contains("10..1000 log 8"), "{bad}");
+            assert!(parse_range(bad).unwrap_err().contains("5..50 step 5"), "{bad}");
         }
-        for bad in
-            ["9..1", "1..5 step 0", "0..5 log 3", "1..5 log 1", "1..100000", "1..9 log 99999"]
-        {
+        for bad in ["9..1", "1..5 step 0", "1..100000"] {
             assert!(parse_range(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_number_named_twice_counts_once() {
-        let axis = Axis(vec![Setting::Number(5), Setting::Text("1..5 step 2".to_owned())]);
-        let numbers = [5, 1, 3].map(Setting::Number).to_vec();
-        assert_eq!(axis.numbers(&[]), Ok(numbers));
-        let axis = Axis(vec![Setting::Text("all".to_owned())]);
+        let text = |text: &str| Value::String(text.to_owned());
+        let axis = Axis::Many(vec![Value::Integer(5), text("1..5 step 2")]);
+        assert_eq!(axis.numbers(&[]), Ok([5, 1, 3].map(Value::Integer).to_vec()));
+        let axis = Axis::One(text("all"));
         assert!(axis.numbers(&[]).is_err());
-        assert_eq!(axis.numbers(&["all"]), Ok(vec![Setting::Text("all".to_owned())]));
+        assert_eq!(axis.numbers(&["all"]), Ok(vec![text("all")]));
     }
 }

@@ -1,194 +1,161 @@
 //! A run in the making: the base, and one value for each swept key.
 
-use doyen_core::algorithm::Algorithm;
-use doyen_core::config::Mode;
+use toml::{Table, Value};
 
-use super::{Axis, Result, Setting};
+use super::axis::text;
+use super::{Axis, Result};
 use crate::random::{Random, splitmix};
-use crate::scenario::{
-    Case, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError, Share,
-};
+use crate::scenario::{Case, Initiators, Scenario, ScenarioError};
 
 /// More initiators than are written down one by one.
-const MAX_LISTED: u64 = 10_000;
+const MAX_LISTED: i64 = 10_000;
 
-/// A run in the making.
+/// The keys of a scenario that can be swept, besides algorithm, mode and seed, in the order in which they change: the
+/// first most slowly.
+pub(super) const KEYS: &[&str] = &[
+    "convention",
+    "contact_dead",
+    "ring",
+    "announce",
+    "faults",
+    "delay",
+    "processing",
+    "bound",
+    "window",
+    "heartbeat",
+    "preempt",
+    "detector",
+    "reliable",
+    "fifo",
+    "loss",
+    "duplicate",
+    "members",
+    "initiator",
+    "initiators",
+];
+
+/// What a key runs through, each value once.
+pub(super) fn values(key: &str, axis: &Axis) -> Result<Vec<Value>> {
+    let values = match key {
+        "members" => axis.numbers(&[]),
+        "initiator" => axis.numbers(&["lowest", "middle", "highest", "random"]),
+        "initiators" => axis.numbers(&["all", "none"]),
+        _ => axis.distinct(),
+    };
+    values.map_err(|problem| ScenarioError::new(key, problem))
+}
+
+/// A run in the making: a scenario as a table.
 pub(super) struct Draft {
-    pub(super) scenario: Scenario,
+    pub(super) table: Table,
     pub(super) faults: String,
-    initiator: Option<Setting>,
-    initiators: Option<Setting>,
+    initiator: Option<Value>,
+    initiators: Option<Value>,
     seed: u64,
 }
 
-/// A key that can be swept, besides algorithm, mode and seed.
-pub(super) struct Key {
-    pub(super) name: &'static str,
-    /// Whether its values are numbers, and which words stand beside them.
-    words: Option<&'static [&'static str]>,
-    apply: fn(&mut Draft, &Setting) -> std::result::Result<(), String>,
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl Key {
-    const fn other(
-        name: &'static str,
-        apply: fn(&mut Draft, &Setting) -> std::result::Result<(), String>,
-    ) -> Self {
-        Self { name, words: None, apply }
+impl Draft {
+    pub(super) fn new(base: &Table, algorithm: &str, mode: &str, seed: u64) -> Self {
+        let mut table = base.clone();
+        table.insert("algorithm".to_owned(), algorithm.into());
+        table.insert("mode".to_owned(), mode.into());
+        table.insert("seed".to_owned(), Value::Integer(seed as i64));
+        let faulty = base.contains_key("fault") || base.contains_key("chaos");
+        let faults = if faulty { "base" } else { "none" }.to_owned();
+        Self { table, faults, initiator: None, initiators: None, seed }
     }
 
-    /// What the key runs through, each value once.
-    pub(super) fn values(&self, axis: &Axis) -> Result<Vec<Setting>> {
-        if let Some(words) = self.words {
-            return axis.numbers(words).map_err(|problem| ScenarioError::new(self.name, problem));
-        }
-        let mut values: Vec<Setting> = Vec::new();
-        for setting in axis.settings() {
-            if !values.contains(setting) {
-                values.push(setting.clone());
+    pub(super) fn set(&mut self, key: &str, value: &Value) -> Result<()> {
+        match key {
+            "faults" => self.faults = text(value),
+            "initiator" => self.initiator = Some(value.clone()),
+            "initiators" => self.initiators = Some(value.clone()),
+            _ => {
+                let alone = Table::from_iter([(key.to_owned(), value.clone())]);
+                let read = alone.try_into::<Scenario>();
+                read.map_err(|error| {
+                    let problem = error.message().lines().next().unwrap_or_default().to_owned();
+                    ScenarioError::new(key, format!("`{}`: {problem}", text(value)))
+                })?;
+                self.table.insert(key.to_owned(), value.clone());
             }
         }
-        Ok(values)
-    }
-}
-
-/// Every key that can be swept, in the order in which they change: the first most slowly.
-pub(super) const KEYS: &[Key] = &[
-    Key::other("convention", |draft, value| set_text(&mut draft.scenario.convention, value)),
-    Key::other("contact_dead", |draft, value| set_flag(&mut draft.scenario.contact_dead, value)),
-    Key::other("ring", |draft, value| {
-        draft.scenario.ring = Some(RingOrder::Named(text(value)?));
         Ok(())
-    }),
-    Key::other("announce", |draft, value| set_text(&mut draft.scenario.announce, value)),
-    Key::other("faults", |draft, value| {
-        draft.faults = text(value)?;
-        Ok(())
-    }),
-    Key::other("delay", |draft, value| set_text(&mut draft.scenario.delay, value)),
-    Key::other("processing", |draft, value| set_text(&mut draft.scenario.processing, value)),
-    Key::other("bound", |draft, value| set_text(&mut draft.scenario.bound, value)),
-    Key::other("window", |draft, value| set_text(&mut draft.scenario.window, value)),
-    Key::other("heartbeat", |draft, value| set_text(&mut draft.scenario.heartbeat, value)),
-    Key::other("preempt", |draft, value| set_text(&mut draft.scenario.preempt, value)),
-    Key::other("detector", |draft, value| set_text(&mut draft.scenario.detector, value)),
-    Key::other("reliable", |draft, value| set_flag(&mut draft.scenario.reliable, value)),
-    Key::other("fifo", |draft, value| {
-        let mut fifo = false;
-        set_flag(&mut fifo, value)?;
-        draft.scenario.fifo = Some(fifo);
-        Ok(())
-    }),
-    Key::other("loss", |draft, value| set_share(&mut draft.scenario.loss, value)),
-    Key::other("duplicate", |draft, value| set_share(&mut draft.scenario.duplicate, value)),
-    Key {
-        name: "members",
-        words: Some(&[]),
-        apply: |draft, value| {
-            draft.scenario.members = Some(MemberList::Count(number(value)?));
-            Ok(())
-        },
-    },
-    Key {
-        name: "initiator",
-        words: Some(&["lowest", "middle", "highest", "random"]),
-        apply: |draft, value| {
-            draft.initiator = Some(value.clone());
-            Ok(())
-        },
-    },
-    Key {
-        name: "initiators",
-        words: Some(&["all", "none"]),
-        apply: |draft, value| {
-            draft.initiators = Some(value.clone());
-            Ok(())
-        },
-    },
-];
-
-impl Draft {
-    pub(super) fn new(base: &Scenario, algorithm: Algorithm, mode: Mode, seed: u64) -> Self {
-        let mut scenario = base.clone();
-        scenario.algorithm = algorithm.name().to_owned();
-        scenario.mode = Some(mode.to_string());
-        scenario.seed = Some(seed);
-        let faulty = !base.fault.is_empty() || base.chaos.is_some();
-        let faults = if faulty { "base" } else { "none" }.to_owned();
-        Self { scenario, faults, initiator: None, initiators: None, seed }
     }
 
-    pub(super) fn set(&mut self, key: &Key, setting: &Setting) -> Result<()> {
-        (key.apply)(self, setting).map_err(|problem| ScenarioError::new(key.name, problem))
+    /// Adds a set of faults to those of the base; its chaos takes the place of the base's.
+    pub(super) fn add_faults(&mut self, set: &Table) {
+        for (key, value) in set {
+            match (self.table.get_mut(key), value) {
+                (Some(Value::Array(faults)), Value::Array(more)) => faults.extend(more.clone()),
+                _ => drop(self.table.insert(key.clone(), value.clone())),
+            }
+        }
     }
 
     /// The faults' name, the scenario and the case.
     pub(super) fn finish(mut self) -> Result<(String, Scenario, Case)> {
-        match (self.initiator.take(), self.initiators.take()) {
-            (None, None) => {}
+        let initiators = match (self.initiator.take(), self.initiators.take()) {
+            (None, None) => None,
             (Some(_), Some(_)) => {
                 let problem =
-                    "stands beside initiators; sweep one of them: who notices, or how many";
+                    "is swept beside initiators; sweep one of them: who notices, or how many";
                 return Err(ScenarioError::new("initiator", problem));
             }
-            (Some(who), None) => self.scenario.initiators = Some(self.pick_one(&who)?),
-            (None, Some(Setting::Text(word))) => {
-                self.scenario.initiators = Some(Initiators::Named(word));
-            }
-            (None, Some(count)) => self.scenario.initiators = Some(self.pick_many(&count)?),
-        }
-        let case = self.scenario.resolve()?;
-        Ok((self.faults, self.scenario, case))
+            (Some(who), None) => Some(self.pick_one(&who)?),
+            (None, Some(Value::Integer(count))) => Some(self.pick_many(count)?),
+            (None, all_or_none) => all_or_none,
+        };
+        self.table.extend(initiators.map(|value| ("initiators".to_owned(), value)));
+        let scenario = self.scenario()?;
+        let case = scenario.resolve()?;
+        Ok((self.faults, scenario, case))
+    }
+
+    fn scenario(&self) -> Result<Scenario> {
+        let read = self.table.clone().try_into::<Scenario>();
+        read.map_err(|error| ScenarioError::new("faults", error.message()))
     }
 
     /// The live members, lowest first.
     fn live(&self) -> Result<Vec<u32>> {
-        let mut scenario = self.scenario.clone();
+        let mut scenario = self.scenario()?;
         scenario.initiators = Some(Initiators::Named("none".to_owned()));
         Ok(scenario.resolve()?.live_by_rank().into_iter().map(|id| id.0).collect())
     }
 
-    fn pick_one(&self, who: &Setting) -> Result<Initiators> {
+    fn pick_one(&self, who: &Value) -> Result<Value> {
         let live = self.live()?;
         let last = live.len() as u64;
         let rank = match who {
-            Setting::Number(rank) => *rank,
-            Setting::Text(word) if word == "lowest" => 1,
-            Setting::Text(word) if word == "middle" => last.div_ceil(2),
-            Setting::Text(word) if word == "highest" => last,
+            Value::Integer(rank) => *rank as u64,
+            Value::String(word) if word == "lowest" => 1,
+            Value::String(word) if word == "middle" => last.div_ceil(2),
+            Value::String(word) if word == "highest" => last,
             _ => self.random().between(1, last),
         };
-        let id =
-            rank.checked_sub(1).and_then(|place| live.get(place as usize)).ok_or_else(|| {
-                let problem =
-                    format!("there is no live member number {rank}; they are numbered 1 to {last}");
-                ScenarioError::new("initiator", problem)
-            })?;
-        Ok(Initiators::Listed(vec![Initiator::AtOnce(*id)]))
+        let id = rank.checked_sub(1).and_then(|place| live.get(place as usize));
+        let id = id.ok_or_else(|| {
+            let problem =
+                format!("there is no live member number {rank}; they are numbered 1 to {last}");
+            ScenarioError::new("initiator", problem)
+        })?;
+        Ok(listed(&[*id]))
     }
 
-    fn pick_many(&self, count: &Setting) -> Result<Initiators> {
-        let wrong = |problem: String| ScenarioError::new("initiators", problem);
-        let count = number(count).map_err(wrong)?;
+    fn pick_many(&self, count: i64) -> Result<Value> {
+        let wrong = |problem: String| Err(ScenarioError::new("initiators", problem));
         let mut live = self.live()?;
-        if count > live.len() as u64 {
-            return Err(wrong(format!("{count} cannot notice; only {} are alive", live.len())));
+        if count > live.len() as i64 {
+            return wrong(format!("{count} cannot notice; only {} are alive", live.len()));
         }
         if count > MAX_LISTED {
-            return Err(wrong(format!(
-                "{count} are too many to draw; at most {MAX_LISTED}, or all"
-            )));
+            return wrong(format!("{count} are too many to draw; at most {MAX_LISTED}, or all"));
         }
         self.random().shuffle(&mut live);
         live.truncate(count as usize);
         live.sort_unstable();
-        Ok(Initiators::Listed(live.into_iter().map(Initiator::AtOnce).collect()))
+        Ok(listed(&live))
     }
 
     /// A stream of its own: who notices does not depend on what the run draws.
@@ -197,40 +164,6 @@ impl Draft {
     }
 }
 
-fn number(value: &Setting) -> std::result::Result<u64, String> {
-    match value {
-        Setting::Number(number) => Ok(*number),
-        other => Err(format!("`{other}` is not a whole number")),
-    }
-}
-
-fn text(value: &Setting) -> std::result::Result<String, String> {
-    match value {
-        Setting::Text(text) => Ok(text.clone()),
-        Setting::Number(0) => Ok("0".to_owned()),
-        other => Err(format!("`{other}` must be a text, in quotation marks")),
-    }
-}
-
-fn set_text(target: &mut Option<String>, value: &Setting) -> std::result::Result<(), String> {
-    *target = Some(text(value)?);
-    Ok(())
-}
-
-fn set_flag(target: &mut bool, value: &Setting) -> std::result::Result<(), String> {
-    match value {
-        Setting::Flag(flag) => *target = *flag,
-        other => return Err(format!("`{other}` is neither true nor false")),
-    }
-    Ok(())
-}
-
-fn set_share(target: &mut Option<Share>, value: &Setting) -> std::result::Result<(), String> {
-    *target = Some(match value {
-        Setting::Number(number) => Share::Fraction(*number as f64),
-        Setting::Fraction(fraction) => Share::Fraction(*fraction),
-        Setting::Text(text) => Share::Text(text.clone()),
-        Setting::Flag(flag) => return Err(format!("`{flag}` is not a share; write 5% or 0.05")),
-    });
-    Ok(())
+fn listed(ids: &[u32]) -> Value {
+    Value::Array(ids.iter().map(|&id| Value::Integer(i64::from(id))).collect())
 }

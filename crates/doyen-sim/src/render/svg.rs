@@ -9,7 +9,7 @@
 //!
 //! Waits in which nothing happens are cut short and say so; everything else is to scale.
 
-mod canvas;
+pub(crate) mod canvas;
 mod lease;
 mod legend;
 mod plot;
@@ -54,6 +54,11 @@ pub enum Theme {
     Light,
     /// Dark.
     Dark,
+}
+
+/// The style sheet of diagrams, for charts of the same look.
+pub(crate) fn style() -> String {
+    skin::style(Theme::Auto, false)
 }
 
 /// Above the first life line, without the heading.

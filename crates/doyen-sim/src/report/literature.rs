@@ -1,8 +1,8 @@
 //! What the literature claims, as tables of a page.
 
-use super::plot::number;
 use super::table::{Line, Mark, Section};
 use crate::claims::{Claim, Evidence, Row, Table, Verdict};
+use crate::row::grouped as number;
 use crate::scenario::Convention;
 
 /// The verdicts on what the literature prints, and what each algorithm costs.
@@ -36,8 +36,7 @@ fn verdict(claim: &Claim) -> Line {
         headers: ["trial", "printed", "counted"].map(str::to_owned).into(),
         lines: claim.evidence.iter().map(trial).collect(),
     };
-    let cells =
-        vec![claim.source.to_owned(), claim.statement.to_owned(), claim.verdict.to_string()];
+    let cells = vec![claim.source.clone(), claim.text.clone(), claim.verdict.to_string()];
     Line { mark, cells, evidence: Some(evidence) }
 }
 
@@ -53,7 +52,11 @@ fn costs(tables: &[Table]) -> Section {
         ["algorithm", "case", "members", "formula", "it gives", "counted", "stages", "time"];
     let lines = tables.iter().flat_map(|table| {
         let named = std::iter::once(table.algorithm).chain(std::iter::repeat(""));
-        table.rows.chunk_by(same_case).zip(named).map(|(rows, algorithm)| cost(rows, algorithm))
+        table
+            .rows
+            .chunk_by(Row::is_same_case)
+            .zip(named)
+            .map(|(rows, algorithm)| cost(rows, algorithm))
     });
     Section {
         title: "What an election costs".to_owned(),
@@ -66,11 +69,6 @@ fn costs(tables: &[Table]) -> Section {
     }
 }
 
-fn same_case(one: &Row, other: &Row) -> bool {
-    let case = |row: &Row| (row.case, row.about, row.formula, row.convention, row.contact_dead);
-    case(one) == case(other) && one.mode == other.mode
-}
-
 /// The rows of a case, smallest group first.
 fn cost(rows: &[Row], algorithm: &str) -> Line {
     let Some(largest) = rows.last() else { return Line::default() };
@@ -81,7 +79,7 @@ fn cost(rows: &[Row], algorithm: &str) -> Line {
     let case = format!("{}: {}{mode}", largest.case, largest.about);
     let mut cells = vec![algorithm.to_owned(), case];
     let [members, numbers @ ..] = measured(largest);
-    cells.extend([members, largest.formula.to_owned()]);
+    cells.extend([members, largest.formula.clone()]);
     cells.extend(numbers);
     let headers = ["members", "it gives", "counted", "stages", "time"];
     let sizes = Section {
@@ -118,7 +116,7 @@ fn measured(row: &Row) -> [String; 5] {
         places(row.expected),
         places(row.messages),
         places(row.stages),
-        format!("{}D", places(row.turnaround)),
+        format!("{}D", places(row.turnaround_d)),
     ]
 }
 
@@ -128,21 +126,21 @@ mod tests {
 
     fn row(n: u32, matches: bool, exhaustive: bool) -> Row {
         Row {
-            case: "worst",
-            about: "the lowest detects",
+            case: "worst".to_owned(),
+            about: "the lowest detects".to_owned(),
             mode: "textbook".to_owned(),
             convention: Convention::Live,
             contact_dead: false,
             n,
-            formula: "n²−1",
+            formula: "n²−1".to_owned(),
             expected: f64::from(n * n - 1),
             messages: f64::from(n * n - 1),
             matches,
             runs: 1,
             exhaustive,
             stages: 3.0,
-            turnaround: 4.0,
-            informed: 4.0,
+            turnaround_d: 4.0,
+            informed_d: 4.0,
         }
     }
 
@@ -178,9 +176,9 @@ mod tests {
             meets_condition: true,
         };
         let claim = Claim {
-            id: "x",
-            source: "002 (2)",
-            statement: "3n−1",
+            id: "x".to_owned(),
+            source: "Kordafshari (2)".to_owned(),
+            text: "3n−1".to_owned(),
             verdict: Verdict::Wrong("it is 3n−2".to_owned()),
             evidence: vec![evidence],
         };

@@ -1,6 +1,8 @@
-//! Tables as HTML, and text that must not be mistaken for it.
+//! Tables as HTML.
 
 use std::fmt::Write as _;
+
+use crate::render::svg::canvas::escaped as escape;
 
 /// A table under a heading.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -120,19 +122,4 @@ fn is_numeric(table: &Section, column: usize) -> bool {
 pub(super) fn paragraphs(text: &str) -> String {
     let parts = text.split("\n\n").map(str::trim).filter(|part| !part.is_empty());
     parts.map(|part| format!("<p>{}</p>\n", escape(part))).collect()
-}
-
-pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -78,8 +78,8 @@ pub(crate) fn of_kind(outcome: &Outcome, name: &str) -> u64 {
 }
 
 /// In units of D.
-pub(crate) fn in_d(span: Span) -> f64 {
-    span.as_nanos() as f64 / 1e6
+pub(crate) fn in_d(span: impl Into<Option<Span>>) -> f64 {
+    span.into().map_or(f64::NAN, |span| span.as_nanos() as f64 / 1e6)
 }
 
 /// A size, and a rank in a group of that size.

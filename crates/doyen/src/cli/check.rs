@@ -25,7 +25,7 @@ use doyen_sim::check::search::{Plan, Progress};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
 use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
-use doyen_sim::sweep::Shard;
+use doyen_sim::shard::Shard;
 use doyen_sim::time::Time;
 
 use super::Answer;

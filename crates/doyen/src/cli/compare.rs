@@ -1,22 +1,22 @@
-//! `doyen compare`: what each algorithm costs, formula beside measurement, and what is to be said about what the
-//! literature prints. With a plan: any sweep.
+//! `doyen compare`: what each algorithm costs, formula beside measurement, and what is true of what the literature
+//! prints. With a plan: any sweep.
 
-mod budget;
 mod tables;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use doyen_sim::claims::{self, Claim, Measured, Table};
+use doyen_sim::account::Outcome;
+use doyen_sim::claims::{self, Claim, Table};
 use doyen_sim::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 use doyen_sim::report::{self, Page};
+use doyen_sim::row::{self, Row};
 use doyen_sim::scenario::Case;
-use doyen_sim::sweep::{self, Part, Shard};
+use doyen_sim::sweep;
 use serde_json::json;
 
-use self::budget::BudgetArgs;
 use super::output::{self, Output};
 use super::progress::{self, Spinner};
 use super::{Answer, memory, sim};
@@ -26,23 +26,12 @@ use super::{Answer, memory, sim};
 #[command(after_help = "\
 Examples:
   doyen compare                                         the tables and verdicts of the literature
-  doyen compare --html report.html                      the same as a page with plots
-  doyen compare --budget --profile wan --loss 1%        what an operator gets: dead air, false failovers
-  doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans
-  doyen compare --plan plans/loss.toml --shard 1/2 --csv part1.csv
-  doyen compare --plan plans/loss.toml --merge part1.csv part2.csv --html loss.html")]
+  doyen compare --html report.html                      the same as a page with charts
+  doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans")]
 pub(crate) struct Compare {
     /// Run this sweep instead of the literature's tables
     #[arg(long, value_name = "FILE.toml")]
     plan: Option<PathBuf>,
-
-    /// Run only this part of the sweep: 1/3 is the first of three
-    #[arg(long, value_name = "I/N", requires = "plan", conflicts_with = "merge")]
-    shard: Option<Shard>,
-
-    /// Put the parts of a sweep together instead of running it
-    #[arg(long, value_name = "PARTS", num_args = 1.., requires = "plan")]
-    merge: Vec<PathBuf>,
 
     /// Write the rows as CSV; - is the standard output
     #[arg(long, value_name = "FILE")]
@@ -52,37 +41,21 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 
-    /// Write a self-contained page with plots
-    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    /// Write a self-contained page with charts
+    #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
     /// Show the evidence for every verdict
     #[arg(long, conflicts_with = "plan")]
     evidence: bool,
-
-    #[command(flatten)]
-    budget: BudgetArgs,
 }
 
 impl Compare {
     pub(crate) fn run(self) -> Result<Answer> {
         match &self.plan {
-            None if self.budget.budget => self.run_budget(),
             Some(path) => self.run_plan(path),
             None => self.run_literature(),
         }
-    }
-
-    /// What an operator gets for a timing.
-    fn run_budget(&self) -> Result<Answer> {
-        let mut outputs = self.open()?;
-        let text = self.budget.run(self.json.is_some())?;
-        match &mut outputs.json {
-            Some(json) => json.write_text(&text)?,
-            None => io::stdout().lock().write_all(text.as_bytes())?,
-        }
-        outputs.finish()?;
-        Ok(Answer::Yes)
     }
 
     /// The tables and verdicts of the literature.
@@ -93,7 +66,7 @@ impl Compare {
         let claims = claims::claims(&in_parallel);
         drop(spinner);
         if let Some(csv) = &mut outputs.csv {
-            csv.write_text(&tables::csv(&tables)?)?;
+            csv.write_text(&tables::csv(&tables))?;
         }
         if let Some(json) = &mut outputs.json {
             let document = json!({ "tables": tables, "claims": claims });
@@ -113,13 +86,13 @@ impl Compare {
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
 
-    /// The page of the literature: tables, verdicts, and the plots of the default plan.
+    /// The page of the literature: tables, verdicts, and the charts of the default plan.
     fn page(&self, tables: &[Table], claims: &[Claim]) -> Result<String> {
         let limits = limits();
         let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits);
         let plan = plan.map_err(|error| anyhow!(error))?;
-        let part = self.sweep(&plan, &limits)?;
-        let page = Page::new(&plan, &part.rows).with_tables(report::sections(tables, claims));
+        let rows = run_sweep(&plan, &limits)?;
+        let page = Page::new(&plan, &rows).with_tables(report::sections(tables, claims));
         Ok(page.with_command("doyen compare --html FILE").html())
     }
 
@@ -134,25 +107,26 @@ impl Compare {
             );
         }
         let mut outputs = self.open()?;
-        let part =
-            if self.merge.is_empty() { self.sweep(&plan, &limits)? } else { self.merge(&plan)? };
+        let rows = run_sweep(&plan, &limits)?;
         if let Some(csv) = &mut outputs.csv {
-            csv.write_text(&part.to_csv().map_err(|error| anyhow!(error))?)?;
+            csv.write_text(&format!("# {}\n{}", row::CONVENTIONS, row::to_csv(&rows)))?;
         }
         if let Some(json) = &mut outputs.json {
-            json.write_text(&part.to_json().map_err(|error| anyhow!(error))?)?;
+            json.write_text(&row::to_json(&rows))?;
         }
         if let Some(html) = &mut outputs.html {
             let command = format!("doyen compare --plan {name} --html FILE");
-            html.write_text(&Page::new(&plan, &part.rows).with_command(command).html())?;
+            html.write_text(&Page::new(&plan, &rows).with_command(command).html())?;
         }
         outputs.finish()?;
-        let shard = if part.shard == Shard::ALL {
-            String::new()
-        } else {
-            format!(", shard {}", part.shard)
+        let charts = match (&self.html, plan.reports.len()) {
+            (None, _) => String::new(),
+            (Some(_), 1) => ", 1 chart".to_owned(),
+            (Some(_), count) => format!(", {count} charts"),
         };
-        eprintln!("{} rows of plan {}{shard}", part.rows.len(), part.plan);
+        let files = [&self.csv, &self.json, &self.html].into_iter().flatten();
+        let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
+        eprintln!("{} runs{charts}: written to {}", rows.len(), files.join(", "));
         Ok(Answer::Yes)
     }
 
@@ -169,34 +143,13 @@ impl Compare {
             quiet,
         })
     }
+}
 
-    fn sweep(&self, plan: &Plan, limits: &Limits) -> Result<Part> {
-        let shard = self.shard.unwrap_or(Shard::ALL);
-        let bar = progress::bar(plan.size().runs, "runs");
-        let part = sweep::run(plan, shard, limits, |done, total| {
-            bar.set_length(total);
-            bar.set_position(done);
-        });
-        bar.finish_and_clear();
-        part.map_err(|error| anyhow!(error))
-    }
-
-    fn merge(&self, plan: &Plan) -> Result<Part> {
-        let read = |path: &PathBuf| {
-            let (name, text) = sim::read(path)?;
-            Part::read(&name, &text).map_err(|error| anyhow!(error))
-        };
-        let parts = self.merge.iter().map(read).collect::<Result<Vec<Part>>>()?;
-        let whole = sweep::merge(parts).map_err(|error| anyhow!("--merge: {error}"))?;
-        if whole.plan != plan.fingerprint() {
-            bail!(
-                "--merge: the parts are of another plan ({}, not {})",
-                whole.plan,
-                plan.fingerprint()
-            );
-        }
-        Ok(whole)
-    }
+fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
+    let bar = progress::bar(plan.size().runs, "runs");
+    let rows = sweep::run(plan, limits, |done| bar.set_position(done));
+    bar.finish_and_clear();
+    rows.map_err(|error| anyhow!(error))
 }
 
 /// The files that are asked for.
@@ -219,7 +172,7 @@ impl Outputs {
 }
 
 /// Measures cases on all cores; the order of the results is that of the cases.
-fn in_parallel(cases: &[Case]) -> Vec<Measured> {
+fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
     use rayon::prelude::*;
 
     cases.par_iter().with_max_len(1).map(claims::measure).collect()

@@ -13,7 +13,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Steer a running cluster",
         &["resign", "transfer", "drain", "undrain", "prefer", "campaign", "reload-keys"],
     ),
-    ("Study an election", &["sim", "check", "replay", "compare", "algorithms"]),
+    ("Study an election", &["sim", "check", "replay", "compare", "estimate", "algorithms"]),
 ];
 
 /// The same command, whose flags take `-1` for a value, so that what is wrong with it is said, not that there is no such

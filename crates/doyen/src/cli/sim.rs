@@ -11,7 +11,6 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use doyen_sim::account::Ended;
 use doyen_sim::scenario::{Case, Scenario};
-use doyen_sim::selfcheck::{self, Verdict};
 use doyen_sim::summary::Summary;
 use doyen_sim::{expect, formula, run};
 
@@ -65,12 +64,12 @@ impl Sim {
         drop(spinner);
         // A run that was cut short is not what a formula is about.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
-        let summary = Summary::new(&case, &outcome, formula.as_ref());
         let differences = expect::differences(&case, &outcome, formula.as_ref());
+        let summary = Summary::new(&case, outcome, formula);
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }
-        let shown = self.show.show(&case, &outcome, &summary, outputs);
+        let shown = self.show.show(&case, &summary, outputs);
         if !differences.is_empty() {
             return Ok(Answer::No);
         }
@@ -127,19 +126,14 @@ fn check_memory(case: &Case) -> Result<()> {
 
 fn check_determinism(case: &Case) -> Result<Answer> {
     let spinner = Spinner::start("running twice");
-    let verdict = selfcheck::check(case);
+    let (first, second) = (run::run(case, None), run::run(case, None));
     drop(spinner);
     let mut out = io::stdout().lock();
-    match verdict {
-        Verdict::Same { digest, events } => {
-            writeln!(out, "Two runs of {events} events, one fingerprint: {digest:016x}")?;
-            Ok(Answer::Yes)
-        }
-        Verdict::Different(difference) => {
-            writeln!(out, "Two runs differ first in record {}:", difference.index)?;
-            writeln!(out, "  first:  {:?}", difference.first)?;
-            writeln!(out, "  second: {:?}", difference.second)?;
-            Ok(Answer::No)
-        }
+    if first != second {
+        writeln!(out, "Two runs differ: {:016x} and {:016x}", first.digest, second.digest)?;
+        return Ok(Answer::No);
     }
+    let (events, digest) = (first.events, first.digest);
+    writeln!(out, "Two runs of {events} events, one fingerprint: {digest:016x}")?;
+    Ok(Answer::Yes)
 }

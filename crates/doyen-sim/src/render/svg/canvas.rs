@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A place in the picture.
-pub(super) type Point = (f64, f64);
+pub(crate) type Point = (f64, f64);
 
 /// What something is drawn with: the classes of the style sheet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,17 +100,17 @@ impl Ink {
 
 /// A picture in the making.
 #[derive(Debug)]
-pub(super) struct Canvas {
+pub(crate) struct Canvas {
     body: String,
 }
 
 impl Canvas {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { body: String::new() }
     }
 
     /// The whole document.
-    pub(super) fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
+    pub(crate) fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
         let (width, height, title) = (n(width.ceil()), n(height.ceil()), escaped(title));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"doyen-run\" role=\"img\" width=\"{width}\" \
@@ -135,7 +135,7 @@ impl Canvas {
         }
     }
 
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.push("</g>\n");
     }
 
@@ -293,13 +293,39 @@ impl Canvas {
         ));
     }
 
+    /// Begins a group of this class that says `title` on hover.
+    pub(crate) fn group(&mut self, class: &str, title: &str) {
+        self.push(&format!("<g class=\"{class}\"><title>{}</title>", escaped(title)));
+    }
+
+    /// Text of this class.
+    pub(crate) fn words(&mut self, class: &str, (x, y): Point, text: &str) {
+        let text = escaped(text);
+        self.push(&format!(
+            "<text class=\"{class}\" x=\"{}\" y=\"{}\">{text}</text>\n",
+            n(x),
+            n(y)
+        ));
+    }
+
+    /// A line of this class through all points, or an area with them as corners.
+    pub(crate) fn path(&mut self, class: &str, points: &[Point], closed: bool) {
+        let mut path = String::new();
+        for (place, &(x, y)) in points.iter().enumerate() {
+            let command = if place == 0 { 'M' } else { 'L' };
+            let _ = write!(path, "{command}{} {}", n(x), n(y));
+        }
+        let end = if closed { "Z" } else { "" };
+        self.push(&format!("<path class=\"{class}\" d=\"{path}{end}\"/>"));
+    }
+
     fn push(&mut self, text: &str) {
         self.body.push_str(text);
     }
 }
 
 /// Roughly how wide `text` is.
-pub(super) fn width(text: &str, size: f64) -> f64 {
+pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }
 
@@ -334,7 +360,7 @@ fn three(number: f64) -> String {
 }
 
 /// Text that XML takes for text.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -19,7 +19,7 @@ use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Breach;
 use doyen_sim::scenario::Scenario;
-use doyen_sim::sweep::Shard;
+use doyen_sim::shard::Shard;
 use serde_json::{Value, json};
 
 use super::asked::Asked;

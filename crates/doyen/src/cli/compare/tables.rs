@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
-use doyen_sim::claims::{Claim, Row, Table, Verdict};
+use doyen_sim::claims::{Claim, Evidence, Row, Table, Verdict};
+use doyen_sim::row;
+use serde::Serialize;
 
 /// Writes every algorithm's costs, one line a case.
 pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
@@ -22,8 +23,8 @@ pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
     for table in tables {
         writeln!(out, "\n{}", table.algorithm)?;
         let mut last = ("", "");
-        for rows in table.rows.chunk_by(same_case) {
-            let heading = (rows[0].case, rows[0].about);
+        for rows in table.rows.chunk_by(Row::is_same_case) {
+            let heading = (rows[0].case.as_str(), rows[0].about.as_str());
             if heading != last {
                 writeln!(out, "  {}: {}", heading.0, heading.1)?;
             }
@@ -32,12 +33,6 @@ pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
         }
     }
     writeln!(out)
-}
-
-/// Whether two rows differ in their size alone.
-fn same_case(a: &Row, b: &Row) -> bool {
-    let case = |row: &Row| (row.case, row.about, row.convention, row.contact_dead, row.formula);
-    case(a) == case(b) && a.mode == b.mode
 }
 
 fn write_case(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
@@ -53,7 +48,7 @@ fn write_case(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
         row.formula,
         counts.join("  "),
         number(typical.stages),
-        number(typical.turnaround),
+        number(typical.turnaround_d),
     )
 }
 
@@ -71,7 +66,7 @@ fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
 
-/// Writes what is to be said about each statement of the literature.
+/// Writes the verdict on each statement of the literature.
 pub(super) fn write_claims(
     out: &mut impl Write,
     claims: &[Claim],
@@ -84,9 +79,9 @@ pub(super) fn write_claims(
             Verdict::HoldsOnlyIf(_) => '~',
             Verdict::Wrong(_) => '✗',
         };
-        writeln!(out, "{sign} {}: {}", claim.source, claim.statement)?;
+        writeln!(out, "{sign} {}: {}", claim.source, claim.text)?;
         writeln!(out, "    {}", claim.verdict)?;
-        let telling = |item: &&doyen_sim::claims::Evidence| !item.agrees;
+        let telling = |item: &&Evidence| !item.agrees;
         let shown: Vec<_> = match evidence {
             true => claim.evidence.iter().collect(),
             false => claim.evidence.iter().filter(telling).take(1).collect(),
@@ -107,45 +102,15 @@ pub(super) fn write_claims(
 }
 
 /// The tables as CSV, one line a row.
-pub(super) fn csv(tables: &[Table]) -> Result<String> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
-        "algorithm",
-        "case",
-        "about",
-        "mode",
-        "convention",
-        "contact_dead",
-        "n",
-        "formula",
-        "expected",
-        "messages",
-        "matches",
-        "runs",
-        "exhaustive",
-        "stages",
-        "turnaround_d",
-    ])?;
-    for table in tables {
-        for row in &table.rows {
-            writer.write_record([
-                table.algorithm,
-                row.case,
-                row.about,
-                &row.mode,
-                &row.convention.to_string(),
-                &row.contact_dead.to_string(),
-                &row.n.to_string(),
-                row.formula,
-                &row.expected.to_string(),
-                &row.messages.to_string(),
-                &row.matches.to_string(),
-                &row.runs.to_string(),
-                &row.exhaustive.to_string(),
-                &row.stages.to_string(),
-                &row.turnaround.to_string(),
-            ])?;
-        }
+pub(super) fn csv(tables: &[Table]) -> String {
+    #[derive(Serialize)]
+    struct Line<'a> {
+        algorithm: &'a str,
+        #[serde(flatten)]
+        row: &'a Row,
     }
-    Ok(String::from_utf8(writer.into_inner()?)?)
+    let lines = tables
+        .iter()
+        .flat_map(|table| table.rows.iter().map(|row| Line { algorithm: table.algorithm, row }));
+    row::to_csv(&lines.collect::<Vec<_>>())
 }

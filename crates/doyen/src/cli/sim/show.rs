@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use doyen_sim::account::Outcome;
 use doyen_sim::record::Observer;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{Clock, Film, Scene, mermaid, svg};
@@ -80,13 +79,7 @@ impl Show {
         Ok(Outputs { svg: create(&self.svg)?, trace: create(&self.trace)? })
     }
 
-    pub(super) fn show(
-        &self,
-        case: &Case,
-        outcome: &Outcome,
-        summary: &Summary,
-        outputs: Outputs,
-    ) -> Result<()> {
+    pub(super) fn show(&self, case: &Case, summary: &Summary, outputs: Outputs) -> Result<()> {
         self.write_files(case, outputs)?;
         let mut out = io::stdout().lock();
         if self.json {
@@ -100,14 +93,14 @@ impl Show {
             writeln!(out, "{}\n", case.about)?;
         }
         let small = case.members().len() <= SMALL_RUN_MEMBERS
-            && outcome.messages.total <= SMALL_RUN_MESSAGES;
+            && summary.outcome.messages.total <= SMALL_RUN_MESSAGES;
         let columns = self.columns || (small && !self.summary);
         if columns {
             self.write_columns(case, &mut out)?;
             writeln!(out)?;
         }
         let unit = self.in_d.then_some(case.config.timing.transmission);
-        summary::write(&mut out, case, outcome, summary, unit)?;
+        summary::write(&mut out, case, summary, unit)?;
         if !columns && !self.summary {
             writeln!(out, "--columns shows every event.")?;
         }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use doyen_core::time::Span;
-use doyen_sim::account::Outcome;
+use doyen_sim::account::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 
@@ -11,10 +11,10 @@ use doyen_sim::summary::Summary;
 pub(super) fn write(
     out: &mut impl Write,
     case: &Case,
-    outcome: &Outcome,
     summary: &Summary,
     unit: Option<Span>,
 ) -> io::Result<()> {
+    let outcome = &summary.outcome;
     let time = |span: Span| in_unit(span, unit);
     writeln!(
         out,
@@ -25,48 +25,43 @@ pub(super) fn write(
         summary.convention,
         verdict(case, outcome)
     )?;
-    write_messages(out, outcome, summary)?;
-    let informed = match outcome.agreed {
-        true => format!("{} until everybody knew", time(outcome.informed)),
-        false => "never did everybody know".to_owned(),
+    write_messages(out, summary)?;
+    let informed = match outcome.informed {
+        Some(span) => format!("all members agreed at {}", time(span)),
+        None => "members never agreed".to_owned(),
     };
     writeln!(
         out,
-        "  time        {} until the last message, {informed}; {}",
+        "  time        last message at {}, {informed}; {}",
         time(outcome.turnaround),
-        counted(u64::from(summary.stages), "stage")
+        counted(u64::from(outcome.stages), "stage")
     )?;
     writeln!(
         out,
         "  elections   {} called, {} involved; the leader changed {}",
-        summary.elections,
-        counted(u64::from(summary.involved), "member"),
-        times(summary.leader_changes)
+        outcome.elections,
+        counted(u64::from(outcome.involved), "member"),
+        times(outcome.leader_changes)
     )?;
-    writeln!(
-        out,
-        "  leaderless  {}; two leaders for {}",
-        time(outcome.no_leader),
-        time(outcome.two_leaders)
-    )?;
-    if summary.ended != "quiet" {
+    writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap, time))?;
+    if outcome.ended != Ended::Quiet {
         writeln!(
             out,
             "  stopped     at the {} ({}), never quiet: --until and --message-limit change that",
-            summary.ended, outcome.end
+            outcome.ended, outcome.end
         )?;
     }
     if outcome.elections == 0 {
         writeln!(
             out,
-            "Nobody called an election: add for example --initiators 1@5ms, or --detector 5ms."
+            "No member called an election: add for example --initiators 1@5ms, or --detector 5ms."
         )?;
     }
     Ok(())
 }
 
 fn group(summary: &Summary) -> String {
-    let members = counted(summary.members as u64, "member");
+    let members = counted(summary.members, "member");
     if summary.live == summary.members {
         members
     } else {
@@ -84,25 +79,38 @@ fn verdict(case: &Case, outcome: &Outcome) -> String {
     }
 }
 
-fn write_messages(out: &mut impl Write, outcome: &Outcome, summary: &Summary) -> io::Result<()> {
-    let by_kind = outcome.messages.by_kind.iter();
+fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
+    let messages = &summary.outcome.messages;
+    let by_kind = messages.by_kind.iter();
     let kinds: Vec<String> = by_kind.map(|(kind, count)| format!("{count} {kind}")).collect();
     let kinds = if kinds.is_empty() { String::new() } else { format!(" = {}", kinds.join(" + ")) };
-    writeln!(out, "  messages    {}{kinds}", summary.messages.total)?;
+    writeln!(out, "  messages    {}{kinds}", messages.total)?;
     let apart = [
-        (summary.messages.to_dead, "of them to dead members"),
-        (summary.messages.lost, "of them lost"),
-        (summary.messages.link, "acknowledgements and retransmissions apart"),
-        (summary.messages.detector, "heartbeats apart"),
+        (messages.to_dead, "of them to dead members"),
+        (messages.lost, "of them lost"),
+        (messages.link, "acknowledgements and retransmissions apart"),
+        (messages.detector, "heartbeats apart"),
     ];
     for (count, what) in apart.into_iter().filter(|&(count, _)| count > 0) {
         writeln!(out, "              {count} {what}")?;
     }
-    if let Some(formula) = &summary.formula {
-        let verdict = if formula.matches { "as counted" } else { "not what was counted" };
-        writeln!(out, "  formula     {} = {}, {verdict}", formula.name, formula.value)?;
+    if let (Some(formula), Some(value)) = (&summary.formula, summary.formula_value) {
+        let matches = summary.formula_matches == Some(true);
+        let verdict = if matches { "as counted" } else { "not what was counted" };
+        writeln!(out, "  formula     {formula} = {value}, {verdict}")?;
     }
     Ok(())
+}
+
+/// How long there was no leader, and how long more than one.
+fn leaders(downtime: Span, overlap: Span, time: impl Fn(Span) -> String) -> String {
+    match (downtime, overlap) {
+        (Span::ZERO, Span::ZERO) => "leaders     always exactly one".to_owned(),
+        (downtime, Span::ZERO) => format!("downtime    {}", time(downtime)),
+        (downtime, overlap) => {
+            format!("downtime    {}; two leaders at once for {}", time(downtime), time(overlap))
+        }
+    }
 }
 
 /// A length of time, in multiples of `unit` if there is one.

@@ -1,4 +1,4 @@
-//! `doyen compare --budget`: what an operator gets for a timing.
+//! `doyen estimate`: the availability that an operator gets for a timing.
 
 use std::io::{self, Write};
 
@@ -7,72 +7,55 @@ use clap::Args;
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::time::Span;
-use doyen_sim::dead_air::{self, Budget, Quantiles, Question};
+use doyen_sim::availability::{self, Estimate as Estimated, Quantiles, Question};
 use serde_json::json;
 
-use crate::cli::progress;
+use super::{Answer, progress};
 
 /// More members than anybody elects among by these means.
 const MOST_MEMBERS: u32 = 1000;
 const MOST_TRIALS: u32 = 1_000_000;
 
-/// What the budget is about.
+/// Estimate what a timing gives: downtime, false failovers, messages
 #[derive(Args, Debug)]
-pub(super) struct BudgetArgs {
-    /// Show what an operator gets for a timing: dead air, false failovers, messages
-    #[arg(long, conflicts_with_all = ["plan", "csv", "html", "evidence"])]
-    pub(super) budget: bool,
+#[command(after_help = "\
+Examples:
+  doyen estimate                                  the profile lan, five members
+  doyen estimate --profile wan --loss 1%          a wide-area network that loses messages
+  doyen estimate --members 3 --trials 1000 --json
 
+Every number is measured in simulated runs of the state machines that a node runs.")]
+pub(crate) struct Estimate {
     /// The timing: fast, lan or wan
-    #[arg(
-        long,
-        value_name = "PROFILE",
-        requires = "budget",
-        default_value = "lan",
-        help_heading = "Budget"
-    )]
+    #[arg(long, value_name = "PROFILE", default_value = "lan")]
     profile: Profile,
 
     /// How long a message and its answer take on average [default: 0.2ms fast, 1ms lan, 100ms wan]
-    #[arg(long, value_name = "TIME", requires = "budget", help_heading = "Budget")]
+    #[arg(long, value_name = "TIME")]
     round_trip: Option<Span>,
 
     /// How many messages are lost, as a fraction or as a percentage
-    #[arg(long, value_name = "SHARE", requires = "budget", default_value = "0", value_parser = parse_share, help_heading = "Budget")]
+    #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     loss: f64,
 
     /// How many members there are
-    #[arg(
-        long,
-        value_name = "COUNT",
-        requires = "budget",
-        default_value_t = 5,
-        help_heading = "Budget"
-    )]
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
     members: u32,
 
     /// How often each experiment is made
-    #[arg(
-        long,
-        value_name = "COUNT",
-        requires = "budget",
-        default_value_t = 200,
-        help_heading = "Budget"
-    )]
+    #[arg(long, value_name = "COUNT", default_value_t = 200)]
     trials: u32,
 
-    /// What everything random is drawn from
-    #[arg(
-        long,
-        value_name = "SEED",
-        requires = "budget",
-        default_value_t = 1,
-        help_heading = "Budget"
-    )]
+    /// The random seed
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
+
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    json: bool,
 }
 
-impl BudgetArgs {
+impl Estimate {
     fn question(&self) -> Result<Question> {
         if !(2..=MOST_MEMBERS).contains(&self.members) {
             bail!("--members: {} is not between 2 and {MOST_MEMBERS}", self.members);
@@ -95,20 +78,21 @@ impl BudgetArgs {
         })
     }
 
-    /// Measures everything; the answer as text, or as JSON.
-    pub(super) fn run(&self, as_json: bool) -> Result<String> {
+    pub(crate) fn run(self) -> Result<Answer> {
         let question = self.question()?;
         let bar = progress::bar(
-            Algorithm::ALL.iter().map(|&algorithm| dead_air::work(algorithm, &question)).sum(),
+            Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question)).sum(),
             "runs",
         );
         let measure = |algorithm: Algorithm| {
-            dead_air::measure(algorithm, &question, &mut || bar.inc(1))
+            availability::measure(algorithm, &question, &mut || bar.inc(1))
                 .map_err(|error| anyhow!("{algorithm}: {error}"))
         };
-        let budgets = Algorithm::ALL.into_iter().map(measure).collect::<Result<Vec<Budget>>>()?;
+        let estimates =
+            Algorithm::ALL.into_iter().map(measure).collect::<Result<Vec<Estimated>>>()?;
         bar.finish_and_clear();
-        if as_json {
+        let mut out = io::stdout().lock();
+        if self.json {
             let document = json!({
                 "profile": question.profile.name(),
                 "round_trip_ns": question.round_trip.as_nanos(),
@@ -116,17 +100,17 @@ impl BudgetArgs {
                 "members": question.members,
                 "trials": question.trials,
                 "seed": question.seed,
-                "algorithms": budgets,
+                "algorithms": estimates,
             });
-            return Ok(format!("{}\n", serde_json::to_string_pretty(&document)?));
+            writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        } else {
+            write(&mut out, &question, &estimates)?;
         }
-        let mut text = Vec::new();
-        write(&mut text, &question, &budgets)?;
-        Ok(String::from_utf8(text)?)
+        Ok(Answer::Yes)
     }
 }
 
-fn write(out: &mut impl Write, question: &Question, budgets: &[Budget]) -> io::Result<()> {
+fn write(out: &mut impl Write, question: &Question, estimates: &[Estimated]) -> io::Result<()> {
     let Question { profile, round_trip, loss, members, trials, seed } = *question;
     let percent = loss * 100.0;
     writeln!(
@@ -139,33 +123,34 @@ fn write(out: &mut impl Write, question: &Question, budgets: &[Budget]) -> io::R
     writeln!(
         out,
         "{:width$}{:>27}{:>27}{:>14}{:>12}{:>12}",
-        "", "dead air after a crash, ms", "in a hand-over, ms", "false", "messages", "two leaders"
+        "", "downtime after a crash, ms", "in a transfer, ms", "false", "messages", "overlap"
     )?;
     writeln!(
         out,
         "{:width$}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>14}{:>12}{:>12}",
-        "", "p50", "p99", "max", "p50", "p99", "max", "failovers/h", "a second", "at once"
+        "", "p50", "p99", "max", "p50", "p99", "max", "failovers/h", "per second", ""
     )?;
-    for budget in budgets {
-        let hand_over =
-            budget.hand_over.map_or([const { String::new() }; 3].map(|_| "-".to_owned()), cells);
-        let [a, b, c] = cells(budget.crash);
-        let [d, e, f] = hand_over;
+    for estimate in estimates {
+        let [a, b, c] = cells(estimate.crash);
+        let [d, e, f] = estimate.transfer.map_or_else(|| ["-"; 3].map(str::to_owned), cells);
         writeln!(
             out,
             "{:width$}{a:>9}{b:>9}{c:>9}{d:>9}{e:>9}{f:>9}{:>14.2}{:>12.0}{:>12}",
-            budget.algorithm,
-            budget.false_failovers_an_hour,
-            budget.messages_a_second,
-            if budget.one_leader { "never" } else { "possible" }
+            estimate.algorithm,
+            estimate.false_failovers_per_hour,
+            estimate.messages_per_second,
+            if estimate.one_leader { "never" } else { "possible" }
         )?;
     }
-    for budget in budgets {
-        let hand_over = budget.hand_over.map_or(0, |quantiles| quantiles.never);
-        for (never, what) in [(budget.crash.never, "crashes"), (hand_over, "hand-overs")] {
+    for estimate in estimates {
+        let transfer = estimate.transfer.map_or(0, |quantiles| quantiles.never);
+        for (never, what) in [(estimate.crash.never, "crashes"), (transfer, "transfers")] {
             if never > 0 {
-                let name = budget.algorithm;
-                writeln!(out, "{name}: after {never} {what} nobody led when the time was up")?;
+                let name = estimate.algorithm;
+                writeln!(
+                    out,
+                    "{name}: after {never} {what} there was no leader when the time was up"
+                )?;
             }
         }
     }
@@ -174,8 +159,8 @@ fn write(out: &mut impl Write, question: &Question, budgets: &[Budget]) -> io::R
 
 /// The quantiles in milliseconds, to a hundredth.
 fn cells(quantiles: Quantiles) -> [String; 3] {
-    let Quantiles { p50, p99, max, .. } = quantiles;
-    [p50, p99, max].map(|nanos| format!("{:.2}", nanos as f64 / 1e6))
+    let Quantiles { p50_ns, p99_ns, max_ns, .. } = quantiles;
+    [p50_ns, p99_ns, max_ns].map(|nanos| format!("{:.2}", nanos as f64 / 1e6))
 }
 
 fn parse_share(text: &str) -> Result<f64, String> {

@@ -1,16 +1,16 @@
-//! What an operator gets for a timing: how long nobody leads, how often the leader changes for no reason, how much is
-//! said, for every algorithm on the same network.
+//! What availability an operator gets for a timing, for every algorithm on the same network: the downtime after a crash
+//! and in a transfer, how often the leader changes without a failure, and how many messages that takes.
 //!
 //! Three experiments, each a number of simulated runs with different seeds:
 //!
-//! - **crash**: whoever leads crashes at a random moment; dead air is the time until another acts as leader. With
-//!   leases that is from the crash to the next lease. If nobody leads at that moment, the next to lead crashes;
-//! - **hand-over**: the leader is told to resign instead; dead air is the time in which nobody acts as leader. The
-//!   seeds' algorithms know no hand-over: for them a planned stop is a crash;
-//! - **calm**: nothing fails for a while, but the network delays and loses: every change of leader is a false failover,
-//!   and what is sent is counted.
+//! - **crash**: the leader crashes at a random moment; the downtime lasts until another member acts as leader. With
+//!   leases that is from the crash to the next lease. If no member leads at that moment, the next leader crashes;
+//! - **transfer**: the leader is told to resign instead; the downtime is the time in which no member acts as leader. The
+//!   textbook algorithms have no transfer: for them a planned stop is a crash;
+//! - **calm**: nothing fails for a while, but the network delays and loses messages: every change of leader is a false
+//!   failover, and what is sent is counted.
 //!
-//! The network delays every message by a quarter to three quarters of the round trip. The seeds' algorithms run
+//! The network delays every message by a quarter to three quarters of the round trip. The textbook algorithms run
 //! hardened, over the reliable link, with a failure detector whose heartbeat is the profile's.
 
 use doyen_core::algorithm::Algorithm;
@@ -46,31 +46,31 @@ pub struct Question {
 
 /// What an algorithm gives.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Budget {
+pub struct Estimate {
     /// The algorithm.
     pub algorithm: &'static str,
-    /// How long nobody led after a crash.
+    /// The downtime after a crash.
     pub crash: Quantiles,
-    /// How long nobody led in a planned hand-over; nothing where there is none.
-    pub hand_over: Option<Quantiles>,
-    /// How often another member led within an hour in which nothing failed.
-    pub false_failovers_an_hour: f64,
-    /// How many messages all members together sent in a second of calm, whatever they were for.
-    pub messages_a_second: f64,
+    /// The downtime in a planned transfer; none where the algorithm has no transfer.
+    pub transfer: Option<Quantiles>,
+    /// How often the leader changes in an hour without a failure.
+    pub false_failovers_per_hour: f64,
+    /// How many messages all members together send in a second without a failure, of all kinds.
+    pub messages_per_second: f64,
     /// Whether at most one member acts as leader at any instant.
     pub one_leader: bool,
 }
 
-/// Times, from the shortest to the longest.
+/// Lengths of time in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Quantiles {
-    /// Half are shorter, in nanoseconds.
-    pub p50: u64,
+    /// Half are shorter.
+    pub p50_ns: u64,
     /// All but one in a hundred are shorter.
-    pub p99: u64,
+    pub p99_ns: u64,
     /// None is longer.
-    pub max: u64,
-    /// In so many trials nobody led any more when the time was up.
+    pub max_ns: u64,
+    /// In how many trials no member led again before the time was up.
     pub never: u32,
 }
 
@@ -86,21 +86,21 @@ pub fn measure(
     algorithm: Algorithm,
     question: &Question,
     watch: &mut dyn FnMut(),
-) -> Result<Budget, ScenarioError> {
+) -> Result<Estimate, ScenarioError> {
     let mut random = Random::new(question.seed);
-    let crash = trials(algorithm, question, Trouble::Crash, &mut random, watch)?;
-    let hand_over = match algorithm.has_leases() {
-        true => Some(trials(algorithm, question, Trouble::Resign, &mut random, watch)?),
+    let crash = trials(algorithm, question, Loss::Crash, &mut random, watch)?;
+    let transfer = match algorithm.has_leases() {
+        true => Some(trials(algorithm, question, Loss::Resign, &mut random, watch)?),
         false => None,
     };
     let (changes, messages, watched) = calm(algorithm, question, &mut random, watch)?;
     let seconds = watched.as_nanos() as f64 / 1e9;
-    Ok(Budget {
+    Ok(Estimate {
         algorithm: algorithm.name(),
         crash,
-        hand_over,
-        false_failovers_an_hour: f64::from(changes) * 3600.0 / seconds,
-        messages_a_second: messages as f64 / seconds,
+        transfer,
+        false_failovers_per_hour: f64::from(changes) * 3600.0 / seconds,
+        messages_per_second: messages as f64 / seconds,
         one_leader: algorithm.has_leases(),
     })
 }
@@ -113,7 +113,7 @@ pub fn work(algorithm: Algorithm, question: &Question) -> u64 {
 
 /// What happens to the leader.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Trouble {
+enum Loss {
     Crash,
     Resign,
 }
@@ -121,7 +121,7 @@ enum Trouble {
 fn trials(
     algorithm: Algorithm,
     question: &Question,
-    trouble: Trouble,
+    loss: Loss,
     random: &mut Random,
     watch: &mut dyn FnMut(),
 ) -> Result<Quantiles, ScenarioError> {
@@ -133,7 +133,7 @@ fn trials(
         let at = Time::ZERO + SETTLING + Span::from_nanos(random.between(0, heartbeat));
         let scenario = scenario(algorithm, question, random.bits());
         let gap = match next_leader(&scenario, at, patience)? {
-            Some((leader, at)) => dead_air(&scenario, trouble, leader, at, patience)?,
+            Some((leader, at)) => downtime(&scenario, loss, leader, at, patience)?,
             None => None,
         };
         match gap {
@@ -145,18 +145,18 @@ fn trials(
     Ok(Quantiles::of(times, never))
 }
 
-/// Who leads at a moment, or if nobody does who leads next, and at which moment it surely does. Nothing if nobody leads
+/// The leader at a moment, or the next leader if there is none, and a moment at which it leads. None if no member leads
 /// within `patience`.
 fn next_leader(
     scenario: &Scenario,
     at: Time,
     patience: Span,
 ) -> Result<Option<(NodeId, Time)>, ScenarioError> {
-    // Nearly always somebody leads, and nothing need be simulated beyond that moment.
+    // There is nearly always a leader, and nothing need be simulated beyond that moment.
     for end in [at, at + patience] {
         let mut calm = scenario.clone();
         watch_until(&mut calm, end);
-        let found = leader_from(&reigns(&calm.resolve()?), at);
+        let found = leader_from(&intervals(&calm.resolve()?), at);
         if found.is_some() {
             return Ok(found);
         }
@@ -164,30 +164,30 @@ fn next_leader(
     Ok(None)
 }
 
-/// Has a run go on until then, although nothing but upkeep may be left.
+/// Makes a run go on until then, even if only heartbeats are left.
 fn watch_until(scenario: &mut Scenario, end: Time) {
     scenario.until = Some(end.to_string());
     let at = Some((end + CALM).to_string());
     scenario.fault.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
 }
 
-/// How long nobody acts as leader once `trouble` has come over a leader, until somebody does.
-fn dead_air(
+/// How long no member acts as leader after the leader was lost.
+fn downtime(
     scenario: &Scenario,
-    trouble: Trouble,
+    loss: Loss,
     leader: NodeId,
     at: Time,
     patience: Span,
 ) -> Result<Option<Span>, ScenarioError> {
     let mut fault = FaultEntry { at: Some(at.to_string()), ..FaultEntry::default() };
-    match trouble {
-        Trouble::Crash => fault.crash = Some(leader.0),
-        Trouble::Resign => (fault.order, fault.member) = (Some("resign".into()), Some(leader.0)),
+    match loss {
+        Loss::Crash => fault.crash = Some(leader.0),
+        Loss::Resign => (fault.order, fault.member) = (Some("resign".into()), Some(leader.0)),
     }
-    let mut troubled = scenario.clone();
-    troubled.fault.push(fault);
-    troubled.until = Some((at + patience).to_string());
-    Ok(first_gap_from(&reigns(&troubled.resolve()?), at))
+    let mut changed = scenario.clone();
+    changed.fault.push(fault);
+    changed.until = Some((at + patience).to_string());
+    Ok(first_gap_from(&intervals(&changed.resolve()?), at))
 }
 
 /// Changes of leader and messages in calm, and how long it was watched.
@@ -215,7 +215,7 @@ fn calm(
 fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
     let quarter = Span::from_nanos((question.round_trip.as_nanos() / 4).max(1));
     let timing = question.profile.timing();
-    let seeds = !algorithm.has_leases();
+    let textbook = !algorithm.has_leases();
     Scenario {
         algorithm: algorithm.name().to_owned(),
         mode: Some("hardened".to_owned()),
@@ -226,9 +226,9 @@ fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
         delay: Some(format!("uniform:{}..{}", quarter, quarter * 3)),
         loss: (question.loss > 0.0).then_some(Share::Fraction(question.loss)),
         heartbeat: Some(timing.heartbeat.to_string()),
-        detector: seeds.then(|| timing.heartbeat.to_string()),
-        reliable: seeds,
-        quorum: (!seeds).then(|| QuorumEntry {
+        detector: textbook.then(|| timing.heartbeat.to_string()),
+        reliable: textbook,
+        quorum: (!textbook).then(|| QuorumEntry {
             profile: Some(question.profile.name().to_owned()),
             ..QuorumEntry::default()
         }),
@@ -236,39 +236,40 @@ fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
     }
 }
 
-/// From when to when somebody acted as leader, the earliest first.
-fn reigns(case: &Case) -> Vec<Reign> {
+/// The intervals in which a member acted as leader, the earliest first.
+fn intervals(case: &Case) -> Vec<LeaderInterval> {
     let leased = case.algorithm.has_leases();
-    // Nobody says that the first leader leads; but it needs a lease where there are leases.
+    // The first leader is not announced; but it needs a lease where there are leases.
     let first = case.leader.filter(|_| !leased).map(|leader| (leader, Time::ZERO));
-    let mut watcher = Watcher { leased, leading: first.into_iter().collect(), reigns: Vec::new() };
+    let mut watcher =
+        Watcher { leased, leading: first.into_iter().collect(), intervals: Vec::new() };
     run::run(case, Some(&mut watcher));
-    let Watcher { leading, mut reigns, .. } = watcher;
-    let goes_on = |(leader, since)| Reign { since, until: FOREVER, leader };
-    reigns.extend(leading.into_iter().map(goes_on));
-    reigns.sort_unstable();
-    reigns
+    let Watcher { leading, mut intervals, .. } = watcher;
+    let goes_on = |(leader, since)| LeaderInterval { since, until: FOREVER, leader };
+    intervals.extend(leading.into_iter().map(goes_on));
+    intervals.sort_unstable();
+    intervals
 }
 
 /// The end of what has none.
 const FOREVER: Time = Time(u64::MAX);
 
-/// From when to when somebody acted as leader.
+/// From when to when a member acted as leader.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Reign {
+struct LeaderInterval {
     since: Time,
     until: Time,
     leader: NodeId,
 }
 
-/// Notes from when to when somebody acted as leader.
+/// Records from when to when a member acted as leader.
 struct Watcher {
     /// Whether a lease makes a leader, or its belief.
     leased: bool,
     /// Who leads since when.
     leading: Vec<(NodeId, Time)>,
-    /// Reigns that are over.
-    reigns: Vec<Reign>,
+    /// Intervals that are over.
+    intervals: Vec<LeaderInterval>,
 }
 
 impl Observer for Watcher {
@@ -284,19 +285,19 @@ impl Observer for Watcher {
             (None, true) => self.leading.push((member, record.at)),
             (Some(place), false) => {
                 let (_, since) = self.leading.swap_remove(place);
-                self.reigns.push(Reign { since, until: record.at, leader: member });
+                self.intervals.push(LeaderInterval { since, until: record.at, leader: member });
             }
             _ => {}
         }
     }
 }
 
-/// The first time after `trouble` in which nobody led. Nothing if nobody led any more.
-fn first_gap_from(reigns: &[Reign], trouble: Time) -> Option<Span> {
-    // Until when somebody has led without a gap, from the reign on that the trouble met.
-    let mut led_until = trouble;
-    for &Reign { since, until, .. } in reigns {
-        if until < trouble || until == led_until && since < trouble {
+/// The first downtime from `loss` on; none if no member led again.
+fn first_gap_from(intervals: &[LeaderInterval], loss: Time) -> Option<Span> {
+    // Until when there was a leader without a gap, from the interval on in which the leader was lost.
+    let mut led_until = loss;
+    for &LeaderInterval { since, until, .. } in intervals {
+        if until < loss || until == led_until && since < loss {
             continue;
         }
         if since > led_until {
@@ -304,16 +305,16 @@ fn first_gap_from(reigns: &[Reign], trouble: Time) -> Option<Span> {
         }
         led_until = led_until.max(until);
     }
-    // A hand-over in which one takes over at the very instant leaves no gap at all.
+    // A transfer in which the successor takes over at the same instant leaves no gap.
     (led_until == FOREVER).then_some(Span::ZERO)
 }
 
-/// Who led at `at`, or if nobody did who led next, and a moment at which it did.
-fn leader_from(reigns: &[Reign], at: Time) -> Option<(NodeId, Time)> {
-    // What else happens at the instant at which a reign begins may come before it.
-    let in_office = |reign: &Reign| at.max(reign.since + Span::from_nanos(1));
-    let reign = reigns.iter().find(|reign| in_office(reign) < reign.until)?;
-    Some((reign.leader, in_office(reign)))
+/// The leader at `at`, or the next leader if there was none, and a moment at which it led.
+fn leader_from(intervals: &[LeaderInterval], at: Time) -> Option<(NodeId, Time)> {
+    // Another event at the instant at which an interval begins may come before it.
+    let since = |interval: &LeaderInterval| at.max(interval.since + Span::from_nanos(1));
+    let interval = intervals.iter().find(|interval| since(interval) < interval.until)?;
+    Some((interval.leader, since(interval)))
 }
 
 impl Quantiles {
@@ -323,7 +324,7 @@ impl Quantiles {
             let place = (times.len() * share).div_ceil(100).saturating_sub(1);
             times.get(place).copied().unwrap_or(0)
         };
-        Self { p50: at(50), p99: at(99), max: at(100), never }
+        Self { p50_ns: at(50), p99_ns: at(99), max_ns: at(100), never }
     }
 }
 
@@ -337,8 +338,8 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_what_lies_between_two_reigns() {
-        let gap = |reigns: &[(u64, u64)]| first_gap_from(&list(reigns), Time(10));
+    fn a_gap_is_what_lies_between_two_intervals() {
+        let gap = |intervals: &[(u64, u64)]| first_gap_from(&list(intervals), Time(10));
         const END: u64 = FOREVER.0;
         assert_eq!(gap(&[(0, 10), (15, END)]), Some(Span::from_nanos(5)));
         assert_eq!(gap(&[(0, 12), (15, END)]), Some(Span::from_nanos(3)));
@@ -347,18 +348,18 @@ mod tests {
         assert_eq!(gap(&[(0, 10)]), None);
     }
 
-    /// Reigns from when to when: of 1, of 2 and so on.
-    fn list(reigns: &[(u64, u64)]) -> Vec<Reign> {
-        let reign = |(&(since, until), id)| Reign {
+    /// Intervals from when to when: of 1, of 2 and so on.
+    fn list(intervals: &[(u64, u64)]) -> Vec<LeaderInterval> {
+        let interval = |(&(since, until), id)| LeaderInterval {
             since: Time(since),
             until: Time(until),
             leader: NodeId(id),
         };
-        reigns.iter().zip(1..).map(reign).collect()
+        intervals.iter().zip(1..).map(interval).collect()
     }
 
     #[test]
-    fn trouble_meets_whoever_leads_then_or_next() {
+    fn the_leader_of_the_moment_or_the_next_one_is_met() {
         let met = |at: u64| leader_from(&list(&[(0, 10), (15, 16), (20, 30)]), Time(at));
         assert_eq!(met(9), Some((NodeId(1), Time(9))));
         assert_eq!(met(10), Some((NodeId(3), Time(21))), "2 led too short for anything to happen");
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn who_crashes_is_the_leader_of_the_moment_not_the_first_one() {
+    fn the_leader_of_the_moment_crashes_not_the_first_one() {
         for algorithm in [Algorithm::Quorum, Algorithm::Bully] {
             let mut scenario = scenario(algorithm, &question(1), 7);
             let crash = |at: &str, member| FaultEntry {
@@ -381,7 +382,7 @@ mod tests {
             scenario.fault.push(crash("100ms", 3));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(2), at)), "{algorithm}");
-            // Nobody leads just after the crash: who leads next is met.
+            // There is no leader just after the crash: the next one is met.
             let after = Time::ZERO + Span::from_millis(101);
             let (leader, then) = next_leader(&scenario, after, patience).unwrap().unwrap();
             assert!(leader == NodeId(2) && then > after && then < at, "{algorithm}: {then}");
@@ -389,15 +390,15 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_is_back_within_a_promise_and_hands_over_within_three_round_trips() {
-        let budget = measure(Algorithm::Quorum, &question(20), &mut || {}).unwrap();
+    fn a_quorum_is_back_within_a_vote_lease_and_transfers_within_three_round_trips() {
+        let estimate = measure(Algorithm::Quorum, &question(20), &mut || {}).unwrap();
         let ms = |millis: u64| millis * 1_000_000;
-        let Quantiles { p50, max, never, .. } = budget.crash;
-        assert!(p50 > ms(150) && max < ms(340) && never == 0, "{budget:?}");
-        let hand_over = budget.hand_over.unwrap();
-        assert!(hand_over.max <= ms(3) && hand_over.never == 0, "{budget:?}");
-        assert_eq!(budget.false_failovers_an_hour, 0.0);
+        let Quantiles { p50_ns, max_ns, never, .. } = estimate.crash;
+        assert!(p50_ns > ms(150) && max_ns < ms(340) && never == 0, "{estimate:?}");
+        let transfer = estimate.transfer.unwrap();
+        assert!(transfer.max_ns <= ms(3) && transfer.never == 0, "{estimate:?}");
+        assert_eq!(estimate.false_failovers_per_hour, 0.0);
         // Two followers, each asked and answering twenty times a second; and a few probes.
-        assert!((80.0..90.0).contains(&budget.messages_a_second), "{budget:?}");
+        assert!((80.0..90.0).contains(&estimate.messages_per_second), "{estimate:?}");
     }
 }
