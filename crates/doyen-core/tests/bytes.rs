@@ -1,51 +1,52 @@
 //! Datagrams and state files keep their bytes: `bytes.txt` was recorded once, and whatever is read from it is written
 //! back the same. Nodes of different versions talk to each other, and a state file outlives the program that wrote it.
 
-use doyen_core::algorithm::{
-    Algorithm, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids,
-    ring_list, ring_resilient,
-};
-use doyen_core::node::Packet;
-use doyen_core::protocol::{Protocol, name_of};
-use doyen_core::session::{Kept, Letter};
+use std::collections::BTreeSet;
+
+use doyen_core::layers;
+use doyen_core::protocol::name_of;
+use doyen_core::registry::Algorithm;
 
 fn unhex(digits: &str) -> Vec<u8> {
     let byte = |place| u8::from_str_radix(&digits[place..place + 2], 16).expect("two digits");
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-#[test]
-fn what_was_written_is_read_and_written_the_same() {
+/// The algorithm, the kind and the bytes of every line.
+fn recorded() -> impl Iterator<Item = (Algorithm, &'static str, Vec<u8>)> {
     let lines = include_str!("bytes.txt").lines().filter(|line| !line.starts_with('#'));
-    for line in lines {
+    lines.map(|line| {
         let [algorithm, kind, digits] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("{line} has not three parts")
         };
-        let bytes = unhex(digits);
-        let again = match algorithm.parse().expect("an algorithm") {
-            Algorithm::Bully => again::<bully::Bully>(kind, &bytes),
-            Algorithm::ModifiedBully => again::<modified_bully::ModifiedBully>(kind, &bytes),
-            Algorithm::RingList => again::<ring_list::RingList>(kind, &bytes),
-            Algorithm::RingActiveList => again::<ring_active_list::RingActiveList>(kind, &bytes),
-            Algorithm::RingAllIds => again::<ring_all_ids::RingAllIds>(kind, &bytes),
-            Algorithm::ChangRoberts => again::<chang_roberts::ChangRoberts>(kind, &bytes),
-            Algorithm::RingResilient => again::<ring_resilient::RingResilient>(kind, &bytes),
-            Algorithm::Quorum => again::<quorum::Quorum>(kind, &bytes),
+        (algorithm.parse().expect("an algorithm"), kind, unhex(digits))
+    })
+}
+
+#[test]
+fn what_was_written_is_read_and_written_the_same() {
+    for (algorithm, kind, bytes) in recorded() {
+        let mut from = postcard::Deserializer::from_bytes(&bytes);
+        let written = match kind {
+            "bare" => postcard::to_allocvec(&algorithm.read_durable(&mut from).unwrap()),
+            "kept" => postcard::to_allocvec(&algorithm.read_kept(&mut from).unwrap()),
+            _ => {
+                let letter = algorithm.read_letter(&mut from).unwrap();
+                assert_eq!(name_of(&letter), kind);
+                postcard::to_allocvec(&letter)
+            }
         };
-        assert_eq!(again, bytes, "{line}");
+        assert_eq!(written, Ok(bytes), "{algorithm} {kind}");
     }
 }
 
-/// What is written when `bytes` have been read.
-fn again<P: Protocol>(kind: &str, bytes: &[u8]) -> Vec<u8> {
-    let written = match kind {
-        "bare" => postcard::to_allocvec(&postcard::from_bytes::<P::Durable>(bytes).unwrap()),
-        "kept" => postcard::to_allocvec(&postcard::from_bytes::<Kept<P::Durable>>(bytes).unwrap()),
-        _ => {
-            let letter: Letter<Packet<P::Message>> = postcard::from_bytes(bytes).unwrap();
-            assert_eq!(name_of(&letter), kind);
-            postcard::to_allocvec(&letter)
+#[test]
+fn every_kind_of_every_algorithm_is_recorded() {
+    let recorded: BTreeSet<_> = recorded().map(|(algorithm, kind, _)| (algorithm, kind)).collect();
+    for algorithm in Algorithm::ALL {
+        let kinds = layers::kinds(algorithm);
+        for name in kinds.iter().map(|kind| kind.name).chain(["kept", "bare"]) {
+            assert!(recorded.contains(&(algorithm, name)), "{algorithm} {name}");
         }
-    };
-    written.expect("it can be encoded")
+    }
 }

@@ -431,7 +431,7 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doyen_core::algorithm::Algorithm::{self, Bully};
+    use doyen_core::registry::Algorithm::{self, Bully};
 
     #[test]
     fn every_statement_has_its_verdict() {

@@ -56,8 +56,8 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
 use serde::{Deserialize, Serialize};
 
 use crate::random::splitmix;

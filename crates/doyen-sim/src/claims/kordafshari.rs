@@ -1,7 +1,7 @@
 //! The statements of 002, "Modified Bully Election Algorithm in Distributed Systems".
 
-use doyen_core::algorithm::Algorithm::{Bully, ModifiedBully};
 use doyen_core::config::Variant;
+use doyen_core::registry::Algorithm::{Bully, ModifiedBully};
 
 use super::setting::Setting;
 use super::{Printed, Quantity, Statement, Together, Trial};

@@ -1,9 +1,9 @@
 //! The statements of the lectures and the textbook: 000, 001, 003 and 004.
 
-use doyen_core::algorithm::Algorithm::{
+use doyen_core::config::Variant;
+use doyen_core::registry::Algorithm::{
     self, Bully, ChangRoberts, ModifiedBully, RingActiveList, RingAllIds, RingList, RingResilient,
 };
-use doyen_core::config::Variant;
 
 use super::setting::Setting;
 use super::{Printed, Quantity, Statement, Together, Trial};

@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Variant;
+use doyen_core::registry::Algorithm;
 
 use crate::scenario::{
     After, Case, FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,

@@ -1,9 +1,9 @@
 //! Every algorithm's best, worst and average case.
 
-use doyen_core::algorithm::Algorithm::{
+use doyen_core::config::Variant;
+use doyen_core::registry::Algorithm::{
     self, Bully, ChangRoberts, ModifiedBully, RingActiveList, RingAllIds, RingList, RingResilient,
 };
-use doyen_core::config::Variant;
 use serde::Serialize;
 
 use super::setting::Setting;

@@ -1,7 +1,7 @@
 //! A run in the making: the base, and one value for each swept key.
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
 
 use super::{Axis, Result, Setting};
 use crate::random::{Random, splitmix};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 
 use crate::plan::{Kind, Report};
 use crate::row::{Field, Row};

@@ -6,10 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::cluster_number;
