@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     if let [first, rest @ ..] = bytes {

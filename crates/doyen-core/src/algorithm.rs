@@ -2,7 +2,6 @@
 
 pub mod allegiance;
 pub mod bully;
-mod catalogue;
 pub mod chang_roberts;
 pub mod modified_bully;
 pub mod quorum;
@@ -12,5 +11,3 @@ pub mod ring_all_ids;
 pub mod ring_list;
 pub mod ring_resilient;
 pub mod roll_call;
-
-pub use catalogue::{Algorithm, PROMISES, Promise};

@@ -30,7 +30,7 @@
 //! 8. **On waking**, first the lease timers that are due, then the messages that wait, up to a fixed number, then the
 //!    other timers that are due. A member that was starved would otherwise act on a silence that lies unread in its
 //!    socket, or on a lease that has run out. Messages that wait together are handled by their place in
-//!    [`KINDS`](protocol::Message::KINDS), then in the order of sending, where that is known.
+//!    [`kinds`](protocol::Protocol::kinds), then in the order of sending, where that is known.
 //! 9. **Messages** may be lost, doubled, delayed and reordered. They are never altered, reach only the member they are
 //!    sent to, and `from` is the member that sent them. What comes from anybody else is dropped before it gets here.
 //! 10. **The same configuration everywhere**: members, attributes, ring, mode, and which parts of a node are switched
@@ -89,10 +89,13 @@
 pub mod algorithm;
 pub mod config;
 pub mod detector;
+pub mod explore;
+pub mod layers;
 pub mod link;
 pub mod members;
 pub mod node;
 pub mod protocol;
+pub mod registry;
 pub mod session;
 pub mod story;
 pub mod time;

@@ -79,6 +79,13 @@ pub struct Numbered<M> {
     pub message: M,
 }
 
+impl<M> Numbered<M> {
+    /// The same place with another form of the message.
+    pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> Numbered<N> {
+        Numbered { number: self.number, base: self.base, message: change(self.message) }
+    }
+}
+
 impl<M: Message> Numbered<M> {
     /// Its size on the wire.
     pub(crate) fn encoded_len(&self) -> usize {

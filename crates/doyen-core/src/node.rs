@@ -44,14 +44,16 @@
 //! **Bounds.** Packets from strangers are dropped. What is kept grows with the number of members and the link's queue,
 //! with nothing that a peer can send.
 
-mod packet;
+pub(crate) mod packet;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::detector::{self, Detector, DetectorConfig};
+use crate::explore::{Explore, Giver, Serial};
 use crate::link::{self, Link, LinkConfig};
 use crate::members::{Incarnation, Members, NodeId, PeerSet};
-use crate::protocol::{Bonds, Boot, Effect, Effects, Event, Notice, Protocol, Serial, View};
+use crate::protocol::{Bonds, Boot, Effect, Effects, Event, Kind, Notice, Protocol, View};
 
 pub use packet::{Body, Packet};
 
@@ -183,8 +185,28 @@ impl<P: Protocol> Protocol for Node<P> {
         self.inner.view()
     }
 
-    const HEEDS_DETECTOR: bool = P::HEEDS_DETECTOR;
-    const LEASES: bool = P::LEASES;
+    fn kinds(config: &Self::Config) -> Cow<'static, [Kind]> {
+        [&P::kinds(&config.inner)[..], &packet::ADDED].concat().into()
+    }
+
+    fn kind_index(config: &Self::Config, packet: &Self::Message) -> usize {
+        let added = || P::kinds(&config.inner).len();
+        match &packet.body {
+            Body::Plain(message) => P::kind_index(&config.inner, message),
+            Body::First(numbered) => P::kind_index(&config.inner, &numbered.message),
+            Body::Again(_) => added(),
+            Body::Ack { .. } => added() + 1,
+            Body::Heartbeat { .. } => added() + 2,
+        }
+    }
+
+    fn heeds_detector(config: &Self::Config) -> bool {
+        P::heeds_detector(&config.inner)
+    }
+
+    fn has_leases(config: &Self::Config) -> bool {
+        P::has_leases(&config.inner)
+    }
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner.lease().map(Timer::Inner)
@@ -198,32 +220,50 @@ impl<P: Protocol> Protocol for Node<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
-    fn has_essence(config: &Self::Config) -> bool {
-        // A link keeps messages with their serial numbers.
-        config.link.is_none() && P::has_essence(&config.inner)
-    }
-
-    fn essence(&self, config: &Self::Config) -> Self {
-        Self { inner: self.inner.essence(&config.inner), ..self.clone() }
-    }
-
-    fn timer_in_essence(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
-        match timer {
-            Timer::Inner(timer) => Timer::Inner(self.inner.timer_in_essence(&config.inner, timer)),
-            other => other,
-        }
-    }
-
-    fn first_serial(&self, config: &Self::Config) -> Option<Serial> {
-        self.inner.first_serial(&config.inner)
-    }
-
     fn is_upkeep(timer: Self::Timer) -> bool {
         match timer {
             Timer::Inner(timer) => P::is_upkeep(timer),
             // Even heartbeats of a leader are retransmitted, so this too goes on for ever.
             Timer::Resend(_) => true,
             Timer::Detector(_) => true,
+        }
+    }
+}
+
+impl<P: Explore> Explore for Node<P> {
+    fn has_canonical_form(config: &Self::Config) -> bool {
+        // A link keeps messages with their serial numbers.
+        config.link.is_none() && P::has_canonical_form(&config.inner)
+    }
+
+    fn canonical(&self, config: &Self::Config) -> Self {
+        Self { inner: self.inner.canonical(&config.inner), ..self.clone() }
+    }
+
+    fn canonical_timer(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        match timer {
+            Timer::Inner(timer) => Timer::Inner(self.inner.canonical_timer(&config.inner, timer)),
+            other => other,
+        }
+    }
+
+    fn first_live_serial(&self, config: &Self::Config) -> Option<Serial> {
+        self.inner.first_live_serial(&config.inner)
+    }
+
+    fn serial(packet: &Self::Message) -> Option<(Serial, Giver)> {
+        match &packet.body {
+            Body::Plain(message) => P::serial(message),
+            _ => None,
+        }
+    }
+
+    fn without_serial(packet: &Self::Message) -> Self::Message {
+        match &packet.body {
+            Body::Plain(message) => {
+                Packet { body: Body::Plain(P::without_serial(message)), ..packet.clone() }
+            }
+            _ => packet.clone(),
         }
     }
 }

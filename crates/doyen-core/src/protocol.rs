@@ -4,11 +4,11 @@
 //! randomness and no I/O, so the simulator, the checker and a real node run the very same code. The host's side of
 //! the contract is the numbered list at the head of this crate.
 
+use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::net::SocketAddr;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId};
@@ -46,19 +46,34 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// What this member believes now.
     fn view(&self) -> View;
 
+    /// The kinds of its messages, in the order in which kinds that arrive at the same instant are handled.
+    fn kinds(config: &Self::Config) -> Cow<'static, [Kind]>;
+
+    /// Which of [`kinds`](Self::kinds) a message is.
+    fn kind_index(config: &Self::Config, message: &Self::Message) -> usize;
+
+    /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
+    /// timers are left.
+    fn is_upkeep(timer: Self::Timer) -> bool;
+
     /// Whether it heeds `PeerDown` and `PeerUp`. Where it does not, nobody needs to tell it.
-    const HEEDS_DETECTOR: bool = true;
-
-    /// Whether it makes a difference to a member that has its disk in which of its lives it is. Where it makes none,
-    /// explorers, which take no disk away, start every life with the same number.
-    const HEEDS_INCARNATION: bool = true;
-
-    /// Whether its leaders have leases. Where they have none, nothing is asked about them.
-    const LEASES: bool = false;
+    fn heeds_detector(_config: &Self::Config) -> bool {
+        true
+    }
 
     /// Whether it finds out by itself which incarnation to take when the disk is lost. Where it does not, the host takes
     /// one that no start can have had.
-    const SESSIONS: bool = false;
+    fn has_sessions() -> bool {
+        false
+    }
+
+    // Leases: an algorithm without them leaves these as they are. Hosts publish the lease; the safety rules are checked
+    // by what each member says of its lease and of its bonds, and by what its messages pledge (see `Message`).
+
+    /// Whether its leaders have leases. Where they have none, nothing is asked about them.
+    fn has_leases(_config: &Self::Config) -> bool {
+        false
+    }
 
     /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
     /// be, and tells those who act for the leader.
@@ -66,62 +81,15 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         None
     }
 
-    /// What keeps this member from voting, for those who check that leases are covered.
-    fn bonds(&self) -> Bonds<Self::Timer> {
-        Bonds::NONE
-    }
-
     /// Whether `timer` may end a lease: those come first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
         false
     }
 
-    /// Whether explorers may ask for what makes no difference any more, which the next four say, if members have this
-    /// configuration.
-    fn has_essence(_config: &Self::Config) -> bool {
-        false
+    /// What keeps this member from voting.
+    fn bonds(&self) -> Bonds<Self::Timer> {
+        Bonds::NONE
     }
-
-    /// The same state without what makes no difference any more to what this member will do. States of which this is the
-    /// same are explored once.
-    #[must_use]
-    fn essence(&self, _config: &Self::Config) -> Self {
-        self.clone()
-    }
-
-    /// One of this member's timers, as it is called in its [`essence`](Self::essence).
-    fn timer_in_essence(&self, _config: &Self::Config, timer: Self::Timer) -> Self::Timer {
-        timer
-    }
-
-    /// Of the [serial numbers](Message::serial) that this member gives, the first that makes a difference to it still:
-    /// all before it and all of other series are alike, and the others count from it in its
-    /// [`essence`](Self::essence).
-    fn first_serial(&self, _config: &Self::Config) -> Option<Serial> {
-        None
-    }
-
-    /// Whether `message` of `from` seems to have no effect on this member, now and whatever happens to it from now on, as
-    /// long as it keeps its disk. Explorers verify that before they leave the message out.
-    fn is_spent(&self, _config: &Self::Config, _from: NodeId, _message: &Self::Message) -> bool {
-        false
-    }
-
-    /// Whether members are alike but for their names, if they have this configuration: what can happen to some can happen
-    /// to any others in their place.
-    fn is_symmetric(_config: &Self::Config) -> bool {
-        false
-    }
-
-    /// The same [essence](Self::essence), if members had other names. Explorers ask for it where members are alike.
-    #[must_use]
-    fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.clone()
-    }
-
-    /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
-    /// timers are left.
-    fn is_upkeep(timer: Self::Timer) -> bool;
 }
 
 /// What keeps a member from voting, each with the armed timer whose firing ends it.
@@ -155,7 +123,7 @@ impl<T> Bonds<T> {
 }
 
 /// What a member stores.
-pub trait Durable: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned {
+pub trait Durable: Clone + Eq + Hash + Debug + Serialize {
     /// The highest term that the member knows of. It never falls.
     fn term(&self) -> Epoch;
 
@@ -178,12 +146,6 @@ pub trait Durable: Clone + Eq + Hash + Debug + Serialize + DeserializeOwned {
     /// The incarnation that stored it, where that is part of what is stored.
     fn incarnation(&self) -> Option<Incarnation> {
         None
-    }
-
-    /// The same, if members had other names.
-    #[must_use]
-    fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.clone()
     }
 }
 
@@ -470,26 +432,15 @@ impl fmt::Display for Role {
 /// What members say to each other.
 ///
 /// `Display` writes the seed's upper-case word and the fields that matter, for traces and golden scripts.
-pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + DeserializeOwned {
-    /// Every kind of message, in the order in which kinds that arrive at the same instant are handled.
-    const KINDS: &'static [Kind];
-
-    /// Which of [`KINDS`](Self::KINDS) this is.
-    fn kind(&self) -> usize;
+pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+    /// Its kind.
+    fn kind(&self) -> Kind;
 
     /// How many bytes it takes on the wire. Computed, not encoded: the simulator counts every message.
     fn encoded_len(&self) -> usize;
 
-    /// The number that somebody has given it, to tell answers apart, and who that is.
-    fn serial(&self) -> Option<(Serial, Giver)> {
-        None
-    }
-
-    /// The same message without that number.
-    #[must_use]
-    fn without_serial(&self) -> Self {
-        self.clone()
-    }
+    // What a message says about votes and leases, for those who check the safety rules. An algorithm without leases
+    // leaves these as they are.
 
     /// What its sender binds itself to by sending it, for those who check that it keeps its word.
     fn pledge(&self) -> Option<Pledge> {
@@ -506,6 +457,8 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + Deseri
         None
     }
 
+    // Addresses: only what meets the network directly knows of them.
+
     /// Where it goes. Nothing where the protocol does not know of addresses, or leaves it to the host to find out where
     /// the receiver's configured name leads.
     fn destination(&self) -> Option<SocketAddr> {
@@ -517,24 +470,6 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize + Deseri
     fn posted_from(self, _address: SocketAddr) -> Self {
         self
     }
-}
-
-/// A number that a member gives to what it says, so that it knows the answers by it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Serial {
-    /// Numbers are counted anew in each series. A member does not come back to a series that it has left.
-    pub series: Epoch,
-    /// The number.
-    pub number: u64,
-}
-
-/// Who has given a message its number.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Giver {
-    /// Its sender.
-    Sender,
-    /// Its receiver, to whom this is the answer.
-    Receiver,
 }
 
 /// What a message binds its sender to.
@@ -613,6 +548,11 @@ impl<P: Protocol> Effects<P> {
     /// An empty collection.
     pub const fn new() -> Self {
         Self { list: Vec::new(), rules: Vec::new(), elections: 0, unexplained: false }
+    }
+
+    /// An empty collection for a protocol that this one wraps: it notes rules only if they are wanted here.
+    pub(crate) fn for_wrapped<Q: Protocol>(&self) -> Effects<Q> {
+        Effects { unexplained: self.unexplained, ..Effects::new() }
     }
 
     /// An empty collection for a host that asks for no explanations: it notes no rules.
@@ -726,24 +666,6 @@ impl<P: Protocol> Default for Effects<P> {
     }
 }
 
-/// `kinds` and then the `added` ones of a layer beneath; only that many are meant. The length of an array cannot depend
-/// on a type parameter.
-pub(crate) const fn with_kinds<const ROOM: usize>(kinds: &[Kind], added: &[Kind]) -> [Kind; ROOM] {
-    assert!(kinds.len() + added.len() <= ROOM, "there are more kinds than there is room for");
-    let mut all = [added[0]; ROOM];
-    let mut i = 0;
-    while i < kinds.len() {
-        all[i] = kinds[i];
-        i += 1;
-    }
-    let mut next = 0;
-    while next < added.len() {
-        all[i + next] = added[next];
-        next += 1;
-    }
-    all
-}
-
 /// How many bytes a number takes in the wire's variable-length form: seven bits a byte.
 #[inline]
 pub const fn varint_len(value: u64) -> usize {
@@ -755,7 +677,7 @@ pub const fn varint_len(value: u64) -> usize {
 
 /// The name of a message's kind.
 pub fn name_of<M: Message>(message: &M) -> &'static str {
-    M::KINDS[message.kind()].name
+    message.kind().name
 }
 
 /// Writes ` epoch=3`, and nothing in textbook mode, where epochs are zero.

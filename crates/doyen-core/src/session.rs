@@ -83,12 +83,13 @@
 //! **Hostile letters** cost no memory: there is one record for each member, none for anybody else.
 
 mod explore;
-mod letter;
+pub(crate) mod letter;
 mod peer;
 #[cfg(test)]
 mod tests;
 mod window;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -99,8 +100,8 @@ use serde::{Deserialize, Serialize};
 use crate::algorithm::quorum::rules::{Rule, Rules};
 use crate::members::{Epoch, Incarnation, Members, NodeId, PeerSet};
 use crate::protocol::{
-    Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Notice, Origin, Protocol, Refusal, Role,
-    View,
+    Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,
+    Role, View,
 };
 use peer::{Encounter, PING, PROMPT, Peer, REPEAT};
 
@@ -136,6 +137,14 @@ pub struct Kept<D> {
     pub roster: Roster,
     /// What the protocol above has stored.
     pub inner: Option<D>,
+}
+
+impl<D> Kept<D> {
+    /// The same with another form of what the protocol above has stored.
+    pub fn map<E>(self, change: impl FnOnce(D) -> E) -> Kept<E> {
+        let Self { incarnation, rejoining, roster, inner } = self;
+        Kept { incarnation, rejoining, roster, inner: inner.map(change) }
+    }
 }
 
 impl<D: Durable> Durable for Kept<D> {
@@ -318,9 +327,29 @@ impl<P: Protocol> Protocol for Session<P> {
         )
     }
 
-    const HEEDS_DETECTOR: bool = P::HEEDS_DETECTOR;
-    const LEASES: bool = P::LEASES;
-    const SESSIONS: bool = true;
+    fn kinds(config: &Self::Config) -> Cow<'static, [Kind]> {
+        [&P::kinds(&config.inner)[..], &letter::ADDED].concat().into()
+    }
+
+    fn kind_index(config: &Self::Config, letter: &Self::Message) -> usize {
+        match &letter.content {
+            Content::Inner(message) => P::kind_index(&config.inner, message),
+            Content::Greeting(_) => P::kinds(&config.inner).len(),
+            Content::Roster(_) => P::kinds(&config.inner).len() + 1,
+        }
+    }
+
+    fn heeds_detector(config: &Self::Config) -> bool {
+        P::heeds_detector(&config.inner)
+    }
+
+    fn has_leases(config: &Self::Config) -> bool {
+        P::has_leases(&config.inner)
+    }
+
+    fn has_sessions() -> bool {
+        true
+    }
 
     fn lease(&self) -> Option<Self::Timer> {
         self.inner().and_then(Protocol::lease).map(Timer::Inner)
@@ -335,27 +364,6 @@ impl<P: Protocol> Protocol for Session<P> {
 
     fn is_lease(timer: Self::Timer) -> bool {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
-    }
-
-    fn has_essence(config: &Self::Config) -> bool {
-        !config.upkeep
-    }
-
-    fn essence(&self, config: &Self::Config) -> Self {
-        self.canonical(config)
-    }
-
-    fn timer_in_essence(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
-        match (timer, self.inner()) {
-            (Timer::Inner(timer), Some(inner)) => {
-                Timer::Inner(inner.timer_in_essence(&config.inner, timer))
-            }
-            _ => timer,
-        }
-    }
-
-    fn is_spent(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
-        self.seems_spent(config, from, letter)
     }
 
     fn is_upkeep(timer: Self::Timer) -> bool {

@@ -8,6 +8,7 @@ use doyen_core::members::{Epoch, Incarnation, Key, NodeId};
 use doyen_core::node::{Body, Packet};
 use doyen_core::protocol::Message;
 use proptest::prelude::*;
+use serde::de::DeserializeOwned;
 
 /// Numbers of every encoded length: a uniform one would nearly always take the longest.
 fn number() -> impl Strategy<Value = u64> {
@@ -131,7 +132,7 @@ fn packet<M: Message + 'static>(
     })
 }
 
-fn check<M: Message>(message: &M) -> Result<(), TestCaseError> {
+fn check<M: Message + DeserializeOwned>(message: &M) -> Result<(), TestCaseError> {
     let bytes = postcard::to_allocvec(message).expect("messages can be encoded");
     prop_assert_eq!(message.encoded_len(), bytes.len(), "{}", message);
     let decoded: M = postcard::from_bytes(&bytes).expect("what was encoded can be decoded");

@@ -185,7 +185,7 @@ impl<P: Protocol> World<P> {
 
     /// How many messages of `class` were sent to the living.
     fn count(&self, class: Class) -> usize {
-        let of_class = |message: &P::Message| P::Message::KINDS[message.kind()].class == class;
+        let of_class = |message: &P::Message| message.kind().class == class;
         let counts = self
             .sent
             .iter()

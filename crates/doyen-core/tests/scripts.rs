@@ -74,39 +74,55 @@
 
 mod harness;
 
-use doyen_core::algorithm::bully::Bully;
-use doyen_core::algorithm::chang_roberts::ChangRoberts;
-use doyen_core::algorithm::modified_bully::ModifiedBully;
-use doyen_core::algorithm::quorum::Quorum;
-use doyen_core::algorithm::ring_active_list::RingActiveList;
-use doyen_core::algorithm::ring_all_ids::RingAllIds;
-use doyen_core::algorithm::ring_list::RingList;
-use doyen_core::algorithm::ring_resilient::RingResilient;
+use doyen_core::dispatch;
+use doyen_core::registry::Algorithm;
 
-/// One line for each algorithm: the folder of its scripts, with `_` for `-`, and its type.
-macro_rules! scripts_of {
-    ($($algorithm:ident: $protocol:ty,)+) => {
-        $(
-            #[test]
-            fn $algorithm() {
-                harness::play_folder::<$protocol>(&harness::folder(stringify!($algorithm)));
-            }
-        )+
-
-        #[test]
-        fn every_folder_belongs_to_an_algorithm() {
-            harness::check_folders(&[$(harness::folder(stringify!($algorithm))),+]);
-        }
-    };
+/// Plays all scripts of an algorithm: those in the folder of its name.
+fn play(algorithm: Algorithm) {
+    dispatch!(algorithm, P => harness::play_folder::<P>(&harness::folder(algorithm)));
 }
 
-scripts_of! {
-    bully: Bully,
-    modified_bully: ModifiedBully,
-    ring_list: RingList,
-    ring_active_list: RingActiveList,
-    ring_all_ids: RingAllIds,
-    chang_roberts: ChangRoberts,
-    ring_resilient: RingResilient,
-    quorum: Quorum,
+#[test]
+fn bully() {
+    play(Algorithm::Bully);
+}
+
+#[test]
+fn modified_bully() {
+    play(Algorithm::ModifiedBully);
+}
+
+#[test]
+fn ring_list() {
+    play(Algorithm::RingList);
+}
+
+#[test]
+fn ring_active_list() {
+    play(Algorithm::RingActiveList);
+}
+
+#[test]
+fn ring_all_ids() {
+    play(Algorithm::RingAllIds);
+}
+
+#[test]
+fn chang_roberts() {
+    play(Algorithm::ChangRoberts);
+}
+
+#[test]
+fn ring_resilient() {
+    play(Algorithm::RingResilient);
+}
+
+#[test]
+fn quorum() {
+    play(Algorithm::Quorum);
+}
+
+#[test]
+fn every_folder_belongs_to_an_algorithm() {
+    harness::check_folders(&Algorithm::ALL.map(harness::folder));
 }

@@ -6,6 +6,7 @@ use doyen_core::members::NodeId;
 use doyen_core::protocol::{Class, Kind, View};
 use doyen_core::time::Span;
 use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 use crate::time::Time;
 
@@ -153,7 +154,7 @@ impl Sight {
 /// The books, kept while a run goes on.
 #[derive(Clone, Debug)]
 pub(crate) struct Books {
-    pub(crate) kinds: &'static [Kind],
+    pub(crate) kinds: Cow<'static, [Kind]>,
     by_kind: Vec<u64>,
     pub(crate) to_dead: u64,
     pub(crate) lost: u64,
@@ -174,10 +175,10 @@ pub(crate) struct Books {
 }
 
 impl Books {
-    pub(crate) fn new(kinds: &'static [Kind]) -> Self {
+    pub(crate) fn new(kinds: Cow<'static, [Kind]>) -> Self {
         Self {
-            kinds,
             by_kind: vec![0; kinds.len()],
+            kinds,
             to_dead: 0,
             lost: 0,
             bytes: 0,
@@ -342,7 +343,7 @@ mod tests {
     #[test]
     fn the_fingerprint_tells_times_senders_receivers_and_sights_apart() {
         let digest = |at, from, who, sight| {
-            let mut books = Books::new(&[]);
+            let mut books = Books::new(Cow::Borrowed(&[]));
             books.witness(Time(at), from, who, sight);
             books.digest
         };

@@ -30,19 +30,18 @@ mod seen;
 pub mod shrink;
 pub mod space;
 
+use std::borrow::Cow;
 use std::fmt;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::algorithm::quorum::settings;
 use doyen_core::algorithm::quorum::voter::Voter;
-use doyen_core::algorithm::quorum::{Quorum, settings};
-use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
-use doyen_core::protocol::Protocol;
+use doyen_core::registry::{Algorithm, AnyProtocol};
 use doyen_core::session::Session;
 use doyen_core::time::Span;
 
-use crate::run::{self, dispatch};
+use crate::run;
 use crate::scenario::Case;
 use crate::time::Time;
 use budget::{ANY, Budget};
@@ -234,32 +233,35 @@ pub struct Violation {
 
 /// Checks `case` under `rules`.
 pub fn check(case: &Case, rules: &Rules, plan: &Plan, watch: Watch<'_>) -> Report {
-    let Some(scope) = rules.scope else {
-        return dispatch!(case.algorithm, check_as(case, rules, plan, watch));
-    };
-    let case = scope.apply(case, rules.timers);
-    match scope.part {
-        Part::Votes => report_on(machine::<Voter>(&case, &case.config, rules), plan, watch),
-        Part::Sessions => {
-            let config = scope.session_config(&case);
-            report_on(machine::<Session<Voter>>(&case, &config, rules), plan, watch)
+    let case = &scoped(case, rules);
+    match part_of(rules) {
+        Some(Part::Votes) => explore::<Voter>(&case.config, &Scene::of(case), rules, plan, watch),
+        Some(Part::Sessions) => {
+            let config = part::session_config(case);
+            explore::<Session<Voter>>(&config, &Scene::of(case), rules, plan, watch)
         }
-        Part::Leases | Part::Whole => {
-            report_on(machine::<Quorum>(&case, &case.config, rules), plan, watch)
+        None if case.is_layered() => report_on(
+            machine::<Node<AnyProtocol>>(case, &run::node_config(case), rules),
+            plan,
+            watch,
+        ),
+        Some(Part::Leases | Part::Whole) | None => {
+            report_on(machine::<AnyProtocol>(case, &run::any_config(case), rules), plan, watch)
         }
     }
 }
 
-fn check_as<P: Explorable + Protocol<Config = Config>>(
-    case: &Case,
-    rules: &Rules,
-    plan: &Plan,
-    watch: Watch<'_>,
-) -> Report {
-    if case.is_layered() {
-        return report_on(machine::<Node<P>>(case, &run::node_config(case), rules), plan, watch);
+/// The part of the quorum that is explored; nothing if all members are as the case has them.
+fn part_of(rules: &Rules) -> Option<Part> {
+    rules.scope.map(|scope| scope.part)
+}
+
+/// The case as the scope of `rules` has it.
+fn scoped<'c>(case: &'c Case, rules: &Rules) -> Cow<'c, Case> {
+    match rules.scope {
+        Some(scope) => Cow::Owned(scope.apply(case, rules.timers)),
+        None => Cow::Borrowed(case),
     }
-    report_on(machine::<P>(case, &case.config, rules), plan, watch)
 }
 
 /// The space of `case`, from the moment that `rules` name.

@@ -189,7 +189,7 @@ fn same(one: f64, other: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use doyen_core::algorithm::Algorithm;
+    use doyen_core::registry::Algorithm;
 
     #[test]
     fn every_statement_has_its_verdict() {

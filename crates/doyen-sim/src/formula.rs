@@ -23,9 +23,9 @@
 //! | ring-all-ids | n²+n | n²+mn |
 //! | chang-roberts | d+2n | each to the first member higher than all it has met, and 2n |
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::config::{Announce, Mode, Variant};
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use serde::Serialize;
 
 use crate::expression::{Variables, evaluate};

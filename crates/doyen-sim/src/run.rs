@@ -1,14 +1,14 @@
 //! Runs a [`Case`]: picks the state machine and gives it a world.
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::config::{Config, Timing};
-use doyen_core::detector::DetectorConfig;
-use doyen_core::link::LinkConfig;
+use doyen_core::dispatch;
+use doyen_core::layers::Layers;
 use doyen_core::members::NodeId;
-use doyen_core::node::{Node, NodeConfig, Packet};
-use doyen_core::protocol::{Kind, Message, Protocol};
-use doyen_core::session::{Letter, Session, SessionConfig};
+use doyen_core::node::{Node, NodeConfig};
+use doyen_core::protocol::Protocol;
+use doyen_core::registry::{AnyConfig, AnyProtocol};
+use doyen_core::session::{Session, SessionConfig};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
@@ -19,98 +19,61 @@ use crate::scenario::Case;
 use crate::time::Time;
 use crate::world::{Setup, Snapshot, World};
 
-/// How many heartbeats in a row a detector forgives on a network that loses messages.
-const LOST_HEARTBEATS: u32 = 3;
-
-/// Calls a function that is generic over the protocol with the one that `algorithm` names.
-macro_rules! dispatch {
-    ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {
-        {
-            use doyen_core::algorithm::{self, Algorithm};
-            match $algorithm {
-                Algorithm::Bully => $function::<algorithm::bully::Bully>($($argument),*),
-                Algorithm::ModifiedBully => $function::<algorithm::modified_bully::ModifiedBully>($($argument),*),
-                Algorithm::RingList => $function::<algorithm::ring_list::RingList>($($argument),*),
-                Algorithm::RingResilient => $function::<algorithm::ring_resilient::RingResilient>($($argument),*),
-                Algorithm::RingActiveList => $function::<algorithm::ring_active_list::RingActiveList>($($argument),*),
-                Algorithm::RingAllIds => $function::<algorithm::ring_all_ids::RingAllIds>($($argument),*),
-                Algorithm::ChangRoberts => $function::<algorithm::chang_roberts::ChangRoberts>($($argument),*),
-                Algorithm::Quorum => $function::<algorithm::quorum::Quorum>($($argument),*),
-            }
-        }
-    };
-}
-
-pub(crate) use dispatch;
-
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
-    dispatch!(case.algorithm, run_as(case, observer, None))
+    observe(case, observer, None)
 }
 
 /// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be. `observer` is
 /// shown everything that happens.
 pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
-    dispatch!(case.algorithm, judge_as(case, observer, oracle))
-}
-
-/// The same with members that run `P`, whatever algorithm the case names: for trying variants of it.
-pub fn judge_as<P: Protocol<Config = Config>>(
-    case: &Case,
-    observer: Option<&mut dyn Observer>,
-    oracle: &mut Oracle,
-) -> Outcome {
     // The oracle is wanted back before the observer's time is over.
     let observer = observer.map(|observer| observer as &mut dyn Observer);
-    let outcome = run_as::<P>(case, observer, Some(&mut *oracle));
+    let outcome = observe(case, observer, Some(&mut *oracle));
     oracle.close(case.members(), &outcome);
     outcome
 }
 
-/// The kinds of messages of an algorithm.
-pub fn kinds(algorithm: Algorithm) -> &'static [Kind] {
-    dispatch!(algorithm, kinds_of())
-}
-
-fn kinds_of<P: Protocol>() -> &'static [Kind] {
-    P::Message::KINDS
-}
-
-/// The kinds of messages that nodes send which run an algorithm: with `sessions` those of all layers, else those of the
-/// algorithm alone.
-pub fn kinds_of_nodes(algorithm: Algorithm, sessions: bool) -> &'static [Kind] {
-    if sessions { dispatch!(algorithm, kinds_with_sessions()) } else { kinds(algorithm) }
-}
-
-fn kinds_with_sessions<P: Protocol>() -> &'static [Kind] {
-    Letter::<Packet<P::Message>>::KINDS
-}
-
-fn run_as<'o, P: Protocol<Config = Config>>(
+/// Bare members are what the literature counts, by the million; a world is compiled for each algorithm. With layers
+/// beneath them a call more makes no difference.
+fn observe<'o>(
     case: &Case,
     observer: Option<&'o mut dyn Observer>,
     oracle: Option<&'o mut Oracle>,
 ) -> Outcome {
     if case.sessions {
         let config = session_config(case);
-        let mut setup = setup(case, &config, Letter::<Packet<P::Message>>::KINDS.len());
-        setup.with_pace = Some(|config, id, pace| {
-            let inner = with_pace(&config.inner.inner, id, pace);
-            let inner = NodeConfig { inner, ..config.inner.clone() };
-            SessionConfig { inner, ..config.clone() }
-        });
-        return World::<Session<Node<P>>>::judged(&setup, observer, oracle).run();
+        let with_pace = |config: &SessionConfig<NodeConfig<AnyConfig>>, id, pace| {
+            let mut config = config.clone();
+            config.inner.inner.inner.quorum.paces.insert(id, pace);
+            config
+        };
+        return observe_as::<Session<Node<AnyProtocol>>>(
+            case, &config, with_pace, observer, oracle,
+        );
     }
     if case.is_layered() {
         let config = node_config(case);
-        let mut setup = setup(case, &config, Packet::<P::Message>::KINDS.len());
-        setup.with_pace = Some(|config, id, pace| {
-            let inner = with_pace(&config.inner, id, pace);
-            NodeConfig { inner, ..config.clone() }
-        });
-        return World::<Node<P>>::judged(&setup, observer, oracle).run();
+        let with_pace = |config: &NodeConfig<AnyConfig>, id, pace| {
+            let mut config = config.clone();
+            config.inner.inner.quorum.paces.insert(id, pace);
+            config
+        };
+        return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, observer, oracle);
     }
-    let mut setup = setup(case, &case.config, P::Message::KINDS.len());
+    dispatch!(case.algorithm, P => {
+        observe_as::<P>(case, &case.config, with_pace, observer, oracle)
+    })
+}
+
+fn observe_as<'o, P: Protocol>(
+    case: &Case,
+    config: &P::Config,
+    with_pace: fn(&P::Config, NodeId, Pace) -> P::Config,
+    observer: Option<&'o mut dyn Observer>,
+    oracle: Option<&'o mut Oracle>,
+) -> Outcome {
+    let mut setup = setup::<P>(case, config);
     setup.with_pace = Some(with_pace);
     World::<P>::judged(&setup, observer, oracle).run()
 }
@@ -124,44 +87,44 @@ fn with_pace(config: &Config, id: NodeId, pace: Pace) -> Config {
 
 /// What `case` has come to at a moment, as members with `config`.
 pub(crate) fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
-    let setup = setup(case, config, P::Message::KINDS.len());
+    let setup = setup::<P>(case, config);
     World::<P>::new(&setup, None).freeze(at)
+}
+
+/// What runs, and how it is configured.
+pub(crate) fn any_config(case: &Case) -> AnyConfig {
+    AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
 }
 
 /// What lies beneath the algorithm. The link and the detector deal with the bare network, whose bound is shorter than
 /// the one that the algorithm knows if messages are retransmitted.
-pub(crate) fn node_config(case: &Case) -> NodeConfig<Config> {
-    let bare = Timing { transmission: case.bare_bound, ..case.config.timing };
-    NodeConfig {
-        inner: case.config.clone(),
-        members: case.members().clone(),
-        filter: case.config.hardened(),
-        link: case.reliable.then(|| LinkConfig::for_round_trip(bare.reply())),
-        detector: case.detector.map(|heartbeat| DetectorConfig {
-            heartbeat,
-            losses: if case.network.loss > 0.0 { LOST_HEARTBEATS } else { 0 },
-            ..DetectorConfig::for_timing(&bare)
-        }),
+fn layers(case: &Case) -> Layers {
+    Layers {
+        bare: Timing { transmission: case.bare_bound, ..case.config.timing },
+        lossy: case.network.loss > 0.0,
+        link: case.reliable,
+        detector: case.detector,
     }
 }
 
-/// What lies beneath the algorithm where processes of a member are told apart. Sessions do what the incarnation filter
-/// does, and have to do it alone: the filter would hide what they miss.
-fn session_config(case: &Case) -> SessionConfig<NodeConfig<Config>> {
-    SessionConfig {
-        inner: NodeConfig { filter: false, ..node_config(case) },
-        members: case.members().clone(),
-        upkeep: true,
-        rules: case.config.quorum.rules,
-    }
+pub(crate) fn node_config(case: &Case) -> NodeConfig<AnyConfig> {
+    layers(case).node(any_config(case))
 }
 
-fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
+/// What lies beneath the algorithm where processes of a member are told apart. It differs from a node's in one thing: the
+/// incarnation filter is left out. It does part of what sessions do, and would hide what they miss.
+fn session_config(case: &Case) -> SessionConfig<NodeConfig<AnyConfig>> {
+    let mut config = layers(case).process(any_config(case));
+    config.inner.filter = false;
+    config
+}
+
+fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P::Config> {
     let members = case.members();
     let position = |id| members.position(id).map_or(0, |position| position as u32);
     // What the layers beneath the algorithm say comes last, unless everything keeps the order in which it was sent.
     let mut ranks: Vec<u8> = case.ranks.iter().map(|rank| rank + 1).collect();
-    ranks.resize(kinds, ranks.iter().copied().max().unwrap_or(1));
+    ranks.resize(P::kinds(config).len(), ranks.iter().copied().max().unwrap_or(1));
     Setup {
         members,
         config,

@@ -233,7 +233,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             now: Time::ZERO,
             queue: Queue::new(setup.network.delay.range(), count),
             members,
-            processes: Processes::new(count as u32, P::SESSIONS),
+            processes: Processes::new(count as u32, P::has_sessions()),
             network: Network::new(setup.network.clone()),
             random: Random::new(setup.seed),
             armed: FastMap::default(),
@@ -249,7 +249,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             watched: observer.is_some() || oracle.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
-            books: Books::new(P::Message::KINDS),
+            books: Books::new(P::kinds(setup.config)),
             messages_sent: 0,
             work: 0,
             upkeep: 0,
@@ -314,7 +314,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     /// Whether nothing is left but upkeep, and that has gone on alone for long enough.
     fn is_quiet(&mut self) -> bool {
-        if self.work > 0 || P::SESSIONS && self.has_unmet() {
+        if self.work > 0 || P::has_sessions() && self.has_unmet() {
             self.quiet_since = None;
             return false;
         }
@@ -363,7 +363,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     }
 
     fn id(&self, position: u32) -> NodeId {
-        let member = if P::SESSIONS { self.processes.owner(position) } else { position };
+        let member = if P::has_sessions() { self.processes.owner(position) } else { position };
         self.setup.members.at(member as usize)
     }
 
@@ -431,8 +431,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if member.status != Status::Up {
             return self.find_nobody_up(Delivery { from, to, id, depth, message });
         }
-        let kind = message.kind();
-        let class = P::Message::KINDS[kind].class;
+        let kind = P::kind_index(self.setup.config, &message);
+        let class = message.kind().class;
         if class == Class::Election {
             member.received += 1;
             member.depth = member.depth.max(depth);
@@ -475,12 +475,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// The receiver of a message is dead, or does nothing for a while.
     #[cold]
     fn find_nobody_up(&mut self, delivery: Delivery<P::Message>) {
-        let kind = delivery.message.kind();
         let status = self.members[delivery.to].status;
         if status == Status::Paused {
             return self.wait(delivery.to, Waiting::Message(delivery));
         }
-        let class = P::Message::KINDS[kind].class;
+        let class = delivery.message.kind().class;
         self.landed(class);
         if status == Status::Forwarding && class == Class::Election {
             self.forward(delivery);
@@ -491,8 +490,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
 
     fn miss(&mut self, delivery: &Delivery<P::Message>) {
         let &Delivery { from, to, id, ref message, .. } = delivery;
-        self.books.witness(self.now, from.0, to, Sight::Missed(message.kind()));
-        let kind = P::Message::KINDS[message.kind()];
+        let index = P::kind_index(self.setup.config, message);
+        self.books.witness(self.now, from.0, to, Sight::Missed(index));
+        let kind = message.kind();
         if kind.class == Class::Election {
             self.books.to_dead += 1;
         }
@@ -506,7 +506,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
     fn forward(&mut self, delivery: Delivery<P::Message>) {
         let Delivery { from, to: at, id, depth, message } = delivery;
-        self.books.witness(self.now, from.0, at, Sight::Forwarded(message.kind()));
+        let index = P::kind_index(self.setup.config, &message);
+        self.books.witness(self.now, from.0, at, Sight::Forwarded(index));
         let me = self.id(at);
         self.members[at].depth = depth;
         if self.observer.is_some() {
@@ -567,10 +568,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return;
         };
         let to = to as u32;
-        if P::SESSIONS {
+        if P::has_sessions() {
             return self.post(from, to, message, lag);
         }
-        let kind = message.kind();
+        let kind = P::kind_index(self.setup.config, &message);
         self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
@@ -578,7 +579,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let member = &mut self.members[seat];
         let sender = member.id;
         let mut depth = member.depth;
-        let class = P::Message::KINDS[kind].class;
+        let class = message.kind().class;
         if class == Class::Election {
             member.sent += 1;
             depth += 1;
@@ -604,8 +605,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         delivery: Delivery<P::Message>,
         is_there: bool,
     ) {
-        let kind = delivery.message.kind();
-        let class = P::Message::KINDS[kind].class;
+        let kind = P::kind_index(self.setup.config, &delivery.message);
+        let class = delivery.message.kind().class;
         let link = &mut self.members[from].last_link;
         let fate = match is_there {
             true => self.network.send(leaves, from, delivery.to, kind, link, &mut self.random),
@@ -644,7 +645,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         let led = std::mem::replace(&mut member.leads, leads);
         match (led, leads) {
             // It is the lease that counts, where there is one.
-            _ if P::LEASES => {}
+            _ if P::has_leases(self.setup.config) => {}
             (false, true) => self.books.reign_begins(self.now, position),
             (true, false) => self.books.reign_ends(self.now),
             _ => {}

@@ -1,7 +1,7 @@
 //! Goal: hardened mode keeps its promises whatever goes wrong. Method: a share of the campaign that `make campaign`
 //! makes, every algorithm in turn. And the campaign itself finds what is known to be broken.
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::{self, Campaign, shrink};
 use doyen_sim::check::property::Property;
 use doyen_sim::scenario::Scenario;

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;

@@ -5,7 +5,7 @@
 //! faults break agreement, validity and termination, the last in runs that never end, and literal readings break more.
 //! A reduction that loses such a run fails here.
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;

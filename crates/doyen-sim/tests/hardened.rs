@@ -2,7 +2,7 @@
 //! whatever happened before. Method: crashes, pauses and one-way cuts at random, then calm. And without a detector it
 //! survives at least a restart.
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_sim::account::Ended;
 use doyen_sim::run;
 use doyen_sim::scenario::{ChaosEntry, FaultEntry, Initiators, MemberList, Scenario, Share};

@@ -2,8 +2,8 @@
 //! leader makes use of it. Method: take away each rule that leases rest on, and look how soon random runs break
 //! `leases-covered`; with all rules the same runs must not.
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::Campaign;
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Oracle;

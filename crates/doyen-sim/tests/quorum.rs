@@ -1,7 +1,7 @@
 //! Goal: the quorum keeps its promises whatever goes wrong. Method: a share of the campaign that `make campaign` makes,
 //! with every invariant judged after every event, and how long groups were without a lease afterwards.
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::{self, Campaign};
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Oracle;

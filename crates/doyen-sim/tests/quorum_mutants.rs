@@ -19,10 +19,10 @@
 use std::fs;
 use std::path::Path;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use doyen_sim::account::Outcome;
 use doyen_sim::campaign::{self, Campaign};
 use doyen_sim::check;

@@ -49,8 +49,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use sha2::{Digest, Sha256};
 
 pub use example::example;

@@ -11,18 +11,14 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-use doyen_core::algorithm::{
-    Algorithm, bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids,
-    ring_list, ring_resilient,
-};
 use doyen_core::config::{Config, Mode, Timing};
-use doyen_core::detector::DetectorConfig;
-use doyen_core::link::LinkConfig;
+use doyen_core::layers::Layers;
 use doyen_core::members::{Incarnation, Members, NodeId};
-use doyen_core::node::{Node, NodeConfig, Packet};
+use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
     Boot, Effect, EffectOf, Effects, Event, Notice, Order, Origin, Protocol,
 };
+use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol};
 use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig, SessionId};
 use doyen_core::time::Span;
 
@@ -47,7 +43,7 @@ const LARGEST_32: [u8; 5] = [255, 255, 255, 255, 15];
 const CLUSTER: &str = "fuzz";
 
 /// An algorithm as it runs on a node.
-type Process<P> = Session<Node<P>>;
+type Process = Session<Node<AnyProtocol>>;
 
 /// Bytes come from the network: as they are, and sealed by somebody who has the key. Ends with a panic if a rule is
 /// broken.
@@ -62,17 +58,19 @@ pub fn datagram(bytes: &[u8]) {
         let Ok(opened) = sealer().open(&mut sealed) else { continue };
         let of_election = match opened.content {
             Content::Election(bytes) => {
-                Algorithm::ALL.into_iter().for_each(|algorithm| dispatch(algorithm, Decode(bytes)));
+                Algorithm::ALL.into_iter().for_each(|algorithm| decode(algorithm, bytes));
                 true
             }
             Content::Greeting(_) | Content::Roster(_) => false,
         };
         let from = opened.envelope.from;
-        let Some(message) = opened.into_letter(address(from.0)) else { continue };
+        let Some(message) = opened.into_letter(Algorithm::Quorum, address(from.0)) else {
+            continue;
+        };
         for mut process in both.clone() {
             let mut out = Effects::new();
             process.handle(&config, Event::Message { from, message: message.clone() }, &mut out);
-            let is_drop = |effect: &EffectOf<Process<quorum::Quorum>>| {
+            let is_drop = |effect: &EffectOf<Process>| {
                 matches!(effect, Effect::Inform(Notice::Dropped { .. }))
             };
             let dropped = out.list().iter().any(is_drop);
@@ -85,50 +83,21 @@ pub fn datagram(bytes: &[u8]) {
 
 /// Bytes drive three members that run `algorithm` in hardened mode. Ends with a panic if a member does.
 pub fn election(algorithm: Algorithm, bytes: &[u8]) {
-    dispatch(algorithm, Drive(bytes));
-}
-
-/// Something to do with a protocol that is known by name only.
-trait Task {
-    fn with<P: Protocol<Config = Config>>(self);
-}
-
-fn dispatch(algorithm: Algorithm, task: impl Task) {
-    match algorithm {
-        Algorithm::Bully => task.with::<bully::Bully>(),
-        Algorithm::ModifiedBully => task.with::<modified_bully::ModifiedBully>(),
-        Algorithm::RingList => task.with::<ring_list::RingList>(),
-        Algorithm::RingActiveList => task.with::<ring_active_list::RingActiveList>(),
-        Algorithm::RingAllIds => task.with::<ring_all_ids::RingAllIds>(),
-        Algorithm::ChangRoberts => task.with::<chang_roberts::ChangRoberts>(),
-        Algorithm::RingResilient => task.with::<ring_resilient::RingResilient>(),
-        Algorithm::Quorum => task.with::<quorum::Quorum>(),
+    let mut tape = Tape(bytes);
+    let mut world = World::new(algorithm, tape.next());
+    for _ in 0..STEPS {
+        if tape.0.is_empty() {
+            return;
+        }
+        world.step(&mut tape);
     }
 }
 
-struct Decode<'a>(&'a [u8]);
-
-impl Task for Decode<'_> {
-    fn with<P: Protocol<Config = Config>>(self) {
-        if let Ok(packet) = postcard::from_bytes::<Packet<P::Message>>(self.0) {
-            let again = postcard::to_allocvec(&packet).expect("what was decoded can be encoded");
-            assert!(again.len() <= self.0.len(), "{packet:?} has grown");
-        }
-    }
-}
-
-struct Drive<'a>(&'a [u8]);
-
-impl Task for Drive<'_> {
-    fn with<P: Protocol<Config = Config>>(self) {
-        let mut tape = Tape(self.0);
-        let mut world = World::<P>::new(tape.next());
-        for _ in 0..STEPS {
-            if tape.0.is_empty() {
-                return;
-            }
-            world.step(&mut tape);
-        }
+/// What can be read can be written, in no more bytes.
+fn decode(algorithm: Algorithm, bytes: &[u8]) {
+    if let Ok(packet) = algorithm.read_packet(&mut postcard::Deserializer::from_bytes(bytes)) {
+        let again = postcard::to_allocvec(&packet).expect("what was decoded can be encoded");
+        assert!(again.len() <= bytes.len(), "{packet:?} has grown");
     }
 }
 
@@ -141,8 +110,8 @@ fn address(member: u32) -> SocketAddr {
 }
 
 /// Two members of a quorum that have met. Their sessions have small numbers, which a fuzzer hits upon.
-fn acquainted() -> (SessionConfig<NodeConfig<Config>>, [Process<quorum::Quorum>; 2]) {
-    let config = config(0, 2, true);
+fn acquainted() -> (SessionConfig<NodeConfig<AnyConfig>>, [Process; 2]) {
+    let config = config(Algorithm::Quorum, 0, 2);
     let mut letters = VecDeque::new();
     let mut both = [1_u32, 2].map(|member| {
         let boot = Boot::new(Incarnation(2), None, Origin::Joining);
@@ -190,19 +159,19 @@ impl<'a> Tape<'a> {
 }
 
 /// Three members, the messages among them and what they have stored.
-struct World<P: Protocol<Config = Config>> {
-    config: SessionConfig<NodeConfig<Config>>,
-    members: Vec<Member<P>>,
+struct World {
+    config: SessionConfig<NodeConfig<AnyConfig>>,
+    members: Vec<Member>,
     under_way: VecDeque<Letter>,
-    effects: Effects<Process<P>>,
+    effects: Effects<Process>,
     /// How often members have been started.
     starts: u64,
 }
 
-struct Member<P: Protocol> {
-    node: Process<P>,
-    armed: BTreeSet<<Process<P> as Protocol>::Timer>,
-    stored: Option<<Process<P> as Protocol>::Durable>,
+struct Member {
+    node: Process,
+    armed: BTreeSet<<Process as Protocol>::Timer>,
+    stored: Option<<Process as Protocol>::Durable>,
     incarnation: u32,
 }
 
@@ -213,9 +182,9 @@ struct Letter {
     bytes: Vec<u8>,
 }
 
-impl<P: Protocol<Config = Config>> World<P> {
-    fn new(flags: u8) -> Self {
-        let config = config(flags, MEMBERS, P::LEASES);
+impl World {
+    fn new(algorithm: Algorithm, flags: u8) -> Self {
+        let config = config(algorithm, flags, MEMBERS);
         let mut effects = Effects::new();
         let mut under_way = VecDeque::new();
         let members = (0..MEMBERS as usize).map(|position| {
@@ -223,7 +192,7 @@ impl<P: Protocol<Config = Config>> World<P> {
             let boot = Boot { session: SessionId::from_random(position as u64 + 1), ..boot };
             let node = Process::start(id(position), &config, boot, &mut effects);
             let mut member = Member { node, armed: BTreeSet::new(), stored: None, incarnation: 1 };
-            member.obey(position, &mut effects, &mut under_way);
+            member.obey(algorithm, position, &mut effects, &mut under_way);
             member
         });
         let members = members.collect();
@@ -263,7 +232,7 @@ impl<P: Protocol<Config = Config>> World<P> {
     }
 
     fn receive(&mut self, letter: &Letter) {
-        if let Ok(message) = postcard::from_bytes(&letter.bytes) {
+        if let Some(message) = read(self.config.inner.inner.algorithm, &letter.bytes) {
             self.handle(letter.to, Event::Message { from: letter.from, message });
         }
     }
@@ -320,26 +289,29 @@ impl<P: Protocol<Config = Config>> World<P> {
             ..Boot::new(incarnation, member.stored.clone(), origin)
         };
         member.node = Process::start(id(position), &self.config, boot, &mut self.effects);
-        member.obey(position, &mut self.effects, &mut self.under_way);
+        let algorithm = self.config.inner.inner.algorithm;
+        member.obey(algorithm, position, &mut self.effects, &mut self.under_way);
     }
 
     fn handle(
         &mut self,
         position: usize,
-        event: Event<<Process<P> as Protocol>::Message, <Process<P> as Protocol>::Timer>,
+        event: Event<<Process as Protocol>::Message, <Process as Protocol>::Timer>,
     ) {
         let member = &mut self.members[position];
         member.node.handle(&self.config, event, &mut self.effects);
-        member.obey(position, &mut self.effects, &mut self.under_way);
+        let algorithm = self.config.inner.inner.algorithm;
+        member.obey(algorithm, position, &mut self.effects, &mut self.under_way);
     }
 }
 
-impl<P: Protocol<Config = Config>> Member<P> {
+impl Member {
     /// Does what the member at `position` wants done.
     fn obey(
         &mut self,
+        algorithm: Algorithm,
         position: usize,
-        effects: &mut Effects<Process<P>>,
+        effects: &mut Effects<Process>,
         under_way: &mut VecDeque<Letter>,
     ) {
         for effect in effects.drain() {
@@ -351,7 +323,7 @@ impl<P: Protocol<Config = Config>> Member<P> {
                 }
                 Effect::Send { to, message } => {
                     let bytes = postcard::to_allocvec(&message).expect("messages can be encoded");
-                    assert_eq!(postcard::from_bytes(&bytes), Ok(message), "and decoded");
+                    assert_eq!(read(algorithm, &bytes), Some(message), "and decoded");
                     if under_way.len() == UNDER_WAY {
                         under_way.pop_front();
                     }
@@ -371,6 +343,10 @@ impl<P: Protocol<Config = Config>> Member<P> {
     }
 }
 
+fn read(algorithm: Algorithm, bytes: &[u8]) -> Option<<Process as Protocol>::Message> {
+    algorithm.read_letter(&mut postcard::Deserializer::from_bytes(bytes)).ok()
+}
+
 /// Changes one byte, or puts the largest number in its place, or cuts off the rest.
 fn alter(bytes: &mut Vec<u8>, place: usize, change: u8) {
     let Some(place) = place.checked_rem(bytes.len()) else { return };
@@ -387,25 +363,21 @@ fn id(position: usize) -> NodeId {
 }
 
 /// As a node runs it; `flags` say what differs.
-fn config(flags: u8, members: u32, leases: bool) -> SessionConfig<NodeConfig<Config>> {
+fn config(algorithm: Algorithm, flags: u8, members: u32) -> SessionConfig<NodeConfig<AnyConfig>> {
     let members = Members::range(1, members).expect("there are some");
-    let timing = Timing::for_transmission(Span::from_millis(10));
-    let mut inner = Config::new(members.clone(), timing, Mode::Hardened);
+    let bare = Timing::for_transmission(Span::from_millis(10));
+    let mut layers = Layers::of_node(algorithm, bare);
+    if flags & 2 != 0 {
+        // A quorum does without, but must not suffer from them.
+        (layers.link, layers.detector) = (true, Some(bare.heartbeat));
+    }
+    let timing = Timing { transmission: layers.transmission(), ..bare };
+    let mut inner = Config::new(members, timing, Mode::Hardened);
     if flags & 1 != 0 {
         inner.quorum.probe = Some(Span::from_millis(100));
         inner.quorum.witnesses.insert(NodeId(1));
     }
-    // A quorum looks after its own losses and leaders; the others have a link and a detector beneath them.
-    let layered = !leases || flags & 2 != 0;
-    let rules = inner.quorum.rules;
-    let node = NodeConfig {
-        inner,
-        members: members.clone(),
-        filter: true,
-        link: layered.then(|| LinkConfig::for_round_trip(timing.reply())),
-        detector: layered.then(|| DetectorConfig::for_timing(&timing)),
-    };
-    SessionConfig { inner: node, members, upkeep: true, rules }
+    layers.process(AnyConfig { algorithm, inner })
 }
 
 #[cfg(test)]

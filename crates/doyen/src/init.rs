@@ -21,10 +21,10 @@ use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::Stored;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::{Epoch, NodeId};
+use doyen_core::registry::Algorithm;
 
 use crate::config::{ConfigError, Configuration, check_address, check_name, member_title};
 use crate::key::{KeyFileError, Keyring};

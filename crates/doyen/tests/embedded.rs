@@ -9,10 +9,10 @@ use doyen::init::{Founding, NewMember};
 use doyen::leadership::Token;
 use doyen::node::clock::Moment;
 use doyen::node::{self, Handle, Running};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Order;
+use doyen_core::registry::Algorithm;
 
 /// How long anything may take. Far longer than it should: machines that test are busy.
 const LIMIT: Duration = Duration::from_secs(30);

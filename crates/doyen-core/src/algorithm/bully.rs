@@ -32,12 +32,14 @@
 //! - R6: a leader that is asked announces itself again, or the asker waits, asks and waits for ever (F6);
 //! - R7: backs off exponentially, with jitter.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use crate::config::{Announce, Config, Timing, Variant};
+use crate::explore::Explore;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 use crate::time::Span;
@@ -144,10 +146,20 @@ impl Protocol for Bully {
         self.allegiance.view(self.electing())
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl Explore for Bully {}
 
 impl Bully {
     fn electing(&self) -> bool {
@@ -374,16 +386,18 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECTION"),
-        Kind::election("OK"),
-        Kind::election("COORDINATOR"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("ELECTION"),
+    Kind::election("OK"),
+    Kind::election("COORDINATOR"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Election { .. } => 0,
             Self::Ok { .. } => 1,
@@ -391,6 +405,12 @@ impl protocol::Message for Message {
             Self::Upkeep(Upkeep::Alive { .. }) => 3,
             Self::Upkeep(Upkeep::Nack { .. }) => 4,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn encoded_len(&self) -> usize {

@@ -53,6 +53,7 @@
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,7 @@ use serde::{Deserialize, Serialize};
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use crate::config::{Config, Timing, Variant};
+use crate::explore::Explore;
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
@@ -166,10 +168,21 @@ impl Protocol for ChangRoberts {
         self.allegiance.view(self.participates())
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    #[inline]
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl Explore for ChangRoberts {}
 
 impl ChangRoberts {
     fn participates(&self) -> bool {
@@ -481,23 +494,32 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECTION"),
-        Kind::election("ELECTED"),
-        Kind::link("HOP-ACK"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("ELECTION"),
+    Kind::election("ELECTED"),
+    Kind::link("HOP-ACK"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
+impl Message {
+    /// Which of [`KINDS`] it is.
     #[inline]
-    fn kind(&self) -> usize {
+    fn index(&self) -> usize {
         match self {
             Self::Election { .. } => 0,
             Self::Elected { .. } => 1,
             Self::Hop(hop) => hop_kind(hop),
             Self::Upkeep(upkeep) => upkeep_kind(upkeep),
         }
+    }
+}
+
+impl protocol::Message for Message {
+    #[inline]
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     #[inline]

@@ -74,6 +74,7 @@
 //! - M12, M13: an election that is called again backs off exponentially, with jitter;
 //! - M14: or a stopped member would have no reason to act when the other asker dies.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -81,6 +82,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
 use crate::config::{Config, Timing, Variant};
+use crate::explore::Explore;
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 use crate::time::{Delay, Span};
@@ -223,10 +225,20 @@ impl Protocol for ModifiedBully {
         self.allegiance.view(self.electing())
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl Explore for ModifiedBully {}
 
 impl ModifiedBully {
     fn electing(&self) -> bool {
@@ -595,18 +607,20 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("STOP"),
-        Kind::election("ELECTION"),
-        Kind::election("OK"),
-        Kind::election("GRANT"),
-        Kind::election("COORDINATOR"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("STOP"),
+    Kind::election("ELECTION"),
+    Kind::election("OK"),
+    Kind::election("GRANT"),
+    Kind::election("COORDINATOR"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Stop { .. } => 0,
             Self::Election { .. } => 1,
@@ -616,6 +630,12 @@ impl protocol::Message for Message {
             Self::Upkeep(Upkeep::Alive { .. }) => 5,
             Self::Upkeep(Upkeep::Nack { .. }) => 6,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn encoded_len(&self) -> usize {

@@ -62,11 +62,12 @@ pub mod settings;
 mod standing;
 pub mod voter;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{Bonds, Boot, Effects, Event, Notice, Protocol, Role, Serial, View};
+use crate::protocol::{Bonds, Boot, Effects, Event, Kind, Notice, Protocol, Role, View};
 use crate::story::Why;
 
 use arrival::{MOST_HELLOS, Rejoining};
@@ -80,7 +81,7 @@ use settings::Pace;
 use standing::Standings;
 
 pub use ballot::{Drain, Stored};
-pub use message::{Answer, Body, Message, Misses, Round};
+pub use message::{Answer, Body, KINDS, Message, Misses, Round};
 pub use standing::{Merit, Preference};
 
 /// A member of a quorum.
@@ -267,10 +268,21 @@ impl Protocol for Quorum {
         View { leader, epoch: self.ballot.term(), role }
     }
 
-    const HEEDS_DETECTOR: bool = false;
-    // It is for one that has lost its disk: HELLO of another has no effect on anybody.
-    const HEEDS_INCARNATION: bool = false;
-    const LEASES: bool = true;
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
+    fn heeds_detector(_: &Config) -> bool {
+        false
+    }
+
+    fn has_leases(_: &Config) -> bool {
+        true
+    }
 
     fn lease(&self) -> Option<Timer> {
         match &self.duty {
@@ -290,35 +302,6 @@ impl Protocol for Quorum {
 
     fn is_lease(timer: Timer) -> bool {
         matches!(timer, Timer::Lease(_))
-    }
-
-    fn has_essence(config: &Config) -> bool {
-        essence::is_known(config)
-    }
-
-    fn essence(&self, config: &Config) -> Self {
-        self.without_past(config)
-    }
-
-    fn timer_in_essence(&self, config: &Config, timer: Timer) -> Timer {
-        self.timer_without_past(config, timer)
-    }
-
-    fn first_serial(&self, config: &Config) -> Option<Serial> {
-        let number = self.first_round(config)?.0;
-        Some(Serial { series: self.ballot.term(), number })
-    }
-
-    fn is_spent(&self, config: &Config, from: NodeId, message: &Message) -> bool {
-        self.has_no_use_for(config, from, message)
-    }
-
-    fn is_symmetric(config: &Config) -> bool {
-        essence::are_alike(config)
-    }
-
-    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        self.with_names(names)
     }
 
     fn is_upkeep(timer: Timer) -> bool {

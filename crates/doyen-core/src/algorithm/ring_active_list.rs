@@ -38,6 +38,7 @@
 //!
 //! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -46,6 +47,7 @@ use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing};
+use crate::explore::Explore;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
 
@@ -125,10 +127,20 @@ impl Protocol for RingActiveList {
         self.allegiance.view(self.participates())
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl Explore for RingActiveList {}
 
 impl RingActiveList {
     fn participates(&self) -> bool {
@@ -321,21 +333,29 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECT"),
-        Kind::link("HOP-ACK"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("ELECT"),
+    Kind::link("HOP-ACK"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Hop(Hop::Pass { .. }) => 0,
             Self::Hop(Hop::Ack { .. }) => 1,
             Self::Upkeep(Upkeep::Alive { .. }) => 2,
             Self::Upkeep(Upkeep::Nack { .. }) => 3,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn encoded_len(&self) -> usize {

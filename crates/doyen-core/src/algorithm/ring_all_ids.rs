@@ -48,6 +48,7 @@
 //!
 //! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,7 @@ use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing, Variant};
+use crate::explore::Explore;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
 
@@ -147,10 +149,20 @@ impl Protocol for RingAllIds {
         self.allegiance.view(self.participates())
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl Explore for RingAllIds {}
 
 impl RingAllIds {
     fn participates(&self) -> bool {
@@ -392,16 +404,18 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECT-ME"),
-        Kind::election("NEW-COORDINATOR"),
-        Kind::link("HOP-ACK"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("ELECT-ME"),
+    Kind::election("NEW-COORDINATOR"),
+    Kind::link("HOP-ACK"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Hop(Hop::Pass { token: Token::ElectMe { .. }, .. }) => 0,
             Self::Hop(Hop::Pass { token: Token::NewCoordinator { .. }, .. }) => 1,
@@ -409,6 +423,12 @@ impl protocol::Message for Message {
             Self::Upkeep(Upkeep::Alive { .. }) => 3,
             Self::Upkeep(Upkeep::Nack { .. }) => 4,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn encoded_len(&self) -> usize {

@@ -49,6 +49,7 @@
 //!   epoch nevertheless: when a leader has died and the members notice one after the other, the round of the last to
 //!   notice must not be too old for the others.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
@@ -59,6 +60,7 @@ use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len
 use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
+use crate::explore::Explore;
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
@@ -183,10 +185,20 @@ impl<R: Reading> Protocol for ListRing<R> {
         self.allegiance.view(self.electing)
     }
 
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
     fn is_upkeep(timer: Timer) -> bool {
         matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
     }
 }
+
+impl<R: Reading> Explore for ListRing<R> {}
 
 impl<R: Reading> ListRing<R> {
     fn on_message(
@@ -581,16 +593,18 @@ impl From<UpkeepTimer> for Timer {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECTION"),
-        Kind::election("COORDINATOR"),
-        Kind::link("HOP-ACK"),
-        Kind::detector("ALIVE"),
-        Kind::election("NACK"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("ELECTION"),
+    Kind::election("COORDINATOR"),
+    Kind::link("HOP-ACK"),
+    Kind::detector("ALIVE"),
+    Kind::election("NACK"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Hop(Hop::Pass { token, .. }) => match token.circuit {
                 Circuit::Election { .. } => 0,
@@ -600,6 +614,12 @@ impl protocol::Message for Message {
             Self::Upkeep(Upkeep::Alive { .. }) => 3,
             Self::Upkeep(Upkeep::Nack { .. }) => 4,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn encoded_len(&self) -> usize {

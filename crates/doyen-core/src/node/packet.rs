@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
 use crate::members::{Epoch, Incarnation};
-use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len, with_kinds};
+use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
 /// What one node sends another.
@@ -43,37 +43,18 @@ pub enum Body<M> {
 
 /// The kinds that a node adds to those of its algorithm. A retransmission goes on the link's account, not on that of
 /// the election, whose messages are counted once.
-const ADDED: [Kind; 3] = [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
+pub(crate) const ADDED: [Kind; 3] =
+    [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
 
 impl<M: Message> Message for Packet<M> {
-    const KINDS: &'static [Kind] = {
-        let all: &'static [Kind; 32] = &const { with_kinds(M::KINDS, &ADDED) };
-        all.split_at(M::KINDS.len() + ADDED.len()).0
-    };
-
-    fn kind(&self) -> usize {
+    fn kind(&self) -> Kind {
+        let [again, ack, heartbeat] = ADDED;
         match &self.body {
             Body::Plain(message) => message.kind(),
             Body::First(numbered) => numbered.message.kind(),
-            Body::Again(_) => M::KINDS.len(),
-            Body::Ack { .. } => M::KINDS.len() + 1,
-            Body::Heartbeat { .. } => M::KINDS.len() + 2,
-        }
-    }
-
-    fn serial(&self) -> Option<(Serial, Giver)> {
-        match &self.body {
-            Body::Plain(message) => message.serial(),
-            _ => None,
-        }
-    }
-
-    fn without_serial(&self) -> Self {
-        match &self.body {
-            Body::Plain(message) => {
-                Self { body: Body::Plain(message.without_serial()), ..self.clone() }
-            }
-            _ => self.clone(),
+            Body::Again(_) => again,
+            Body::Ack { .. } => ack,
+            Body::Heartbeat { .. } => heartbeat,
         }
     }
 
@@ -110,6 +91,21 @@ impl<M: Message> Message for Packet<M> {
             Body::Heartbeat { .. } => 1,
         };
         envelope + tag + body
+    }
+}
+
+impl<M> Packet<M> {
+    /// The same packet with another form of its message.
+    pub fn map<N>(self, change: impl FnOnce(M) -> N) -> Packet<N> {
+        let Self { from, to, body } = self;
+        let body = match body {
+            Body::Plain(message) => Body::Plain(change(message)),
+            Body::First(numbered) => Body::First(numbered.map(change)),
+            Body::Again(numbered) => Body::Again(numbered.map(change)),
+            Body::Ack { below } => Body::Ack { below },
+            Body::Heartbeat { hears } => Body::Heartbeat { hears },
+        };
+        Packet { from, to, body }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::algorithm::bully::{self, Bully, Message};
 use crate::config::{Config, Mode, Timing};
 use crate::link::Numbered;
 use crate::members::Epoch;
-use crate::protocol::{Class, EffectOf, Message as _, Origin};
+use crate::protocol::{EffectOf, Message as _, Origin};
 use crate::time::Span;
 
 use proptest::collection::vec;
@@ -219,14 +219,14 @@ fn retransmissions_are_not_on_the_account_of_the_election() {
     let mut node = start(&config, ME);
     let first = packets(&handle(&mut node, &config, Event::Campaign));
     let again = handle(&mut node, &config, Event::Timer(Timer::Resend(PEER)));
-    let kinds = Packet::<Message>::KINDS;
-    assert_eq!(kinds.len(), Message::KINDS.len() + ADDED_NAMES.len());
-    assert_eq!(kinds[first[0].1.kind()].name, "ELECTION");
+    let kinds = Node::<Bully>::kinds(&config);
+    let kind = |packet| kinds[Node::<Bully>::kind_index(&config, packet)];
+    assert_eq!(kind(&first[0].1).name, "ELECTION");
     let resent = &packets(&again)[0].1;
-    assert_eq!(kinds[resent.kind()].name, "RETRANSMIT");
-    assert_eq!(kinds[resent.kind()].class, Class::Link);
+    assert_eq!(kind(resent), resent.kind());
+    assert_eq!(resent.kind(), Kind::link("RETRANSMIT"));
     assert_eq!(resent.to_string(), "RETRANSMIT ELECTION #1");
-    let names: Vec<&str> = kinds[Message::KINDS.len()..].iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = kinds[bully::KINDS.len()..].iter().map(|kind| kind.name).collect();
     assert_eq!(names, ADDED_NAMES);
 }
 

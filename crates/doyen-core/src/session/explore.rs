@@ -24,12 +24,13 @@
 use std::num::NonZeroU64;
 
 use crate::algorithm::quorum::rules::Rule;
+use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId};
 use crate::protocol::Protocol;
 
-use super::letter::{Challenge, Content, Letter, Met};
+use super::letter::{Challenge, Content, Met};
 use super::peer::Encounter;
-use super::{Session, SessionConfig, Stage};
+use super::{Session, SessionConfig, Stage, Timer};
 
 /// All questions are this one.
 pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
@@ -44,25 +45,41 @@ impl<P: Protocol> Session<P> {
             peer.encounter = self.kept.roster.get(*id).map(|met| Encounter::new(met, None));
         }
     }
+}
 
-    /// The same without what makes no difference any more.
-    pub(super) fn canonical(&self, config: &SessionConfig<P::Config>) -> Self {
+impl<P: Explore> Explore for Session<P> {
+    fn has_canonical_form(config: &Self::Config) -> bool {
+        !config.upkeep
+    }
+
+    fn canonical(&self, config: &Self::Config) -> Self {
         match &self.stage {
             Stage::Running(inner) => {
-                Self { stage: Stage::Running(inner.essence(&config.inner)), ..self.clone() }
+                Self { stage: Stage::Running(inner.canonical(&config.inner)), ..self.clone() }
             }
             Stage::Asking { .. } | Stage::Confirming { .. } | Stage::Halted => self.clone(),
         }
     }
 
-    /// Whether a letter seems to have no effect on this process, now and whatever happens to the member from now on: it is
-    /// for another of its processes, or says nothing new. Explorers verify that.
-    pub(super) fn seems_spent(
-        &self,
-        config: &SessionConfig<P::Config>,
-        from: NodeId,
-        letter: &Letter<P::Message>,
-    ) -> bool {
+    fn canonical_timer(&self, config: &Self::Config, timer: Self::Timer) -> Self::Timer {
+        match (timer, self.inner()) {
+            (Timer::Inner(timer), Some(inner)) => {
+                Timer::Inner(inner.canonical_timer(&config.inner, timer))
+            }
+            _ => timer,
+        }
+    }
+
+    fn serial(letter: &Self::Message) -> Option<(Serial, Giver)> {
+        letter.inner().and_then(P::serial)
+    }
+
+    fn without_serial(letter: &Self::Message) -> Self::Message {
+        letter.clone().map(|message| P::without_serial(&message))
+    }
+
+    /// A letter is obsolete if it is for another process of the member, or says nothing new.
+    fn is_obsolete(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
         let rules = config.rules;
         let is_for_me = letter.known == Some(self.session);
         let Some(peer) = self.peers.get(&from) else { return false };
@@ -102,7 +119,7 @@ impl<P: Protocol> Session<P> {
             Content::Inner(_) if !rules.keeps(Rule::MetSessionOnly) => false,
             Content::Inner(_) if !is_for_me => true,
             Content::Inner(message) if is_met => {
-                self.inner().is_some_and(|inner| inner.is_spent(&config.inner, from, message))
+                self.inner().is_some_and(|inner| inner.is_obsolete(&config.inner, from, message))
             }
             // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
             Content::Inner(_) => {

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId};
-use crate::protocol::{Giver, Kind, Message, Pledge, Serial, varint_len, with_kinds};
+use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
 /// One start of a process, by a random number that its host draws.
@@ -153,19 +153,15 @@ pub struct Greeting {
     pub wants_roster: bool,
 }
 
-const ADDED: [Kind; 2] = [Kind::link("GREETING"), Kind::link("ROSTER")];
+pub(crate) const ADDED: [Kind; 2] = [Kind::link("GREETING"), Kind::link("ROSTER")];
 
 impl<M: Message> Message for Letter<M> {
-    const KINDS: &'static [Kind] = {
-        let all: &'static [Kind; 40] = &const { with_kinds(M::KINDS, &ADDED) };
-        all.split_at(M::KINDS.len() + ADDED.len()).0
-    };
-
-    fn kind(&self) -> usize {
+    fn kind(&self) -> Kind {
+        let [greeting, roster] = ADDED;
         match &self.content {
             Content::Inner(message) => message.kind(),
-            Content::Greeting(_) => M::KINDS.len(),
-            Content::Roster(_) => M::KINDS.len() + 1,
+            Content::Greeting(_) => greeting,
+            Content::Roster(_) => roster,
         }
     }
 
@@ -183,19 +179,6 @@ impl<M: Message> Message for Letter<M> {
             Content::Inner(message) => message.encoded_len(),
         };
         envelope + content
-    }
-
-    fn serial(&self) -> Option<(Serial, Giver)> {
-        self.inner().and_then(Message::serial)
-    }
-
-    fn without_serial(&self) -> Self {
-        match &self.content {
-            Content::Inner(message) => {
-                Self { content: Content::Inner(message.without_serial()), ..self.clone() }
-            }
-            _ => self.clone(),
-        }
     }
 
     fn pledge(&self) -> Option<Pledge> {
@@ -220,7 +203,18 @@ impl<M: Message> Message for Letter<M> {
 }
 
 impl<M> Letter<M> {
-    fn inner(&self) -> Option<&M> {
+    /// The same letter with another form of its message.
+    pub fn map<N>(self, change: impl FnOnce(M) -> N) -> Letter<N> {
+        let Self { at, session, known, counter, content } = self;
+        let content = match content {
+            Content::Greeting(greeting) => Content::Greeting(greeting),
+            Content::Roster(roster) => Content::Roster(roster),
+            Content::Inner(message) => Content::Inner(change(message)),
+        };
+        Letter { at, session, known, counter, content }
+    }
+
+    pub(super) fn inner(&self) -> Option<&M> {
         match &self.content {
             Content::Inner(message) => Some(message),
             _ => None,

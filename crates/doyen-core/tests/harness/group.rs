@@ -336,14 +336,11 @@ impl<P: Playable> Group<P> {
 
     /// Messages sent, on whose account, and elections called.
     pub(super) fn count(&self) -> String {
+        let kinds = P::kinds(&self.config);
         let mut text =
             self.account("messages", |kind, dead| kind.class == Class::Election && !dead);
         for (name, class) in [("link", Class::Link), ("detector", Class::Detector)] {
-            if self
-                .tally
-                .keys()
-                .any(|&(kind, dead)| !dead && P::Message::KINDS[kind].class == class)
-            {
+            if self.tally.keys().any(|&(kind, dead)| !dead && kinds[kind].class == class) {
                 text += &self.account(name, |kind, dead| kind.class == class && !dead);
             }
         }
@@ -356,10 +353,11 @@ impl<P: Playable> Group<P> {
     fn account(&self, title: &str, counts: impl Fn(Kind, bool) -> bool) -> String {
         let mut total = 0;
         let mut parts = Vec::new();
+        let kinds = P::kinds(&self.config);
         for (&(kind, dead), &sent) in &self.tally {
-            if counts(P::Message::KINDS[kind], dead) {
+            if counts(kinds[kind], dead) {
                 total += sent;
-                parts.push(format!("{sent} {}", P::Message::KINDS[kind].name));
+                parts.push(format!("{sent} {}", kinds[kind].name));
             }
         }
         match parts.as_slice() {
@@ -409,7 +407,8 @@ impl<P: Playable> Group<P> {
     /// What happens next, and when: messages first, by kind and age, then timers by age.
     fn next(&self) -> Option<(Time, Next<P::Timer>)> {
         let arrivals = self.in_flight.iter().enumerate().map(|(index, flight)| {
-            ((flight.arrives, 0, flight.message.kind(), flight.sequence), Next::Arrival(index))
+            let kind = P::kind_index(&self.config, &flight.message);
+            ((flight.arrives, 0, kind, flight.sequence), Next::Arrival(index))
         });
         let alarms = self.hosts.iter().flat_map(|(&id, host)| {
             host.timers.iter().map(move |(&timer, alarm)| {
@@ -537,7 +536,7 @@ impl<P: Playable> Group<P> {
         let encoded = postcard::to_allocvec(&message).expect("messages can be encoded");
         assert_eq!(message.encoded_len(), encoded.len(), "the computed size of {message}");
         let dead = self.alive(to).is_err();
-        *self.tally.entry((message.kind(), dead)).or_default() += 1;
+        *self.tally.entry((P::kind_index(&self.config, &message), dead)).or_default() += 1;
         let takes = match self.links.get(&(from, to)) {
             Some(Link::Cut) => return false,
             Some(Link::Loses(kinds)) if kinds.iter().any(|kind| kind == name_of(&message)) => {

@@ -13,6 +13,7 @@ use doyen_core::algorithm::quorum::Stored;
 use doyen_core::config::Config;
 use doyen_core::members::Epoch;
 use doyen_core::protocol::Protocol;
+use doyen_core::registry::Algorithm;
 
 /// An algorithm whose members a script can host.
 pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}
@@ -40,8 +41,8 @@ impl Storable for Stored {
 }
 
 /// The folder with the scripts of an algorithm.
-pub(crate) fn folder(algorithm: &str) -> PathBuf {
-    scripts().join(algorithm.replace('_', "-"))
+pub(crate) fn folder(algorithm: Algorithm) -> PathBuf {
+    scripts().join(algorithm.name())
 }
 
 fn scripts() -> PathBuf {

@@ -9,7 +9,7 @@ mod quorum;
 mod seeds;
 mod storm;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::Campaign;

@@ -314,6 +314,12 @@ impl RulesEntry {
         let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
         let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
         let scope = self.read_scope()?;
+        if scope.is_some() && from.is_some() {
+            return Err(wrong(
+                "from",
+                "a part of the quorum is explored from its beginning".to_owned(),
+            ));
+        }
         let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
         Ok(Rules { budget, timers, fifo, properties, from, scope })
     }

@@ -1,9 +1,10 @@
 //! One member as the checker sees it: its state machine, its disk, its armed timers, and what its failure detector has
 //! told it. Whatever happens to a member is a pure function of this and of what happens.
 
+use doyen_core::explore::Explore;
 use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Protocol, Role,
+    Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Role,
 };
 use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
 use doyen_core::time::{Delay, Span};
@@ -14,7 +15,7 @@ use crate::world::Frozen;
 
 /// A member, alive or not.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Local<P: Protocol> {
+pub(crate) struct Local<P: Explore> {
     pub(crate) id: NodeId,
     /// Nothing while it is down.
     pub(crate) state: Option<P>,
@@ -87,7 +88,7 @@ pub(crate) enum Stimulus<M, T> {
 
 /// What became of it.
 #[derive(Debug)]
-pub(crate) struct Handled<P: Protocol> {
+pub(crate) struct Handled<P: Explore> {
     pub(crate) local: Local<P>,
     /// What it wanted done and what was done, in order.
     pub(crate) effects: Vec<EffectOf<P>>,
@@ -103,7 +104,7 @@ pub(crate) struct Handled<P: Protocol> {
 
 /// What [`handle`] must know besides.
 #[derive(Debug)]
-pub(crate) struct Terms<'c, P: Protocol> {
+pub(crate) struct Terms<'c, P: Explore> {
     pub(crate) config: &'c P::Config,
     pub(crate) members: &'c Members,
     /// Where timers are bounded, how long things take.
@@ -123,16 +124,16 @@ pub(crate) struct Pace {
     pub(crate) drift: u32,
 }
 
-impl<P: Protocol> Terms<'_, P> {
+impl<P: Explore> Terms<'_, P> {
     /// How many ticks detectors take at most; zero where nobody heeds them, or nothing bounds them.
     pub(crate) fn detection(&self) -> u8 {
-        let heeded = self.pace.filter(|_| P::HEEDS_DETECTOR);
+        let heeded = self.pace.filter(|_| P::heeds_detector(self.config));
         heeded.and_then(|pace| pace.detection).unwrap_or(0)
     }
 
     /// Whether time waits for detectors.
     pub(crate) fn awaits_detectors(&self) -> bool {
-        P::HEEDS_DETECTOR && self.pace.is_some_and(|pace| pace.detection.is_some())
+        P::heeds_detector(self.config) && self.pace.is_some_and(|pace| pace.detection.is_some())
     }
 
     /// For how long an operator prefers a member: a few heartbeats.
@@ -146,7 +147,7 @@ impl<P: Protocol> Terms<'_, P> {
     }
 }
 
-impl<P: Protocol> Local<P> {
+impl<P: Explore> Local<P> {
     pub(crate) fn is_up(&self) -> bool {
         self.state.is_some()
     }
@@ -182,11 +183,11 @@ impl<P: Protocol> Local<P> {
 
     /// Its state machine starts.
     fn boot(&mut self, terms: &Terms<'_, P>, origin: Origin, out: &mut Effects<P>) {
-        self.raise_incarnation(origin);
+        self.raise_incarnation(terms.config, origin);
         let rejoins = self.disk.as_ref().is_some_and(Durable::is_rejoining);
         let origin = if rejoins { Origin::Rejoining } else { origin };
         let mut boot = Boot::new(self.incarnation, self.disk.clone(), origin);
-        if P::SESSIONS {
+        if P::has_sessions() {
             (boot.session, boot.time_of_day) = (self.next_session(), PLAUSIBLE_TIMES.start);
         }
         self.state = Some(P::start(self.id, terms.config, boot, out));
@@ -209,25 +210,26 @@ impl<P: Protocol> Local<P> {
     }
 
     /// Which incarnation it takes when it starts, as far as its host knows.
-    fn raise_incarnation(&mut self, origin: Origin) {
+    fn raise_incarnation(&mut self, config: &P::Config, origin: Origin) {
         let last = self.incarnation.0;
-        self.incarnation = Incarnation(match (P::SESSIONS, &self.disk) {
+        self.incarnation = Incarnation(match (P::has_sessions(), &self.disk) {
             // The process finds out.
             (true, None) if origin == Origin::Rejoining => 1,
             (true, disk) => {
                 let stored = disk.as_ref().and_then(Durable::incarnation).unwrap_or_default();
                 last.max(stored.0) + 1
             }
-            (false, _) if P::HEEDS_INCARNATION || origin == Origin::Rejoining => last + 1,
+            (false, _) if P::heeds_incarnation(config) || origin == Origin::Rejoining => last + 1,
             (false, _) => last.max(1),
         });
     }
 
     /// A member as it was in the middle of a simulation.
-    pub(crate) fn thaw(id: NodeId, frozen: Frozen<P>, expiries: u8, pace: Option<Pace>) -> Self {
+    pub(crate) fn thaw(id: NodeId, frozen: Frozen<P>, expiries: u8, terms: &Terms<'_, P>) -> Self {
+        let pace = terms.pace;
         let Frozen { state, disk, incarnation, timers } = frozen;
         // Of those who are alive there is nothing to notice.
-        let heeded = pace.filter(|_| P::HEEDS_DETECTOR && state.is_some());
+        let heeded = pace.filter(|_| P::heeds_detector(terms.config) && state.is_some());
         let calm = heeded.and_then(|pace| pace.detection).unwrap_or(0);
         let mut local = Self { state, disk, incarnation, calm, ..Self::unborn(id, expiries) };
         for (timer, left) in timers {
@@ -240,10 +242,10 @@ impl<P: Protocol> Local<P> {
     pub(crate) fn essence(&self, config: &P::Config) -> Self {
         let mut essence = self.clone();
         if let Some(state) = &self.state {
-            essence.state = Some(state.essence(config));
+            essence.state = Some(state.canonical(config));
             let timers = essence.timers.iter_mut().map(|armed| &mut armed.timer);
             for timer in timers.chain(&mut essence.publisher) {
-                *timer = state.timer_in_essence(config, *timer);
+                *timer = state.canonical_timer(config, *timer);
             }
             essence.timers.sort_unstable_by_key(|armed| armed.timer);
         }
@@ -255,7 +257,7 @@ impl<P: Protocol> Local<P> {
         Self {
             id: names(self.id),
             state: self.state.as_ref().map(|state| state.renamed(names)),
-            disk: self.disk.as_ref().map(|disk| disk.renamed(names)),
+            disk: self.disk.as_ref().map(|disk| P::renamed_durable(disk, names)),
             forgotten: self.forgotten.map(|(term, vote)| (term, names(vote))),
             ..self.clone()
         }
@@ -369,7 +371,7 @@ impl Pace {
 }
 
 /// What becomes of a member. `crash_after`: it crashes when it has sent and stored so many things.
-pub(crate) fn handle<P: Protocol>(
+pub(crate) fn handle<P: Explore>(
     terms: &Terms<'_, P>,
     local: &Local<P>,
     stimulus: Stimulus<P::Message, P::Timer>,
@@ -453,7 +455,7 @@ pub(crate) fn handle<P: Protocol>(
 }
 
 /// Does what a member wants done, until it is done or the member crashes. `asked`: the promise that it has been asked for.
-fn carry_out<P: Protocol>(
+fn carry_out<P: Explore>(
     terms: &Terms<'_, P>,
     mut local: Local<P>,
     mut out: Effects<P>,
@@ -514,7 +516,7 @@ fn contradicts<D: Durable>(id: NodeId, before: &D, after: &D) -> Option<(Propert
 }
 
 /// What may not be said before it has been stored.
-fn unstored<P: Protocol>(
+fn unstored<P: Explore>(
     local: &Local<P>,
     to: NodeId,
     message: &P::Message,
@@ -540,7 +542,7 @@ fn unstored<P: Protocol>(
 }
 
 /// For whom nobody may vote that has promised to follow another.
-fn unfaithful<P: Protocol>(
+fn unfaithful<P: Explore>(
     local: &Local<P>,
     to: NodeId,
     message: &P::Message,
@@ -560,7 +562,7 @@ fn unfaithful<P: Protocol>(
 }
 
 /// For whom no member may vote that has voted for another in the same term, before it lost its disk.
-fn repeated<P: Protocol>(
+fn repeated<P: Explore>(
     local: &Local<P>,
     to: NodeId,
     message: &P::Message,
@@ -576,7 +578,7 @@ fn repeated<P: Protocol>(
 }
 
 /// No lease is in another term than the one that is stored.
-fn unfounded<P: Protocol>(local: &Local<P>) -> Option<(Property, [Fact; 2])> {
+fn unfounded<P: Explore>(local: &Local<P>) -> Option<(Property, [Fact; 2])> {
     let state = local.state.as_ref().filter(|state| state.lease().is_some())?;
     let term = state.view().epoch;
     let stored = local.disk.as_ref().map_or_else(Epoch::default, Durable::term);

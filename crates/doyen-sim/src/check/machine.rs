@@ -11,7 +11,7 @@
 //!     local states, one a member │ what is left of the budget │ who led when │ messages under way
 //! ```
 //!
-//! Where processes of a member are told apart ([`Protocol::SESSIONS`]), more local states may follow those of the members:
+//! Where processes of a member are told apart ([`Protocol::has_sessions`]), more local states may follow those of the members:
 //! processes that have been replaced and run on, or have been cloned. They stand in *slots* of their own, which are vacant
 //! at first. What is sent to a member may arrive at any of its processes. See `machine/processes.rs`.
 //!
@@ -57,8 +57,9 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use doyen_core::explore::{Explore, Serial};
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, Serial, View};
+use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
 use super::budget::{ANY, Budget, Item, Purse};
 use super::fingerprint::mix;
@@ -171,7 +172,7 @@ impl Act {
 }
 
 /// What a check is about.
-pub(crate) struct Machine<'c, P: Protocol> {
+pub(crate) struct Machine<'c, P: Explore> {
     pub(super) terms: Terms<'c, P>,
     pub(super) rules: Rules,
     /// How many local states there are: one for each member, and those of further processes.
@@ -190,7 +191,7 @@ pub(crate) struct Machine<'c, P: Protocol> {
     pub(super) canonical: bool,
     /// Whether whatever has been sent may arrive at any moment from then on, as often as it likes, or never.
     lasting: bool,
-    /// Whether states are one that have the same [essence](Protocol::essence).
+    /// Whether states are one that have the same [canonical form](Explore::canonical).
     essential: bool,
     /// Where messages last: whether those are left out that have no effect any more, and crashes that lose nothing but
     /// messages.
@@ -211,7 +212,7 @@ pub(crate) struct Machine<'c, P: Protocol> {
 type Reign = (Epoch, NodeId, u8);
 
 /// Everything that is kept once.
-struct Store<P: Protocol> {
+struct Store<P: Explore> {
     locals: Interner<Local<P>>,
     flights: Interner<Flight<P::Message>>,
     timers: Interner<P::Timer>,
@@ -221,11 +222,12 @@ struct Store<P: Protocol> {
     transitions: FastSet<(u32, u32)>,
 }
 
-impl<'c, P: Protocol> Machine<'c, P> {
+impl<'c, P: Explore> Machine<'c, P> {
     /// The space of `rules`, in which everything begins as `scene` says.
     pub(crate) fn new(config: &'c P::Config, scene: &Scene<'c>, rules: Rules) -> Self {
         let mut machine = Self::empty(config, scene.members, rules);
-        machine.called = P::LEASES || scene.leader.is_some() || !scene.initiators.is_empty();
+        machine.called =
+            P::has_leases(config) || scene.leader.is_some() || !scene.initiators.is_empty();
         machine.start = machine.begin(scene);
         machine.first_term = machine.term_at_the_start();
         machine
@@ -241,9 +243,8 @@ impl<'c, P: Protocol> Machine<'c, P> {
     ) -> Self {
         let mut machine = Self::empty(config, members, rules);
         let expiries = machine.rules.timers.expiries();
-        let thaw = |(id, frozen): (NodeId, Frozen<P>)| {
-            Local::thaw(id, frozen, expiries, machine.terms.pace)
-        };
+        let thaw =
+            |(id, frozen): (NodeId, Frozen<P>)| Local::thaw(id, frozen, expiries, &machine.terms);
         let locals = members.iter().zip(snapshot.members).map(thaw).collect();
         let position = |id: NodeId| members.position(id).map(|position| position as u8);
         let under_way = |flight: world::Flight<P::Message>| {
@@ -268,7 +269,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
     /// everybody that is dead already. Nothing is said where nothing bounds how often members run.
     pub(super) fn highest_term(&self) -> u64 {
         let Timers::Bounded { .. } = self.rules.timers else { return u64::MAX };
-        if P::LEASES || self.rules.budget.campaigns == ANY {
+        if P::has_leases(self.terms.config) || self.rules.budget.campaigns == ANY {
             return u64::MAX;
         }
         let count = self.terms.members.len() as u64;
@@ -322,12 +323,13 @@ impl<'c, P: Protocol> Machine<'c, P> {
         let is_safety = self.properties.iter().all(|property| property.is_safety());
         // By commands an operator says what members remember of each other, which no essence leaves out.
         let is_plain = self.rules.budget.commands == 0;
-        self.essential = is_safety && is_plain && P::has_essence(self.terms.config);
+        self.essential = is_safety && is_plain && P::has_canonical_form(self.terms.config);
         self.frugal = is_safety && self.lasting;
-        if is_safety && P::is_symmetric(self.terms.config) && !P::HEEDS_DETECTOR {
+        if is_safety && P::is_symmetric(self.terms.config) && !P::heeds_detector(self.terms.config)
+        {
             self.symmetry = Symmetry::of(self.terms.members);
         }
-        self.saturating = is_safety && self.lasting && P::SESSIONS;
+        self.saturating = is_safety && self.lasting && P::has_sessions();
     }
 
     /// The state in which everything begins, and a hand that knows it.
@@ -380,7 +382,7 @@ impl<'c, P: Protocol> Machine<'c, P> {
         for initiator in scene.initiators.iter().filter_map(place) {
             self.tell(&mut cast, initiator, Stimulus::Event(Event::Campaign));
         }
-        if P::SESSIONS {
+        if P::has_sessions() {
             self.introduce(&mut cast);
         }
         // Detectors have had all the time they need.
@@ -476,15 +478,15 @@ impl<'c, P: Protocol> Machine<'c, P> {
 }
 
 /// How many processes there may be beside one a member.
-fn further_processes<P: Protocol>(rules: &Rules) -> usize {
+fn further_processes<P: Explore>(rules: &Rules) -> usize {
     let Budget { replacements, clones, .. } = rules.budget;
     let counted =
         [replacements, clones].map(|count| usize::from(if count == ANY { 0 } else { count }));
-    if P::SESSIONS { counted.iter().sum() } else { 0 }
+    if P::has_sessions() { counted.iter().sum() } else { 0 }
 }
 
 /// Everybody while the scene is set.
-struct Cast<P: Protocol> {
+struct Cast<P: Explore> {
     locals: Vec<Local<P>>,
     sends: Vec<Flight<P::Message>>,
 }
@@ -513,12 +515,12 @@ fn print_of_flight(own: u64, serial: Option<u64>, seat: u64) -> u64 {
 
 /// A protocol that several threads can explore.
 pub trait Explorable:
-    Protocol<Config: Sync, Message: Send + Sync, Timer: Send + Sync, Durable: Send + Sync> + Send + Sync
+    Explore<Config: Sync, Message: Send + Sync, Timer: Send + Sync, Durable: Send + Sync> + Send + Sync
 {
 }
 
 impl<P> Explorable for P where
-    P: Protocol<Config: Sync, Message: Send + Sync, Timer: Send + Sync, Durable: Send + Sync>
+    P: Explore<Config: Sync, Message: Send + Sync, Timer: Send + Sync, Durable: Send + Sync>
         + Send
         + Sync
 {
@@ -619,7 +621,7 @@ impl<P: Explorable> Space for Machine<'_, P> {
     }
 }
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     /// Whether this slot is of no member.
     #[inline]
     pub(super) fn is_further(&self, slot: usize) -> bool {

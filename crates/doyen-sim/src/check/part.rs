@@ -240,16 +240,6 @@ impl Scope {
         case
     }
 
-    /// What processes of a member are configured with where they are told apart.
-    pub(super) fn session_config(self, case: &Case) -> SessionConfig<Config> {
-        SessionConfig {
-            inner: case.config.clone(),
-            members: case.members().clone(),
-            upkeep: false,
-            rules: case.config.quorum.rules,
-        }
-    }
-
     fn config(self, mut members: Members, timers: Timers) -> Config {
         // Answers are waited for twice as long as a message takes.
         let timing = Timing::for_transmission(Span::from_nanos(TICK.as_nanos() / 2));
@@ -330,5 +320,15 @@ impl fmt::Display for Scope {
             f.write_str(", mixed timings")?;
         }
         without.map_or(Ok(()), |rule| write!(f, ", without {rule}"))
+    }
+}
+
+/// What processes of a member are configured with where they are told apart.
+pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
+    SessionConfig {
+        inner: case.config.clone(),
+        members: case.members().clone(),
+        upkeep: false,
+        rules: case.config.quorum.rules,
     }
 }

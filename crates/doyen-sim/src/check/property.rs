@@ -7,9 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
+use doyen_core::registry::Algorithm;
 
 use super::Timers;
 use super::space::Claim;

@@ -28,7 +28,7 @@
 
 use std::sync::atomic::Ordering;
 
-use doyen_core::protocol::Protocol;
+use doyen_core::explore::Explore;
 
 use super::Timers;
 use super::machine::{Act, Explorable, Hand, Machine, Parts, Step};
@@ -124,7 +124,7 @@ impl<P: Explorable> Machine<'_, P> {
 }
 
 /// Whose step it is.
-fn owner<P: Protocol>(hand: &Hand<P>, step: Step) -> usize {
+fn owner<P: Explore>(hand: &Hand<P>, step: Step) -> usize {
     match step.act {
         Act::Deliver(flight) | Act::Double(flight) | Act::Lose(flight) => {
             hand.flights[flight as usize].to()

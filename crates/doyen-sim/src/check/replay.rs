@@ -23,25 +23,24 @@ mod walk;
 
 use std::collections::BTreeSet;
 
-use doyen_core::algorithm::quorum::Quorum;
 use doyen_core::algorithm::quorum::voter::Voter;
-use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::node::Node;
-use doyen_core::protocol::{Protocol, View};
+use doyen_core::protocol::View;
+use doyen_core::registry::AnyProtocol;
 use doyen_core::session::Session;
 use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
-use super::machine::Explorable;
-use super::part::Part;
+use super::machine::{Explorable, Machine};
+use super::part::{self, Part};
 use super::property::{Fact, Property, belief};
 use super::schedule::{Happening, Move};
 use super::space::{Claim, Space};
-use super::{Rules, Scene};
+use super::{Rules, Scene, machine, part_of, scoped};
 use crate::record::{Record, What};
 use crate::render::subject;
-use crate::run::{self, dispatch};
+use crate::run;
 use crate::scenario::Case;
 use crate::time::Time;
 use stage::Stage;
@@ -193,16 +192,27 @@ impl Counterexample {
             Course::Schedule { rules, path, cycle } => {
                 let most_ways = walk::MOST_WAYS;
                 let schedule = Schedule { file: self, rules, path, cycle, most_ways };
-                let Some(scope) = rules.scope else {
-                    return dispatch!(case.algorithm, replay_as(&case, &schedule));
-                };
-                let case = scope.apply(&case, rules.timers);
-                match scope.part {
-                    Part::Votes => play::<Voter>(&case.config, &case, &schedule),
-                    Part::Sessions => {
-                        play::<Session<Voter>>(&scope.session_config(&case), &case, &schedule)
+                let case = &scoped(&case, rules);
+                let fresh = || Scene::of(case);
+                match part_of(rules) {
+                    Some(Part::Votes) => {
+                        let machine = Machine::<Voter>::new(&case.config, &fresh(), rules.clone());
+                        play(machine, case, &schedule)
                     }
-                    Part::Leases | Part::Whole => play::<Quorum>(&case.config, &case, &schedule),
+                    Some(Part::Sessions) => {
+                        let config = part::session_config(case);
+                        let machine =
+                            Machine::<Session<Voter>>::new(&config, &fresh(), rules.clone());
+                        play(machine, case, &schedule)
+                    }
+                    None if case.is_layered() => {
+                        let config = run::node_config(case);
+                        play(machine::<Node<AnyProtocol>>(case, &config, rules), case, &schedule)
+                    }
+                    Some(Part::Leases | Part::Whole) | None => {
+                        let config = run::any_config(case);
+                        play(machine::<AnyProtocol>(case, &config, rules), case, &schedule)
+                    }
                 }
             }
         }
@@ -219,24 +229,12 @@ struct Schedule<'f> {
     most_ways: usize,
 }
 
-fn replay_as<P>(case: &Case, schedule: &Schedule<'_>) -> Result<Replay, String>
-where
-    P: Explorable + Protocol<Config = Config>,
-{
-    if case.is_layered() {
-        let config = run::node_config(case);
-        return play::<Node<P>>(&config, case, schedule);
-    }
-    play::<P>(&case.config, case, schedule)
-}
-
 fn play<P: Explorable>(
-    config: &P::Config,
+    mut machine: Machine<'_, P>,
     case: &Case,
     schedule: &Schedule<'_>,
 ) -> Result<Replay, String> {
     let &Schedule { file, rules, path, cycle, most_ways } = schedule;
-    let mut machine = super::machine::<P>(case, config, rules);
     // As the search that found it sees it: what does not matter any more does not keep a loop from closing.
     machine.canonical = true;
     let mut hand = machine.hand();
@@ -261,7 +259,7 @@ fn play<P: Explorable>(
     let transmission = case.config.timing.transmission;
     let mut stage = match rules.from {
         // Everybody has met everybody already.
-        None if P::SESSIONS => Stage::resume(&machine, Vec::new(), Time::ZERO, transmission),
+        None if P::has_sessions() => Stage::resume(&machine, Vec::new(), Time::ZERO, transmission),
         None => Stage::new(&machine, &Scene::of(case), transmission),
         Some(at) => Stage::resume(&machine, before(case, at), at, transmission),
     };

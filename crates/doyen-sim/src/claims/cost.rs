@@ -1,6 +1,6 @@
 //! Every algorithm's best, worst and average case.
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use toml::Value;

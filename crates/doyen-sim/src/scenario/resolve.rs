@@ -1,14 +1,16 @@
 //! From what is written to what is meant: every check of a scenario.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
+use doyen_core::layers::{self, Layers};
 use doyen_core::link::LinkConfig;
 use doyen_core::members::{Members, MembersError, NodeId};
 use doyen_core::protocol::Kind;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::Serialize;
 
@@ -22,11 +24,10 @@ use super::{
 use crate::fault::{self, Action, Chaos, Fault, Trigger};
 use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
-use crate::run;
 use crate::starters::Starters;
 use crate::time::Time;
 
-/// A scenario that makes sense: what [`run::run`] runs.
+/// A scenario that makes sense: what [`run`](crate::run::run) runs.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// What it shows, for people.
@@ -118,6 +119,11 @@ impl Case {
         self.config.mode
     }
 
+    /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm alone.
+    pub(crate) fn kinds(&self) -> Cow<'static, [Kind]> {
+        kinds(self.algorithm, self.sessions)
+    }
+
     /// Whether something lies between the algorithm and the network: a link, a detector or, in hardened mode, the
     /// filter that tells incarnations apart.
     pub fn is_layered(&self) -> bool {
@@ -187,6 +193,10 @@ impl Case {
     }
 }
 
+fn kinds(algorithm: Algorithm, sessions: bool) -> Cow<'static, [Kind]> {
+    if sessions { layers::kinds(algorithm).into() } else { algorithm.kinds().into() }
+}
+
 impl Scenario {
     /// Checks everything, and says what is meant.
     pub fn resolve(&self) -> Result<Case> {
@@ -199,7 +209,7 @@ impl Scenario {
         let leader = self.resolve_leader(&members)?;
         let dead = self.resolve_dead(&members, convention, leader)?;
         let sessions = self.has_sessions();
-        let kinds = run::kinds_of_nodes(algorithm, sessions);
+        let kinds = &kinds(algorithm, sessions)[..];
         let network = self.resolve_network(algorithm, &members, kinds)?;
         let bare_bound = Span::from_nanos(network.delay.bound());
         let timing = self.resolve_timing(&network, bare_bound)?;
@@ -448,11 +458,12 @@ impl Scenario {
     fn resolve_timing(&self, network: &NetworkModel, bare_bound: Span) -> Result<Timing> {
         let bound = match span(self.bound.as_ref(), "bound")? {
             Some(bound) => bound,
-            // Time for two retransmissions, after 2D + p and twice that.
-            None if self.reliable && network.loss > 0.0 => {
-                bare_bound * 7 + Span::from_nanos(network.processing) * 3
+            None => {
+                let processing = Span::from_nanos(network.processing);
+                let bare = Timing { processing, ..Timing::for_transmission(bare_bound) };
+                let (lossy, link) = (network.loss > 0.0, self.reliable);
+                Layers { bare, lossy, link, detector: None }.transmission()
             }
-            None => bare_bound,
         };
         let mut timing = Timing::for_transmission(bound);
         timing.processing = Span::from_nanos(network.processing);

@@ -27,7 +27,7 @@ impl<P: Protocol> World<'_, '_, P> {
     /// Looks whether the lease of a member is another than before; where there are no leases, does nothing at all.
     #[inline]
     pub(super) fn publish_lease(&mut self, position: u32) {
-        if !P::LEASES {
+        if !P::has_leases(self.setup.config) {
             return;
         }
         let member = &self.members[position];

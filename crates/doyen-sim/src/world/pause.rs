@@ -128,7 +128,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let Some(pause) = self.pauses.remove(&position) else { return };
         for waiting in pause.backlog {
             if let Waiting::Message(delivery) = waiting {
-                self.landed(P::Message::KINDS[delivery.message.kind()].class);
+                self.landed(delivery.message.kind().class);
                 self.miss(&delivery);
             }
         }

@@ -8,7 +8,7 @@
 //! A message goes to an address: the one that it names, or the one to which the configured name of its receiver leads. If
 //! no process of the receiver is there, it is lost. That is decided when it is sent.
 //!
-//! All of this is for protocols with [sessions](Protocol::SESSIONS). Without them a member has one process.
+//! All of this is for protocols with [sessions](Protocol::has_sessions). Without them a member has one process.
 
 use std::net::SocketAddr;
 
@@ -149,7 +149,7 @@ impl<P: Protocol> World<'_, '_, P> {
     /// The present process of a member.
     #[inline]
     pub(super) fn present(&self, member: u32) -> u32 {
-        if P::SESSIONS { self.processes.present(member) } else { member }
+        if P::has_sessions() { self.processes.present(member) } else { member }
     }
 
     /// Whether somebody has still to be met, which takes upkeep only: a member that follows nobody, or an old process that
@@ -168,7 +168,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let incarnation = self.incarnations.entry(position).or_insert(Incarnation(1));
         incarnation.0 += 1;
         let boot = Boot::new(*incarnation, self.disks.get(&position).cloned(), origin);
-        if !P::SESSIONS {
+        if !P::has_sessions() {
             return boot;
         }
         let session = self.processes.next_session();
@@ -182,7 +182,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// A process is about to come up again at `place`.
     pub(super) fn relocate(&mut self, position: u32, place: Place) {
-        if P::SESSIONS {
+        if P::has_sessions() {
             self.processes.relocate(position, place);
         }
     }
@@ -209,7 +209,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return self.restart(old, (disk, place), None, out);
         }
         let rejoins = || self.diskless.contains(&old) || self.another_rejoins(old);
-        if !P::SESSIONS || disk == Disk::LostUnlessAnother && rejoins() {
+        if !P::has_sessions() || disk == Disk::LostUnlessAnother && rejoins() {
             return;
         }
         let id = self.id(old);
@@ -287,13 +287,13 @@ impl<P: Protocol> World<'_, '_, P> {
         let named = || self.processes.names[to as usize];
         let receiver = self.processes.at(to, message.destination().unwrap_or_else(named));
         let message = message.posted_from(self.processes.addresses[from as usize]);
-        let kind = message.kind();
+        let kind = P::kind_index(self.setup.config, &message);
         self.books.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         let id = self.messages_sent as u32;
         let member = &mut self.members[from];
         let (sender, mut depth) = (member.id, member.depth);
-        if P::Message::KINDS[kind].class == Class::Election {
+        if message.kind().class == Class::Election {
             member.sent += 1;
             depth += 1;
         }
@@ -323,7 +323,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.observer.is_none() {
             return;
         }
-        if !P::SESSIONS || self.processes.is_present(position) {
+        if !P::has_sessions() || self.processes.is_present(position) {
             return self.record(what);
         }
         if let Some(note) = of_old_process(&what) {

@@ -81,7 +81,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.disks.remove(&position);
         self.diskless.insert(position);
-        if P::SESSIONS {
+        if P::has_sessions() {
             // Which life it was is on the disk too.
             self.incarnations.insert(position, Incarnation(0));
         }

@@ -61,7 +61,7 @@ impl<'a, P: Protocol> Roster<'a, P> {
     /// them. No read waits for another, so that all of them take hardly longer than one.
     #[inline]
     pub(super) fn fetch(&self, positions: impl Iterator<Item = u32>) {
-        if P::SESSIONS || self.in_ring_order.len() <= CACHED {
+        if P::has_sessions() || self.in_ring_order.len() <= CACHED {
             return;
         }
         let mut seen = 0;
@@ -86,7 +86,7 @@ impl<'a, P: Protocol> Roster<'a, P> {
     /// Where the member at `position` is found.
     #[inline]
     pub(super) fn seat(&self, position: u32) -> Seat {
-        if P::SESSIONS && position >= self.len() {
+        if P::has_sessions() && position >= self.len() {
             return Seat(position as usize);
         }
         Seat(self.members.ring_place(position as usize))

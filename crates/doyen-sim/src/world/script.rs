@@ -10,9 +10,7 @@ use crate::hash::FastMap;
 use crate::record::What;
 use crate::time::Time;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{
-    Effect, Effects, Event, Message, Notice, Order, Protocol, Refusal, Role,
-};
+use doyen_core::protocol::{Effect, Effects, Event, Notice, Order, Protocol, Refusal, Role};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -217,7 +215,7 @@ impl<P: Protocol> World<'_, '_, P> {
         // One that rejoins has nothing above its session yet that could heed an order.
         let refused = Effect::Inform(Notice::Refused(Refusal::Rejoining));
         if let (Some(oracle), Some(order)) = (&mut self.oracle, order)
-            && !(P::SESSIONS && out.list().contains(&refused))
+            && !(P::has_sessions() && out.list().contains(&refused))
         {
             oracle.saw_order(position, order);
         }
@@ -269,8 +267,8 @@ impl<P: Protocol> World<'_, '_, P> {
             }
             Fault::Weather(ref rule) => {
                 self.network.disturb(rule.clone());
-                let text = rule
-                    .in_words(|position| self.id(position), |kind| P::Message::KINDS[kind].name);
+                let text =
+                    rule.in_words(|position| self.id(position), |kind| self.books.kinds[kind].name);
                 self.record(What::Weather { text });
             }
             Fault::Heal => {
@@ -283,7 +281,7 @@ impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn crash(&mut self, position: u32, forwards: bool) {
         let member = &mut self.members[position];
         member.status = if forwards { Status::Forwarding } else { Status::Dead };
-        if std::mem::take(&mut member.leads) && !P::LEASES {
+        if std::mem::take(&mut member.leads) && !P::has_leases(self.setup.config) {
             self.books.reign_ends(self.now);
         }
         let (mut work, mut upkeep) = (0, 0);

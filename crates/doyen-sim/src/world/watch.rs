@@ -23,7 +23,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.record_of(position, what);
             }
         }
-        if P::SESSIONS && is_final(&notice) && self.members[position].is_alive() {
+        if P::has_sessions() && is_final(&notice) && self.members[position].is_alive() {
             self.crash(position, false);
         }
     }
@@ -39,7 +39,7 @@ impl<P: Protocol> World<'_, '_, P> {
         out: &Effects<P>,
     ) {
         if self.observer.is_some() {
-            let name = P::Message::KINDS[kind].name.to_owned();
+            let name = self.books.kinds[kind].name.to_owned();
             let (to, rules) = (self.id(to), rules(out));
             self.record(What::Received { id, from, to, kind: name, rules });
         }
@@ -48,7 +48,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     pub(super) fn record_sending(&mut self, delivery: &Delivery<P::Message>, fate: Fate) {
         let &Delivery { from, to, id, ref message, .. } = delivery;
-        let kind = P::Message::KINDS[message.kind()];
+        let kind = message.kind();
         let (arrives, again) = match fate {
             Fate::Lost => (None, None),
             Fate::Arrives { at, again } => (Some(at), again),
@@ -67,7 +67,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     pub(super) fn judge_sending(&mut self, sender: u32, delivery: &Delivery<P::Message>) {
         let &Delivery { from, to, ref message, .. } = delivery;
-        let kind = P::Message::KINDS[message.kind()];
+        let kind = message.kind();
         let sending = Sending {
             from,
             to: self.id(to),

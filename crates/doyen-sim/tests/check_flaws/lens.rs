@@ -3,11 +3,13 @@
 //! A search shows the shortest way to break a property. Where a simpler flaw breaks the same one sooner, a lens
 //! overlooks that one, so that the search goes on to the flaw that is meant.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use doyen_core::config::Config;
+use doyen_core::explore::Explore;
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Boot, Effect, Effects, Event, Protocol, Role, View};
+use doyen_core::protocol::{Boot, Effect, Effects, Event, Kind, Protocol, Role, View};
 
 /// How members are seen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,10 +114,20 @@ impl<P: Protocol<Config = Config>> Protocol for Seen<P> {
         }
     }
 
+    fn kinds(through: &Through) -> Cow<'static, [Kind]> {
+        P::kinds(&through.config)
+    }
+
+    fn kind_index(through: &Through, message: &P::Message) -> usize {
+        P::kind_index(&through.config, message)
+    }
+
     fn is_upkeep(timer: P::Timer) -> bool {
         P::is_upkeep(timer)
     }
 }
+
+impl<P: Protocol<Config = Config>> Explore for Seen<P> {}
 
 fn pass_on<P: Protocol<Config = Config>>(mut wanted: Effects<P>, out: &mut Effects<Seen<P>>) {
     for effect in wanted.drain() {

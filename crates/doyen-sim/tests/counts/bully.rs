@@ -1,6 +1,6 @@
 //! Part A: Bully.
 
-use doyen_core::algorithm::Algorithm::Bully;
+use doyen_core::registry::Algorithm::Bully;
 use doyen_sim::scenario::Scenario;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::Scenario;
 use doyen_sim::{formula, run};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::account::Outcome;
 use doyen_sim::record::Record;

@@ -1,6 +1,6 @@
 //! Part B: the modified bully.
 
-use doyen_core::algorithm::Algorithm::ModifiedBully;
+use doyen_core::registry::Algorithm::ModifiedBully;
 use doyen_sim::record::{Record, What};
 use doyen_sim::scenario::{LinkException, Scenario};
 use proptest::prelude::*;

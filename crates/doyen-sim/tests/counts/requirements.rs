@@ -4,8 +4,8 @@
 //! election terminates, and no non-faulty process' elected is nobody." Nobody fails during these runs; some are dead
 //! from the beginning.
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::protocol::Role;
+use doyen_core::registry::Algorithm;
 use doyen_sim::account::Ended;
 use doyen_sim::record::What;
 use doyen_sim::scenario::{Initiator, Initiators, Scenario};

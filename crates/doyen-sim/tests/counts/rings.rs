@@ -1,6 +1,6 @@
 //! Part C: the rings.
 
-use doyen_core::algorithm::Algorithm::{
+use doyen_core::registry::Algorithm::{
     ChangRoberts, RingActiveList, RingAllIds, RingList, RingResilient,
 };
 use doyen_sim::scenario::{FaultEntry, RingOrder, Scenario};

@@ -4,10 +4,12 @@
 //! [`Mutation`]: a timer is never armed, a message never sent, an epoch forgotten. A [`Mutant`] is itself a [`Protocol`],
 //! so the checker explores it like any other, bare or within a [`Node`](doyen_core::node::Node).
 
+use std::borrow::Cow;
+
 use doyen_core::config::Config;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, View, name_of,
+    Boot, Effect, EffectOf, Effects, Event, Kind, Message, Origin, Protocol, View, name_of,
 };
 use doyen_core::time::{Delay, Span};
 
@@ -174,10 +176,20 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
         self.inner.view()
     }
 
+    fn kinds(config: &Self::Config) -> Cow<'static, [Kind]> {
+        P::kinds(&config.inner)
+    }
+
+    fn kind_index(config: &Self::Config, message: &P::Message) -> usize {
+        P::kind_index(&config.inner, message)
+    }
+
     fn is_upkeep(timer: P::Timer) -> bool {
         P::is_upkeep(timer)
     }
 }
+
+impl<P: Protocol<Config = Config>> Explore for Mutant<P> {}
 
 /// Passes on what the algorithm wants done, changed as the mutation says.
 fn carry_out<P: Protocol<Config = Config>>(

@@ -7,9 +7,9 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Order, Refusal};
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use clap::Args;
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 use serde_json::json;
 
 use super::Answer;

@@ -12,9 +12,9 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::arrange::arrangements;
 use doyen_sim::check::budget::{ANY, Budget, MOST};

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use doyen::init::{Founding, NewMember};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::registry::Algorithm;
 use humantime::Duration as Length;
 
 use super::{Answer, signals};

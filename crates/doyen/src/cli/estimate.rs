@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::availability::{self, Estimate as Estimated, Quantiles, Question};
 use serde_json::json;

@@ -8,8 +8,8 @@ use clap::Args;
 use doyen::config::ConfigError;
 use doyen::init::{Founding, NewMember};
 use doyen::key::Keyring;
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::registry::Algorithm;
 
 use super::Answer;
 

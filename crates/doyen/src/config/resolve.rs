@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::layers::Layers;

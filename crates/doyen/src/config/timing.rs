@@ -3,10 +3,10 @@
 //! What is safe is not decided here but by [`Settings::check`](doyen_core::algorithm::quorum::settings::Settings::check),
 //! which names the inequality that is violated; `config/lease.rs` explains it with the names of the settings.
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
+use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::cluster_number;

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
-use doyen_core::protocol::{
-    Boot, Effect, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role,
-};
+use doyen_core::protocol::{Boot, Effect, Effects, Event, Notice, Order, Protocol, Refusal, Role};
+use doyen_core::registry::AnyProtocol;
 use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;
 use rand_pcg::Pcg64Mcg;
@@ -18,7 +17,7 @@ use rand_pcg::rand_core::Rng as _;
 
 use super::chronicle::Chronicle;
 use super::clock::Moment;
-use super::insight::{Outside, Tells};
+use super::insight::{Outside, awaited, hears, insight};
 use super::journal::Line;
 use super::machine::Machine;
 use super::network::Arrival;
@@ -35,17 +34,17 @@ const BATCH: usize = 64;
 const REQUESTS: usize = 16;
 
 /// What runs on a node: an algorithm, what it assumes of the network, and the sessions with all other members.
-pub(super) type Process<P> = Session<Node<P>>;
+pub(super) type Process = Session<Node<AnyProtocol>>;
 
 /// A member and the machine that it runs on.
-pub(super) struct Host<P: Tells> {
+pub(super) struct Host {
     id: NodeId,
-    config: <Process<P> as Protocol>::Config,
-    member: Process<P>,
-    effects: Effects<Process<P>>,
-    timers: Timers<TimerOf<P>>,
+    config: <Process as Protocol>::Config,
+    member: Process,
+    effects: Effects<Process>,
+    timers: Timers<TimerOf>,
     /// What came in together.
-    batch: Vec<Arrived<P>>,
+    batch: Vec<Arrived>,
     /// It has lost its state, and waits for the others.
     rejoin: Option<Rejoin>,
     /// It is about to hand over, and does so when the last token that it gave has ended.
@@ -64,41 +63,42 @@ pub(super) struct Host<P: Tells> {
     chronicle: Option<Chronicle>,
 }
 
-type TimerOf<P> = <Process<P> as Protocol>::Timer;
-type LetterOf<P> = <Process<P> as Protocol>::Message;
-type EventOf<P> = Event<LetterOf<P>, TimerOf<P>>;
+type TimerOf = <Process as Protocol>::Timer;
+type LetterOf = <Process as Protocol>::Message;
+type EventOf = Event<LetterOf, TimerOf>;
 
 /// A letter that came in.
-struct Arrived<P: Protocol> {
+struct Arrived {
     from: NodeId,
-    letter: LetterOf<P>,
+    letter: LetterOf,
     /// The version of its datagram.
     version: u8,
 }
 
-impl<P: Tells> Host<P> {
+impl Host {
     /// Starts the member.
     pub(super) fn start(
         id: NodeId,
-        config: <Process<P> as Protocol>::Config,
-        boot: Boot<<Process<P> as Protocol>::Durable>,
+        config: <Process as Protocol>::Config,
+        boot: Boot<<Process as Protocol>::Durable>,
         mut machine: Machine,
         random: Pcg64Mcg,
     ) -> Result<Self, Failure> {
         let mut effects = Effects::new();
         let header = machine.trace_header(&boot);
-        let member = Process::<P>::start(id, &config, boot, &mut effects);
-        machine.begin_trace(header, trace::told::<Process<P>>(effects.list()))?;
+        let member = Process::start(id, &config, boot, &mut effects);
+        machine.begin_trace(header, trace::told::<Process>(effects.list()))?;
         let rejoin = member.inner().is_none().then(Rejoin::begin).map(|(rejoin, told)| {
             machine.board.journal.write(told);
             rejoin
         });
+        let has_leases = Process::has_leases(&config);
         let mut host = Self {
             id,
             config,
             member,
             effects,
-            timers: Timers::new(Process::<P>::is_lease),
+            timers: Timers::new(Process::is_lease),
             batch: Vec::with_capacity(BATCH),
             rejoin,
             retires_at: None,
@@ -108,7 +108,7 @@ impl<P: Tells> Host<P> {
             refused: None,
             ends_by: None,
             changed: true,
-            chronicle: (!P::LEASES).then(|| Chronicle::new(id)),
+            chronicle: (!has_leases).then(|| Chronicle::new(id)),
         };
         host.carry_out()?;
         Ok(host)
@@ -168,7 +168,7 @@ impl<P: Tells> Host<P> {
 
     /// Whether it was told to stop and leads no longer, or has been waiting for that long enough.
     fn is_over(&self) -> bool {
-        let leads = P::LEASES && self.member.view().role.leads();
+        let leads = Process::has_leases(&self.config) && self.member.view().role.leads();
         self.ends_by.is_some_and(|latest| !leads || Moment::now() >= latest)
     }
 
@@ -192,13 +192,14 @@ impl<P: Tells> Host<P> {
     /// then in the order in which they came (8).
     fn read_datagrams(&mut self) -> Result<(), Failure> {
         let mut batch = std::mem::take(&mut self.batch);
+        let algorithm = self.config.inner.inner.algorithm;
         for _ in 0..BATCH {
             match self.machine.receive()? {
                 Arrival::Nothing => break,
                 Arrival::Upkeep | Arrival::Rejected(_) => {}
                 Arrival::Letter { source, opened } => {
                     let (from, version) = (opened.envelope.from, opened.version);
-                    let Some(letter) = opened.into_letter(source) else {
+                    let Some(letter) = opened.into_letter(algorithm, source) else {
                         self.machine.reject_malformed();
                         continue;
                     };
@@ -211,7 +212,7 @@ impl<P: Tells> Host<P> {
                 }
             }
         }
-        batch.sort_by_key(|arrived| arrived.letter.kind());
+        batch.sort_by_key(|arrived| Process::kind_index(&self.config, &arrived.letter));
         for arrived in batch.drain(..) {
             self.hear(arrived)?;
         }
@@ -220,7 +221,7 @@ impl<P: Tells> Host<P> {
     }
 
     /// Handles a letter. The network learns what the sessions make of its sender.
-    fn hear(&mut self, arrived: Arrived<P>) -> Result<(), Failure> {
+    fn hear(&mut self, arrived: Arrived) -> Result<(), Failure> {
         let Arrived { from, letter: message, version } = arrived;
         self.machine.network.answers(from, message.session, version);
         self.handle(Event::Message { from, message })?;
@@ -238,19 +239,19 @@ impl<P: Tells> Host<P> {
     }
 
     /// Handles one event, after the leases that have run out meanwhile.
-    fn handle(&mut self, event: EventOf<P>) -> Result<(), Failure> {
+    fn handle(&mut self, event: EventOf) -> Result<(), Failure> {
         self.expire_leases()?;
         self.handle_now(event)?;
         self.retire()
     }
 
-    fn handle_now(&mut self, event: EventOf<P>) -> Result<(), Failure> {
+    fn handle_now(&mut self, event: EventOf) -> Result<(), Failure> {
         Counters::add(&self.machine.board.counters.events, 1);
         let tracer = self.machine.tracer.as_ref();
-        let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Process<P>>(&event)));
+        let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Process>(&event)));
         self.member.handle(&self.config, event, &mut self.effects);
         if let (Some(tracer), Some((at, what))) = (&mut self.machine.tracer, named) {
-            tracer.event(at, what, trace::told::<Process<P>>(self.effects.list()));
+            tracer.event(at, what, trace::told::<Process>(self.effects.list()));
         }
         self.carry_out()
     }
@@ -381,8 +382,8 @@ impl<P: Tells> Host<P> {
         Ok(())
     }
 
-    fn obey(&mut self, order: EventOf<P>) -> Result<Result<(), NotDone>, Failure> {
-        if !P::LEASES {
+    fn obey(&mut self, order: EventOf) -> Result<Result<(), NotDone>, Failure> {
+        if !Process::has_leases(&self.config) {
             return Ok(Err(NotDone::NoLeases));
         }
         self.refused = None;
@@ -396,7 +397,7 @@ impl<P: Tells> Host<P> {
             return;
         }
         self.changed = false;
-        let of_algorithm = |node: &Node<P>| node.inner().awaited();
+        let of_algorithm = |node: &Node<AnyProtocol>| awaited(node.inner());
         let awaited = self.member.awaited().or_else(|| self.member.inner().and_then(of_algorithm));
         if let Some(awaited) = awaited {
             return self.publish_rejoining(&awaited);
@@ -405,12 +406,12 @@ impl<P: Tells> Host<P> {
             self.machine.board.journal.write(Rejoin::end());
         }
         let Some(node) = self.member.inner() else { return };
-        let (member, config, now) = (node.inner(), &self.config.inner.inner, Moment::now());
-        let heard = self.machine.network.heard(now, |peer| member.hears(config, self.id, peer));
+        let (member, config, now) = (node.inner(), &self.config.inner.inner.inner, Moment::now());
+        let heard = self.machine.network.heard(now, |peer| hears(member, config, self.id, peer));
         let name = |timer| session::Timer::Inner(node::Timer::Inner(timer));
         let left = |timer| self.timers.due_of(name(timer)).map(|due| due.since(now));
         let outside = Outside { me: self.id, heard: &heard, left: &left };
-        let insight = member.insight(config, &outside);
+        let insight = insight(member, config, &outside);
         let (view, until) = (self.member.view(), self.lease_end());
         self.machine.publish(view, until, &heard, insight);
     }

@@ -3,17 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doyen_core::algorithm::bully::Bully;
-use doyen_core::algorithm::chang_roberts::ChangRoberts;
-use doyen_core::algorithm::modified_bully::ModifiedBully;
 use doyen_core::algorithm::quorum::{Merit, Quorum, Timer};
-use doyen_core::algorithm::ring_active_list::RingActiveList;
-use doyen_core::algorithm::ring_all_ids::RingAllIds;
-use doyen_core::algorithm::ring_list::RingList;
-use doyen_core::algorithm::ring_resilient::RingResilient;
 use doyen_core::config::Config;
 use doyen_core::members::{NodeId, PeerSet};
-use doyen_core::protocol::Protocol;
+use doyen_core::registry::{AnyProtocol, AnyTimer};
 use doyen_core::time::Span;
 
 /// What a member's state machine can tell beyond its view. A seed's algorithm can tell nothing.
@@ -49,73 +42,66 @@ pub(super) struct Known {
 }
 
 /// What the host knows and the algorithm does not.
-pub(super) struct Outside<'a, T> {
+pub(super) struct Outside<'a> {
     /// Which member this is.
     pub(super) me: NodeId,
     /// Whom this node hears.
     pub(super) heard: &'a PeerSet,
     /// How much longer a timer runs, if it does.
-    pub(super) left: &'a dyn Fn(T) -> Option<Duration>,
+    pub(super) left: &'a dyn Fn(AnyTimer) -> Option<Duration>,
 }
 
-/// An algorithm that may have something to tell.
-pub(super) trait Tells: Protocol {
-    /// Whether `me`, the member itself, hears `peer`: said only by an algorithm that watches over that. A peer of which
-    /// nothing has come yet is given the benefit of the doubt for a while.
-    fn hears(&self, _config: &Self::Config, _me: NodeId, _peer: NodeId) -> Option<bool> {
-        None
-    }
-
-    /// While it has lost its disk and asks around: who has not answered yet.
-    fn awaited(&self) -> Option<PeerSet> {
-        None
-    }
-
-    /// What it can tell. The seeds' algorithms can tell nothing.
-    fn insight(&self, _config: &Self::Config, _outside: &Outside<'_, Self::Timer>) -> Insight {
-        Insight::default()
+/// Whether `me`, the member itself, hears `peer`: said only by an algorithm that watches over that. A peer of which
+/// nothing has come yet is given the benefit of the doubt for a while.
+pub(super) fn hears(
+    member: &AnyProtocol,
+    config: &Config,
+    me: NodeId,
+    peer: NodeId,
+) -> Option<bool> {
+    match member {
+        AnyProtocol::Quorum(quorum) => watches(config).then(|| quorum.hears(me, peer)),
+        _ => None,
     }
 }
 
-impl Tells for Bully {}
-impl Tells for ModifiedBully {}
-impl Tells for RingList {}
-impl Tells for RingResilient {}
-impl Tells for RingActiveList {}
-impl Tells for RingAllIds {}
-impl Tells for ChangRoberts {}
-
-impl Tells for Quorum {
-    fn hears(&self, config: &Config, me: NodeId, peer: NodeId) -> Option<bool> {
-        watches(config).then(|| Self::hears(self, me, peer))
+/// While it has lost its disk and asks around: who has not answered yet.
+pub(super) fn awaited(member: &AnyProtocol) -> Option<PeerSet> {
+    match member {
+        AnyProtocol::Quorum(quorum) => quorum.awaited(),
+        _ => None,
     }
+}
 
-    fn awaited(&self) -> Option<PeerSet> {
-        Self::awaited(self)
+/// What it can tell. The seeds' algorithms can tell nothing.
+pub(super) fn insight(member: &AnyProtocol, config: &Config, outside: &Outside<'_>) -> Insight {
+    match member {
+        AnyProtocol::Quorum(quorum) => of_quorum(quorum, config, outside),
+        _ => Insight::default(),
     }
+}
 
-    fn insight(&self, config: &Config, outside: &Outside<'_, Timer>) -> Insight {
-        let &Outside { me, heard, left } = outside;
-        let hears = |one: NodeId, other: NodeId| match one == me {
-            true => heard.contains(other),
-            false => Self::hears(self, one, other),
-        };
-        let known = |id: NodeId| {
-            let Merit { eligible, attr, .. } = self.merit_of(config, id);
-            let misses = || config.members.others(id).filter(|&other| !hears(id, other)).collect();
-            let losses = self.losses_of(config, id);
-            let misses = watches(config).then(misses);
-            (id, Known { attribute: attr, eligible, losses, misses })
-        };
-        Insight {
-            next: self.next_in_line(config, hears),
-            line: self.in_line(config),
-            drained: self.is_drained(),
-            never_leads: self.never_leads(),
-            drained_for: left(Timer::Drain).filter(|_| self.is_drained()),
-            preference: self.preference().map(|preference| (preference.member, preference.left)),
-            members: config.members.iter().map(known).collect(),
-        }
+fn of_quorum(quorum: &Quorum, config: &Config, outside: &Outside<'_>) -> Insight {
+    let &Outside { me, heard, left } = outside;
+    let hears = |one: NodeId, other: NodeId| match one == me {
+        true => heard.contains(other),
+        false => quorum.hears(one, other),
+    };
+    let known = |id: NodeId| {
+        let Merit { eligible, attr, .. } = quorum.merit_of(config, id);
+        let misses = || config.members.others(id).filter(|&other| !hears(id, other)).collect();
+        let losses = quorum.losses_of(config, id);
+        let misses = watches(config).then(misses);
+        (id, Known { attribute: attr, eligible, losses, misses })
+    };
+    Insight {
+        next: quorum.next_in_line(config, hears),
+        line: quorum.in_line(config),
+        drained: quorum.is_drained(),
+        never_leads: quorum.never_leads(),
+        drained_for: left(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),
+        preference: quorum.preference().map(|preference| (preference.member, preference.left)),
+        members: config.members.iter().map(known).collect(),
     }
 }
 

@@ -15,14 +15,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use doyen_core::config::Config;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
     Boot, Durable, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
 };
 
 use super::host::Process;
-use super::start::{beneath, with_protocol};
+use super::start::process;
 use super::trace::{Header, MAGIC, Record, VERSION, What, told, unhex};
 use crate::config::{Configuration, Settings};
 
@@ -136,14 +135,7 @@ pub fn replay(trace: &Trace) -> Result<Replayed, String> {
     let settings = Configuration::parse("configuration", &trace.header.config)
         .map_err(|error| format!("line 1: its configuration cannot be used: {error}"))?
         .settings;
-    with_protocol!(settings.algorithm, replay_as(trace, &settings))
-}
-
-fn replay_as<P: Protocol<Config = Config>>(
-    trace: &Trace,
-    settings: &Settings,
-) -> Result<Replayed, String> {
-    let mut desk = Desk::<P>::start(trace, settings)?;
+    let mut desk = Desk::start(trace, &settings)?;
     for (place, record) in trace.records.iter().enumerate() {
         if !desk.findings.is_empty() {
             break;
@@ -156,16 +148,16 @@ fn replay_as<P: Protocol<Config = Config>>(
     Ok(Replayed { name, steps, findings, leaders })
 }
 
-type DurableOf<P> = <Process<P> as Protocol>::Durable;
+type DurableOf = <Process as Protocol>::Durable;
 
 /// A member at a desk.
-struct Desk<P: Protocol<Config = Config>> {
-    config: <Process<P> as Protocol>::Config,
-    member: Process<P>,
-    effects: Effects<Process<P>>,
+struct Desk {
+    config: <Process as Protocol>::Config,
+    member: Process,
+    effects: Effects<Process>,
     /// The timers that are armed, by the names that a trace gives them.
-    armed: BTreeMap<String, <Process<P> as Protocol>::Timer>,
-    stored: Option<DurableOf<P>>,
+    armed: BTreeMap<String, <Process as Protocol>::Timer>,
+    stored: Option<DurableOf>,
     line: usize,
     has_ended: bool,
     steps: Vec<Step>,
@@ -177,19 +169,20 @@ struct Desk<P: Protocol<Config = Config>> {
     program: String,
 }
 
-impl<P: Protocol<Config = Config>> Desk<P> {
+impl Desk {
     fn start(trace: &Trace, settings: &Settings) -> Result<Self, String> {
         let Header { member, incarnation, session, time_of_day, origin, durable, did, .. } =
             &trace.header;
         let unreadable = || "line 1: what its disk held cannot be read".to_owned();
-        let stored: Option<DurableOf<P>> = match durable {
+        let stored: Option<DurableOf> = match durable {
             None => None,
             Some(digits) => {
                 let bytes = unhex(digits).ok_or_else(unreadable)?;
-                Some(postcard::from_bytes(&bytes).map_err(|_| unreadable())?)
+                let mut encoded = postcard::Deserializer::from_bytes(&bytes);
+                Some(settings.algorithm.read_kept(&mut encoded).map_err(|_| unreadable())?)
             }
         };
-        let config = beneath(settings);
+        let config = process(settings);
         let mut effects = Effects::new();
         let boot = Boot {
             incarnation: *incarnation,
@@ -198,7 +191,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
             session: *session,
             time_of_day: *time_of_day,
         };
-        let member = Process::<P>::start(*member, &config, boot, &mut effects);
+        let member = Process::start(*member, &config, boot, &mut effects);
         let mut desk = Self {
             config,
             member,
@@ -224,7 +217,11 @@ impl<P: Protocol<Config = Config>> Desk<P> {
         }
         let (event, text, did) = match &record.what {
             What::Received { from, text, bytes, did, .. } => {
-                let message = unhex(bytes).and_then(|bytes| postcard::from_bytes(&bytes).ok());
+                let algorithm = self.config.inner.inner.algorithm;
+                let read = |bytes: Vec<u8>| {
+                    algorithm.read_letter(&mut postcard::Deserializer::from_bytes(&bytes)).ok()
+                };
+                let message = unhex(bytes).and_then(read);
                 let message = message.ok_or_else(|| self.misread("the message"))?;
                 (Event::Message { from: *from, message }, format!("{from} says {text}"), did)
             }
@@ -259,11 +256,11 @@ impl<P: Protocol<Config = Config>> Desk<P> {
 
     /// Compares what the member wants done with what it wanted then, and checks its promises.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
-        let did = told::<Process<P>>(self.effects.list());
+        let did = told::<Process>(self.effects.list());
         if let Some(difference) = difference(then, &did) {
             self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
-        let effects: Vec<EffectOf<Process<P>>> = self.effects.drain().collect();
+        let effects: Vec<EffectOf<Process>> = self.effects.drain().collect();
         for effect in &effects {
             self.check(effect);
         }
@@ -272,7 +269,7 @@ impl<P: Protocol<Config = Config>> Desk<P> {
         self.steps.push(Step { at, event, rules, did });
     }
 
-    fn check(&mut self, effect: &EffectOf<Process<P>>) {
+    fn check(&mut self, effect: &EffectOf<Process>) {
         match effect {
             Effect::Persist(durable) => {
                 let before = self.stored.replace(durable.clone());

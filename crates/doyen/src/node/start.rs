@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use doyen_core::algorithm::Algorithm;
-use doyen_core::config::Config;
-use doyen_core::detector::DetectorConfig;
-use doyen_core::link::LinkConfig;
+use doyen_core::layers::Layers;
 use doyen_core::members::{Epoch, Incarnation};
 use doyen_core::node::NodeConfig;
-use doyen_core::protocol::{Boot, Origin, Protocol, Role};
+use doyen_core::protocol::{Boot, Origin, Role};
+use doyen_core::registry::{Algorithm, AnyConfig, AnyDurable};
 use doyen_core::session::{Kept, Roster, SessionConfig, SessionId};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
@@ -19,7 +17,6 @@ use tokio::sync::oneshot;
 
 use super::board::Board;
 use super::host::Host;
-use super::insight::Tells;
 use super::journal::{Journal, Line};
 use super::machine::Machine;
 use super::network::Network;
@@ -28,36 +25,6 @@ use super::store::{Saved, Store, StoreError};
 use super::{Failure, Handle, attribute, bell};
 use crate::config::{ConfigError, Configuration, Settings};
 use crate::key::Keyring;
-
-/// Calls a function that is generic over the protocol with the one that an algorithm's name means.
-macro_rules! with_protocol {
-    ($algorithm:expr, $function:ident ( $($argument:expr),* )) => {{
-        use doyen_core::algorithm::{self, Algorithm};
-        match $algorithm {
-            Algorithm::Bully => $function::<algorithm::bully::Bully>($($argument),*),
-            Algorithm::ModifiedBully => {
-                $function::<algorithm::modified_bully::ModifiedBully>($($argument),*)
-            }
-            Algorithm::RingList => $function::<algorithm::ring_list::RingList>($($argument),*),
-            Algorithm::RingResilient => {
-                $function::<algorithm::ring_resilient::RingResilient>($($argument),*)
-            }
-            Algorithm::RingActiveList => {
-                $function::<algorithm::ring_active_list::RingActiveList>($($argument),*)
-            }
-            Algorithm::RingAllIds => $function::<algorithm::ring_all_ids::RingAllIds>($($argument),*),
-            Algorithm::ChangRoberts => {
-                $function::<algorithm::chang_roberts::ChangRoberts>($($argument),*)
-            }
-            Algorithm::Quorum => $function::<algorithm::quorum::Quorum>($($argument),*),
-        }
-    }};
-}
-
-pub(super) use with_protocol;
-
-/// How many heartbeats in a row the failure detector of a seed's algorithm forgives: datagrams get lost.
-const LOST_HEARTBEATS: u32 = 3;
 
 /// A node that runs.
 #[derive(Debug)]
@@ -79,23 +46,22 @@ impl Running {
 }
 
 /// What a disk holds, if it can be read. Version 1 of the state file knew nothing of sessions.
-fn read<P: Protocol>(saved: &Saved, incarnation: Incarnation) -> Option<Kept<P::Durable>> {
+fn read(algorithm: Algorithm, saved: &Saved, incarnation: Incarnation) -> Option<Kept<AnyDurable>> {
+    let (Saved::Kept(bytes) | Saved::Bare(bytes)) = saved;
+    let mut encoded = postcard::Deserializer::from_bytes(bytes);
     match saved {
-        Saved::Kept(bytes) => postcard::from_bytes(bytes).ok(),
-        Saved::Bare(bytes) => {
-            let inner = Some(postcard::from_bytes(bytes).ok()?);
+        Saved::Kept(_) => algorithm.read_kept(&mut encoded).ok(),
+        Saved::Bare(_) => {
+            let inner = Some(algorithm.read_durable(&mut encoded).ok()?);
             Some(Kept { incarnation, rejoining: false, roster: Roster::default(), inner })
         }
     }
 }
 
-fn can_read<P: Protocol<Config = Config>>(saved: &Saved) -> bool {
-    read::<P>(saved, Incarnation::default()).is_some()
-}
-
 /// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
 fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
-    let can_read = |saved: &Saved| with_protocol!(settings.algorithm, can_read(saved));
+    let can_read =
+        |saved: &Saved| read(settings.algorithm, saved, Incarnation::default()).is_some();
     let is_lost = || Store::is_lost(&settings.state_dir, &settings.owner(), can_read);
     match rejoin {
         true if is_lost()? => Ok(()),
@@ -164,8 +130,7 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let start = Boot { session, time_of_day: time_of_day(), ..start };
     let body = move || {
         let machine = Machine::new((settings, text), network, store, board, inbox);
-        let algorithm = machine.settings.algorithm;
-        let result = with_protocol!(algorithm, host(machine, start, random));
+        let result = host(machine, start, random);
         if let Err(failure) = &result {
             journal.write(Line::Error(failure.to_string()));
         }
@@ -181,20 +146,19 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
 }
 
 /// The loop's thread.
-fn host<P: Protocol<Config = Config> + Tells>(
-    machine: Machine,
-    start: Boot<Saved>,
-    random: Pcg64Mcg,
-) -> Result<(), Failure> {
+fn host(machine: Machine, start: Boot<Saved>, random: Pcg64Mcg) -> Result<(), Failure> {
     let Boot { incarnation, durable, origin, session, time_of_day } = start;
     let unreadable = || StoreError::Unreadable(machine.settings.state_dir.clone());
     let durable = match durable {
         None => None,
-        Some(saved) => Some(read::<P>(&saved, incarnation).ok_or_else(unreadable)?),
+        Some(saved) => {
+            let algorithm = machine.settings.algorithm;
+            Some(read(algorithm, &saved, incarnation).ok_or_else(unreadable)?)
+        }
     };
     let boot = Boot { incarnation, durable, origin, session, time_of_day };
-    let (id, config) = (machine.settings.me, beneath(&machine.settings));
-    Host::<P>::start(id, config, boot, machine, random)?.run()
+    let (id, config) = (machine.settings.me, process(&machine.settings));
+    Host::start(id, config, boot, machine, random)?.run()
 }
 
 /// The time of day in seconds since 1970, as far as this machine knows it.
@@ -203,25 +167,12 @@ fn time_of_day() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// What lies beneath the algorithm. A quorum bears loss and watches over its leader itself. The seeds' algorithms
-/// assume reliable channels and a failure detector; their `D` includes two retransmissions.
-pub(super) fn beneath(settings: &Settings) -> SessionConfig<NodeConfig<Config>> {
+/// What runs: the algorithm, and what lies beneath it.
+pub(super) fn process(settings: &Settings) -> SessionConfig<NodeConfig<AnyConfig>> {
+    let layers = Layers::of_node(settings.algorithm, settings.core.timing);
     let mut inner = settings.core.clone();
-    let bare = inner.timing;
-    let leases = settings.algorithm.has_leases();
-    if !leases {
-        inner.timing.transmission = bare.transmission * 7 + bare.processing * 3;
-    }
-    let detector = DetectorConfig { losses: LOST_HEARTBEATS, ..DetectorConfig::for_timing(&bare) };
-    let (members, rules) = (inner.members.clone(), inner.quorum.rules);
-    let node = NodeConfig {
-        members: members.clone(),
-        inner,
-        filter: true,
-        link: (!leases).then(|| LinkConfig::for_round_trip(bare.reply())),
-        detector: (!leases).then_some(detector),
-    };
-    SessionConfig { inner: node, members, upkeep: true, rules }
+    inner.timing.transmission = layers.transmission();
+    layers.process(AnyConfig { algorithm: settings.algorithm, inner })
 }
 
 /// A generator that no other process shares.

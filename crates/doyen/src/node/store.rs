@@ -50,9 +50,9 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::Origin;
+use doyen_core::registry::Algorithm;
 
 use crate::config::Settings;
 use slot::{Durable, FILE, Flaw, Image, Record, SLOT};

@@ -41,8 +41,9 @@ use std::num::NonZeroU64;
 use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::node::Packet;
+use doyen_core::registry::{Algorithm, AnyMessage};
 use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster, SessionId};
-use serde::de::DeserializeOwned;
 
 use crate::key::{Keyring, cluster_tag};
 
@@ -186,12 +187,19 @@ pub struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// The letter as the core knows it, from this address; nothing if it holds no message of the algorithm.
-    pub fn into_letter<M: DeserializeOwned>(self, source: SocketAddr) -> Option<Letter<M>> {
+    /// The letter as the core knows it, from this address; nothing if it holds no message of `algorithm`.
+    pub fn into_letter(
+        self,
+        algorithm: Algorithm,
+        source: SocketAddr,
+    ) -> Option<Letter<Packet<AnyMessage>>> {
         let content = match self.content {
             Content::Greeting(greeting) => session::Content::Greeting(greeting),
             Content::Roster(roster) => session::Content::Roster(roster),
-            Content::Election(bytes) => session::Content::Inner(postcard::from_bytes(bytes).ok()?),
+            Content::Election(bytes) => {
+                let mut encoded = postcard::Deserializer::from_bytes(bytes);
+                session::Content::Inner(algorithm.read_packet(&mut encoded).ok()?)
+            }
         };
         let Envelope { session, known, counter, .. } = self.envelope;
         Some(Letter { at: Some(source), session, known, counter, content })

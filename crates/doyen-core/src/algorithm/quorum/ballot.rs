@@ -58,8 +58,11 @@ impl protocol::Durable for Stored {
     fn is_drained(&self) -> bool {
         self.drained.is_some()
     }
+}
 
-    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+impl Stored {
+    /// The same, if members had other names.
+    pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self { voted: self.voted.map(names), ..*self }
     }
 }
@@ -169,7 +172,7 @@ impl Ballot {
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self {
             id: names(self.id),
-            stored: protocol::Durable::renamed(&self.stored, names),
+            stored: self.stored.renamed(names),
             votes: self.votes.iter().map(names).collect(),
             rules: self.rules,
         }

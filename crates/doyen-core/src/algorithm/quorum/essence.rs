@@ -23,22 +23,24 @@
 //! else every message has an effect, and the number of a heartbeat says how long somebody has led.
 
 use crate::config::Config;
+use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Epoch, NodeId};
 use crate::time::Span;
 
+use super::ballot::Stored;
 use super::message::{Body, Message, Round};
 use super::rules::Rule;
 use super::settings::Preemption;
 use super::{Duty, Quorum, Timer};
 
 /// Whether what is said here is true of members with this configuration.
-pub(super) fn is_known(config: &Config) -> bool {
+fn is_known(config: &Config) -> bool {
     let quorum = &config.quorum;
     quorum.probe.is_none() && !quorum.remembers && quorum.forgiveness == Span::ZERO
 }
 
 /// Whether members with this configuration differ in nothing but their names.
-pub(super) fn are_alike(config: &Config) -> bool {
+fn are_alike(config: &Config) -> bool {
     let quorum = &config.quorum;
     let attr = |id| config.members.key(id).attr;
     let one_attr = config.members.iter().all(|id| attr(id) == attr(config.members.highest()));
@@ -51,9 +53,68 @@ pub(super) fn are_alike(config: &Config) -> bool {
     one_kind && never_better && is_known(config)
 }
 
+impl Explore for Quorum {
+    /// It is for one that has lost its disk: HELLO of another has no effect on anybody.
+    fn heeds_incarnation(_: &Config) -> bool {
+        false
+    }
+
+    fn has_canonical_form(config: &Config) -> bool {
+        is_known(config)
+    }
+
+    fn canonical(&self, config: &Config) -> Self {
+        self.without_past(config)
+    }
+
+    fn canonical_timer(&self, config: &Config, timer: Timer) -> Timer {
+        self.timer_without_past(config, timer)
+    }
+
+    fn first_live_serial(&self, config: &Config) -> Option<Serial> {
+        let number = self.first_round(config)?.0;
+        Some(Serial { series: self.ballot.term(), number })
+    }
+
+    fn serial(message: &Message) -> Option<(Serial, Giver)> {
+        let series = message.term;
+        match message.body {
+            Body::Heartbeat { round, .. } => {
+                Some((Serial { series, number: round.0 }, Giver::Sender))
+            }
+            Body::Ack { round, .. } => Some((Serial { series, number: round.0 }, Giver::Receiver)),
+            _ => None,
+        }
+    }
+
+    fn without_serial(message: &Message) -> Message {
+        let mut message = message.clone();
+        if let Body::Heartbeat { round, .. } | Body::Ack { round, .. } = &mut message.body {
+            *round = Round::default();
+        }
+        message
+    }
+
+    fn is_obsolete(&self, config: &Config, from: NodeId, message: &Message) -> bool {
+        self.has_no_use_for(config, from, message)
+    }
+
+    fn is_symmetric(config: &Config) -> bool {
+        are_alike(config)
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        self.with_names(names)
+    }
+
+    fn renamed_durable(durable: &Stored, names: &dyn Fn(NodeId) -> NodeId) -> Stored {
+        durable.renamed(names)
+    }
+}
+
 impl Quorum {
     /// The first round that counts, if it leads.
-    pub(super) fn first_round(&self, config: &Config) -> Option<Round> {
+    fn first_round(&self, config: &Config) -> Option<Round> {
         let Duty::Lead(office) = &self.duty else { return None };
         // Should the lease lapse, its round is over; and those before it are over already.
         let lease = office.lease.filter(|_| config.quorum.keeps(Rule::LapsedRoundIsOver));
@@ -68,7 +129,7 @@ impl Quorum {
     }
 
     /// The same member, with rounds counted from the first that counts, and without what it has no use for any more.
-    pub(super) fn without_past(&self, config: &Config) -> Self {
+    fn without_past(&self, config: &Config) -> Self {
         let mut this = self.clone();
         if !matches!(self.duty, Duty::Stand(_)) {
             this.ballot.forget_votes();
@@ -97,7 +158,7 @@ impl Quorum {
 
     /// The same member, without its past, under another name, and with other names for the others. What it knows of them
     /// besides is nothing where members [are alike](are_alike).
-    pub(super) fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+    fn with_names(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         let mut this = self.clone();
         this.id = names(self.id);
         this.ballot = self.ballot.renamed(names);
@@ -113,7 +174,7 @@ impl Quorum {
     }
 
     /// One of its timers in the same words.
-    pub(super) fn timer_without_past(&self, config: &Config, timer: Timer) -> Timer {
+    fn timer_without_past(&self, config: &Config, timer: Timer) -> Timer {
         match (timer, self.first_round(config)) {
             (Timer::Lease(round), Some(first)) => Timer::Lease(since(round, first)),
             (Timer::Lease(_), None) => Timer::Lease(Round::default()),
@@ -122,7 +183,7 @@ impl Quorum {
     }
 
     /// Whether `message` seems to have no effect on it, now and whatever happens to it from now on.
-    pub(super) fn has_no_use_for(&self, config: &Config, from: NodeId, message: &Message) -> bool {
+    fn has_no_use_for(&self, config: &Config, from: NodeId, message: &Message) -> bool {
         if self.rejoining.is_some() {
             return false;
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{self, Giver, Kind, Pledge, Serial, varint_len};
+use crate::protocol::{self, Kind, Pledge, varint_len};
 use crate::story::{Cause, Why};
 use crate::time::Span;
 
@@ -170,27 +170,29 @@ impl From<&PeerSet> for Misses {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("PRE-VOTE"),
-        Kind::election("PRE-ANSWER"),
-        Kind::election("REQUEST"),
-        Kind::election("VOTE"),
-        Kind::election("COORDINATOR"),
-        Kind::election("ACCEPT"),
-        Kind::detector("HEARTBEAT"),
-        Kind::detector("ACK"),
-        Kind::election("NACK"),
-        Kind::election("PREEMPT"),
-        Kind::election("TIMEOUT-NOW"),
-        Kind::election("RELEASE"),
-        Kind::detector("HELLO"),
-        Kind::detector("WELCOME"),
-        Kind::detector("PROBE"),
-        Kind::election("PREFER"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+pub const KINDS: &[Kind] = &[
+    Kind::election("PRE-VOTE"),
+    Kind::election("PRE-ANSWER"),
+    Kind::election("REQUEST"),
+    Kind::election("VOTE"),
+    Kind::election("COORDINATOR"),
+    Kind::election("ACCEPT"),
+    Kind::detector("HEARTBEAT"),
+    Kind::detector("ACK"),
+    Kind::election("NACK"),
+    Kind::election("PREEMPT"),
+    Kind::election("TIMEOUT-NOW"),
+    Kind::election("RELEASE"),
+    Kind::detector("HELLO"),
+    Kind::detector("WELCOME"),
+    Kind::detector("PROBE"),
+    Kind::election("PREFER"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    pub(super) fn index(&self) -> usize {
         match self.body {
             Body::PreVote { .. } => 0,
             Body::PreAnswer { .. } => 1,
@@ -210,24 +212,11 @@ impl protocol::Message for Message {
             Body::Prefer { .. } => 15,
         }
     }
+}
 
-    fn serial(&self) -> Option<(Serial, Giver)> {
-        let series = self.term;
-        match self.body {
-            Body::Heartbeat { round, .. } => {
-                Some((Serial { series, number: round.0 }, Giver::Sender))
-            }
-            Body::Ack { round, .. } => Some((Serial { series, number: round.0 }, Giver::Receiver)),
-            _ => None,
-        }
-    }
-
-    fn without_serial(&self) -> Self {
-        let mut message = self.clone();
-        if let Body::Heartbeat { round, .. } | Body::Ack { round, .. } = &mut message.body {
-            *round = Round::default();
-        }
-        message
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn pledge(&self) -> Option<Pledge> {

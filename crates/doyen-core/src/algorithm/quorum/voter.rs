@@ -11,11 +11,13 @@
 //! it, as a quorum's member does (`quorum/arrival.rs`). What a WELCOME says there besides, in which term the member was
 //! heard last, only makes that term later. It asks again whenever it is told to stand.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::explore::Explore;
 use crate::members::{Epoch, NodeId, PeerSet};
 use crate::protocol::{
     self, Boot, Effects, Event, Kind, Origin, Pledge, Protocol, Role, View, varint_len,
@@ -76,9 +78,6 @@ impl Protocol for Voter {
     type Timer = Timer;
     type Durable = Stored;
 
-    const HEEDS_DETECTOR: bool = false;
-    const HEEDS_INCARNATION: bool = false;
-
     fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
         let nobody = Rejoining { latest: Epoch::default(), answered: PeerSet::new() };
@@ -112,15 +111,37 @@ impl Protocol for Voter {
         View { leader, epoch: self.ballot.term(), role: self.role }
     }
 
-    fn essence(&self, _: &Config) -> Self {
-        let mut essence = self.clone();
-        if self.role != Role::Candidate {
-            essence.ballot.forget_votes();
-        }
-        essence
+    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
+        KINDS.into()
     }
 
-    fn is_spent(&self, _: &Config, from: NodeId, message: &Message) -> bool {
+    fn heeds_detector(_: &Config) -> bool {
+        false
+    }
+
+    fn kind_index(_: &Config, message: &Message) -> usize {
+        message.index()
+    }
+
+    fn is_upkeep(_: Timer) -> bool {
+        true
+    }
+}
+
+impl Explore for Voter {
+    fn heeds_incarnation(_: &Config) -> bool {
+        false
+    }
+
+    fn canonical(&self, _: &Config) -> Self {
+        let mut canonical = self.clone();
+        if self.role != Role::Candidate {
+            canonical.ballot.forget_votes();
+        }
+        canonical
+    }
+
+    fn is_obsolete(&self, _: &Config, from: NodeId, message: &Message) -> bool {
         let Stored { term: known, voted, .. } = *self.ballot.stored();
         if self.rejoining.is_some() {
             return false;
@@ -147,8 +168,8 @@ impl Protocol for Voter {
         Self { ballot: self.ballot.renamed(names), role: self.role, rejoining }
     }
 
-    fn is_upkeep(_: Timer) -> bool {
-        true
+    fn renamed_durable(durable: &Stored, names: &dyn Fn(NodeId) -> NodeId) -> Stored {
+        durable.renamed(names)
     }
 }
 
@@ -266,21 +287,29 @@ impl Voter {
     }
 }
 
-impl protocol::Message for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("REQUEST"),
-        Kind::election("VOTE"),
-        Kind::election("HELLO"),
-        Kind::election("WELCOME"),
-    ];
+/// The kinds, in the order in which those that arrive at the same instant are handled.
+const KINDS: &[Kind] = &[
+    Kind::election("REQUEST"),
+    Kind::election("VOTE"),
+    Kind::election("HELLO"),
+    Kind::election("WELCOME"),
+];
 
-    fn kind(&self) -> usize {
+impl Message {
+    /// Which of [`KINDS`] it is.
+    fn index(&self) -> usize {
         match self {
             Self::Request { .. } => 0,
             Self::Vote { .. } => 1,
             Self::Hello => 2,
             Self::Welcome { .. } => 3,
         }
+    }
+}
+
+impl protocol::Message for Message {
+    fn kind(&self) -> Kind {
+        KINDS[self.index()]
     }
 
     fn pledge(&self) -> Option<Pledge> {

@@ -23,7 +23,6 @@ use doyen_core::time::Span;
 use super::storm::Storm;
 use super::{DUPLICATIONS, STEP, draw_attributes, pick, time};
 use crate::random::Random;
-use crate::run;
 use crate::scenario::{
     COPY, Case, DiskEntry, FaultEntry, Initiators, LOST_UNLESS_ANOTHER, LinkException, MemberList,
     NEW, PaceEntry, QuorumEntry, Scenario, ScenarioError, Share, UNNAMED,
@@ -65,7 +64,7 @@ pub(super) fn draw(
     tempest.draw_beginning(scenario);
     tempest.draw_clocks();
     tempest.draw_weather();
-    tempest.rage(run::kinds_of_nodes(case.algorithm, case.sessions));
+    tempest.rage(&case.kinds());
     tempest.abate();
     tempest.restore_a_disk();
     Ok(tempest.storm.into_faults())

@@ -10,7 +10,6 @@ use doyen_core::protocol::Kind;
 use super::storm::Storm;
 use super::{DUPLICATIONS, draw_attributes, pick, time};
 use crate::random::Random;
-use crate::run;
 use crate::scenario::{
     DiskEntry, FaultEntry, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError,
     Share,
@@ -49,7 +48,7 @@ pub(super) fn draw(
     let mut storm = Storm::new(case.members(), &case.dead, survivor, lasts, random);
     let full = case.config.hardened();
     draw_beginning(&mut storm, scenario);
-    rage(&mut storm, full, run::kinds(case.algorithm));
+    rage(&mut storm, full, case.algorithm.kinds());
     storm.abate();
     // Without a detector somebody must notice a crash by using what is no longer there.
     if !full {

@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use doyen_core::explore::{Explore, Giver, Serial};
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{Durable, Event, Giver, Message, Origin, Protocol, Serial, View};
+use doyen_core::protocol::{Durable, Event, Message as _, Origin, Protocol, View};
 
 use super::{Flight, HEAD, Machine, Reign, Store, channel, seat};
 use crate::check::Timers;
@@ -45,7 +46,7 @@ const NOBODY: usize = 61;
 type Cause = (u32, Input, u8);
 
 /// What one thread keeps to itself: copies of what it needs of the store, and the consequences it knows.
-pub(crate) struct Hand<P: Protocol> {
+pub(crate) struct Hand<P: Explore> {
     pub(in crate::check) locals: Vec<LocalFacts<P>>,
     pub(in crate::check) flights: Vec<FlightFacts<P::Message>>,
     pub(super) histories: Vec<History>,
@@ -67,7 +68,7 @@ pub(in crate::check) struct History {
 }
 
 /// What is often asked about a local state.
-pub(in crate::check) struct LocalFacts<P: Protocol> {
+pub(in crate::check) struct LocalFacts<P: Explore> {
     pub(super) local: Arc<Local<P>>,
     /// The position of its member; none if it is no process of anybody.
     pub(super) member: Option<usize>,
@@ -139,7 +140,7 @@ pub(super) struct Consequence {
     pub(super) leads: Option<Reign>,
 }
 
-impl<P: Protocol> Hand<P> {
+impl<P: Explore> Hand<P> {
     pub(super) fn new() -> Self {
         Self {
             locals: Vec::new(),
@@ -154,7 +155,7 @@ impl<P: Protocol> Hand<P> {
     }
 }
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     /// Copies what others have added to the store since, if `state` has any of it.
     pub(super) fn catch_up(&self, hand: &mut Hand<P>, state: &[u32]) {
         let (locals, rest) = state.split_at(self.slots);
@@ -187,12 +188,12 @@ impl<P: Protocol> Machine<'_, P> {
         }
         for flight in flights.since(hand.flights.len()) {
             let Flight { from, to, message, age, .. } = &**flight;
-            let serial = message.serial().filter(|_| self.essential).map(|(serial, giver)| {
+            let serial = P::serial(message).filter(|_| self.essential).map(|(serial, giver)| {
                 let giver = if giver == Giver::Sender { *from } else { *to };
                 (serial, usize::from(giver))
             });
             let print_of = |from: u8, to: u8| match serial {
-                Some(_) => fingerprint(&(from, to, age, message.without_serial())),
+                Some(_) => fingerprint(&(from, to, age, P::without_serial(message))),
                 None => fingerprint(&(from, to, age, message)),
             };
             hand.flights.push(FlightFacts {
@@ -235,11 +236,13 @@ impl<P: Protocol> Machine<'_, P> {
                 true => fingerprint(&Local { calm: self.terms.detection(), ..essence }),
                 false => print,
             },
-            first_serial: state.and_then(|state| state.first_serial(self.terms.config)),
+            first_serial: state.and_then(|state| state.first_live_serial(self.terms.config)),
             leased: state.is_some_and(|state| state.lease().is_some()),
             published: local.published,
             lease_term: local.lease_term,
-            held_down: P::LEASES && state.is_none() && local.covers(&self.terms, Epoch::default()),
+            held_down: P::has_leases(self.terms.config)
+                && state.is_none()
+                && local.covers(&self.terms, Epoch::default()),
             view_print: fingerprint(&view),
             up: local.is_up(),
             reported: local.reported,
@@ -291,7 +294,7 @@ impl<P: Protocol> Machine<'_, P> {
         let before = local;
         let local = store.locals.number(handled.local);
         // Nothing is left out as long as a disk can be lost, unless sessions tell what was said to the process before.
-        let loses_disk = input == Input::Rejoin && !P::SESSIONS;
+        let loses_disk = input == Input::Rejoin && !P::has_sessions();
         if self.essential && before != local && !loses_disk {
             store.transitions.insert((before, local));
         }
@@ -365,14 +368,14 @@ impl<P: Protocol> Machine<'_, P> {
             let number = if place == member { local } else { other };
             &*hand.locals[number as usize].local
         };
-        let unelected =
-            P::LEASES && !is_elected(leader, term, locals.iter().enumerate().map(voter));
+        let unelected = P::has_leases(self.terms.config)
+            && !is_elected(leader, term, locals.iter().enumerate().map(voter));
         let mut store = self.lock();
         let history = store.histories.number(led);
         self.copy(hand, &mut store);
         let broken = |&property: &Property| match property {
             Property::OneLeaderPerTerm => usurped,
-            Property::LeasesRise => P::LEASES && fallen || unelected,
+            Property::LeasesRise => P::has_leases(self.terms.config) && fallen || unelected,
             _ => false,
         };
         (history, self.properties.iter().position(broken))
@@ -398,7 +401,7 @@ impl<P: Protocol> Machine<'_, P> {
 
 /// Whether a majority has voted for `leader` in `term`, as far as that is still known of everybody: of who has stored a
 /// later term it is not. What was lost with a disk counts.
-pub(crate) fn is_elected<'l, P: Protocol + 'l>(
+pub(crate) fn is_elected<'l, P: Explore + 'l>(
     leader: NodeId,
     term: Epoch,
     voters: impl ExactSizeIterator<Item = &'l Local<P>>,

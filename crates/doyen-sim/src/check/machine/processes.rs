@@ -16,7 +16,7 @@
 //! A process that restarts with its disk is the same process. One that has lost its disk and rejoins in its own slot is
 //! the same as well: its second vote of a term breaks what is claimed, if it was for another.
 
-use doyen_core::protocol::Protocol;
+use doyen_core::explore::Explore;
 
 use super::hand::{Hand, Input};
 use super::steps::{Happening, Parts};
@@ -24,7 +24,7 @@ use super::{Act, Machine, Step};
 use crate::check::budget::Item;
 use crate::check::space::Successors;
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     /// The slots of a member's processes: its own first.
     pub(super) fn processes_of(
         &self,

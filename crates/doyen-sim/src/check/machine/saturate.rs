@@ -8,7 +8,7 @@
 //!
 //! A violation is told with those of these steps that something depends on: see [`Machine::saturate_all`].
 
-use doyen_core::protocol::Protocol;
+use doyen_core::explore::Explore;
 
 use super::hand::{Consequence, Hand, Input};
 use super::{Act, HEAD, Machine, Step};
@@ -17,7 +17,7 @@ use crate::check::budget::{ANY, Item, Purse};
 /// A step that was taken at once, and what was sent by it that had not been sent before.
 pub(in crate::check) type Taken = (Step, Vec<u32>);
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     /// Takes the steps that are possible since a process of `member` changed.
     pub(super) fn saturate(&self, hand: &mut Hand<P>, state: &mut Vec<u32>, member: Option<usize>) {
         let first = self.slots + HEAD;

@@ -1,7 +1,7 @@
 //! Spent messages: those that a search leaves out because they cannot matter to their receiver any more, and the proof
 //! that they cannot.
 //!
-//! A protocol names *candidates* ([`Protocol::is_spent`]). What it says is not taken for granted: the rule under test may
+//! A protocol names *candidates* ([`Explore::is_obsolete`]). What it says is not taken for granted: the rule under test may
 //! be the very one that makes it true. A search may leave a message out only if these hold for every local state of its
 //! receiver and every message to it that the search has met, together or not:
 //!
@@ -22,8 +22,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use doyen_core::explore::Explore;
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Effect, Event, Message, Protocol};
+use doyen_core::protocol::{Effect, Event};
 
 use super::hand::Hand;
 use super::{Flight, Machine, Store};
@@ -69,11 +70,11 @@ impl Trust {
     }
 
     /// Says whether that is news.
-    fn withdraw(&self, message: &impl Message) -> bool {
-        if message.serial().is_some() {
+    fn withdraw(&self, kind: usize, has_serial: bool) -> bool {
+        if has_serial {
             self.of_serials.store(true, Ordering::Relaxed);
         }
-        let bit = 1 << message.kind();
+        let bit = 1 << kind;
         self.distrusted.fetch_or(bit, Ordering::Relaxed) & bit == 0
     }
 }
@@ -96,7 +97,7 @@ impl Row {
     }
 }
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     /// Whether a member in this local state has no use any more for a message, whatever happens to it.
     pub(super) fn is_spent(&self, hand: &Hand<P>, local: u32, flight: u32) -> bool {
         if !self.essential {
@@ -115,8 +116,14 @@ impl<P: Protocol> Machine<'_, P> {
 
     fn seems_spent(&self, state: &P, flight: &Flight<P::Message>) -> bool {
         let Flight { from, message, .. } = flight;
-        !self.trust.lacks(message.kind())
-            && state.is_spent(self.terms.config, self.name(*from), message)
+        !self.trust.lacks(P::kind_index(self.terms.config, message))
+            && state.is_obsolete(self.terms.config, self.name(*from), message)
+    }
+
+    /// Leaves out no message like this one any more. Says whether that is news.
+    fn withdraw(&self, message: &P::Message) -> bool {
+        let kind = P::kind_index(self.terms.config, message);
+        self.trust.withdraw(kind, P::serial(message).is_some())
     }
 
     fn name(&self, position: u8) -> NodeId {
@@ -159,7 +166,7 @@ impl<P: Protocol> Machine<'_, P> {
             let place = self.terms.members.position(locals[before as usize].id);
             let lost = rows[before as usize].beyond(&rows[after as usize]);
             if let (Some(place), Some(lost)) = (place, lost) {
-                refuted |= self.trust.withdraw(flight(flights[place][lost]));
+                refuted |= self.withdraw(flight(flights[place][lost]));
             }
         }
         refuted
@@ -183,7 +190,7 @@ impl<P: Protocol> Machine<'_, P> {
             let flight = &store.flights.since(number as usize)[0];
             let spent = self.seems_spent(state, flight);
             if spent && local.is_up() && !self.does_nothing(local, flight) {
-                refuted |= self.trust.withdraw(&flight.message);
+                refuted |= self.withdraw(&flight.message);
             }
             row.push(spent);
         }

@@ -1,6 +1,6 @@
 //! Everything that can happen in a state.
 
-use doyen_core::protocol::Protocol;
+use doyen_core::explore::Explore;
 
 use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
 use super::{Act, HEAD, MOST_TICKS, Machine, Step};
@@ -83,7 +83,7 @@ impl Happening {
     }
 }
 
-impl<P: Protocol> Machine<'_, P> {
+impl<P: Explore> Machine<'_, P> {
     pub(in crate::check) fn parts<'s>(&self, hand: &Hand<P>, state: &'s [u32]) -> Parts<'s> {
         let (locals, rest) = state.split_at(self.slots);
         let is_up = |(position, &local): (usize, &u32)| {
@@ -113,7 +113,7 @@ impl<P: Protocol> Machine<'_, P> {
         let may_start = [Item::Restart, Item::Rejoin, Item::Replacement, Item::Clone];
         let all_matter =
             up == everybody || may_start.into_iter().any(|item| change.purse.left(item) > 0);
-        let may_forget = change.purse.left(Item::Rejoin) > 0 && !P::SESSIONS;
+        let may_forget = change.purse.left(Item::Rejoin) > 0 && !P::has_sessions();
         let changed = hand.locals[change.local as usize].member;
         let is_spent = |flight: u32, is_sent: bool| {
             if !self.frugal || may_forget {
@@ -282,7 +282,7 @@ impl<P: Protocol> Machine<'_, P> {
         member: usize,
         local: u32,
     ) -> Option<usize> {
-        if !P::LEASES || !hand.locals[local as usize].leased {
+        if !P::has_leases(self.terms.config) || !hand.locals[local as usize].leased {
             return None;
         }
         let others = parts.locals.iter().enumerate().filter(|&(other, _)| other != member);
@@ -422,8 +422,10 @@ impl<P: Protocol> Machine<'_, P> {
         }
         let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
         // Nearly always everybody has been told the truth.
-        let mistaken = if P::HEEDS_DETECTOR { !(reported ^ up) & others } else { 0 };
-        let suspects = P::HEEDS_DETECTOR && parts.purse.left(Item::Suspicion) > 0;
+        let mistaken =
+            if P::heeds_detector(self.terms.config) { !(reported ^ up) & others } else { 0 };
+        let suspects =
+            P::heeds_detector(self.terms.config) && parts.purse.left(Item::Suspicion) > 0;
         let concerned = if suspects { others } else { mistaken };
         for peer in (0..parts.locals.len()).filter(|peer| concerned >> peer & 1 == 1) {
             let (held_for_dead, alive) = (reported >> peer & 1 == 1, up >> peer & 1 == 1);
@@ -459,7 +461,7 @@ impl<P: Protocol> Machine<'_, P> {
     ) {
         let [transfers, commands] =
             [Item::Transfer, Item::Command].map(|item| parts.purse.left(item) > 0);
-        if !P::LEASES || !transfers && !commands {
+        if !P::has_leases(self.terms.config) || !transfers && !commands {
             return;
         }
         let ids = || self.terms.members.iter();
@@ -626,7 +628,11 @@ impl<P: Protocol> Machine<'_, P> {
             (Input::Hear(mail[place]), taken | used_up)
         });
         let others = ((1 << parts.locals.len()) - 1) & !(1 << member);
-        let mistaken = if P::HEEDS_DETECTOR { !(facts.reported ^ parts.up) & others } else { 0 };
+        let mistaken = if P::heeds_detector(self.terms.config) {
+            !(facts.reported ^ parts.up) & others
+        } else {
+            0
+        };
         let reports = (0..parts.locals.len())
             .filter(|peer| mistaken >> peer & 1 == 1)
             .map(|peer| Input::Report { peer: peer as u8, up: parts.up >> peer & 1 == 1 });
@@ -658,7 +664,7 @@ impl<P: Protocol> Machine<'_, P> {
                 (Item::Rejoin, Input::Rejoin, Act::Rejoin(name)),
             ] {
                 let lacks_disk =
-                    hand.locals[parts.locals[member] as usize].local.lost && !P::SESSIONS;
+                    hand.locals[parts.locals[member] as usize].local.lost && !P::has_sessions();
                 if parts.purse.left(item) > 0 && !(lacks_disk && item == Item::Restart) {
                     let purse = parts.purse.spend(item);
                     let start = Happening { member, input, act, landed: None, purse, begins: None };

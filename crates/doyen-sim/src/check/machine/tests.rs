@@ -19,7 +19,7 @@ use doyen_core::session::Session;
 use super::symmetry::Renaming;
 use super::*;
 use crate::check::budget::Budget;
-use crate::check::part::{Part, Scope};
+use crate::check::part::{self, Part, Scope};
 use crate::check::{explore_all, search};
 
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
@@ -366,7 +366,7 @@ fn of_two_processes_with_the_same_incarnation_one_counts() {
         rules.budget.replacements = 2;
         let case = scope.scenario(2).resolve().expect("a scene that makes sense");
         let case = scope.apply(&case, rules.timers);
-        let config = scope.session_config(&case);
+        let config = part::session_config(&case);
         let mut machine = Machine::<Session<Voter>>::new(&config, &Scene::of(&case), rules);
         let (mut hand, mut out) = (machine.hand(), Successors::new());
         for _ in 0..2 {

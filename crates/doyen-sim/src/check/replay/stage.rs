@@ -3,6 +3,7 @@
 //! Every event is handed to the state machine again, which tells what it makes of it, and by which rules. Messages get
 //! numbers, so that a receipt is paired with its sending.
 
+use doyen_core::explore::Explore;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
     Durable, Effect, EffectOf, Event, Message, Notice, Origin, Protocol, View, name_of,
@@ -20,7 +21,7 @@ use crate::record::{self, Record, What};
 use crate::time::Time;
 
 /// Everybody, and what has been recorded of them.
-pub(super) struct Stage<'m, 'c, P: Protocol> {
+pub(super) struct Stage<'m, 'c, P: Explore> {
     machine: &'m Machine<'c, P>,
     /// How long a message takes that nobody hears.
     transmission: Span,
@@ -343,7 +344,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
     /// Lets messages to members that are down for good, of which the machine knows no more, arrive there in vain.
     fn let_go(&mut self, until: Time) {
         // Where processes are told apart, the machine keeps what another process of the member may hear.
-        if P::SESSIONS || self.restarts_left > 0 || until == self.now {
+        if P::has_sessions() || self.restarts_left > 0 || until == self.now {
             return;
         }
         let (mut vain, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
@@ -419,7 +420,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
     }
 
     fn send(&mut self, member: usize, to: NodeId, message: P::Message) {
-        let kind = P::Message::KINDS[message.kind()];
+        let kind = message.kind();
         let sender = self.locals[member].id;
         let from = self.machine.terms.members.position(sender).unwrap_or(member) as u8;
         let id = self.next_id;
@@ -539,7 +540,8 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         }
         let lease = || (id, format!("has a lease in term {term}"));
         let later = self.reigns.iter().find(|&&(other_term, ..)| other_term > term);
-        if let Some(&(later, other, _)) = later.filter(|_| P::LEASES) {
+        if let Some(&(later, other, _)) = later.filter(|_| P::has_leases(self.machine.terms.config))
+        {
             let facts = [(other, format!("had a lease in term {later} before")), lease()];
             self.note(Property::LeasesRise, facts);
         }
@@ -547,7 +549,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             true => &handled.local,
             false => local,
         });
-        if P::LEASES && !is_elected(id, term, voters) {
+        if P::has_leases(self.machine.terms.config) && !is_elected(id, term, voters) {
             let facts = [(id, "was elected by no majority".to_owned()), lease()];
             self.note(Property::LeasesRise, facts);
         }

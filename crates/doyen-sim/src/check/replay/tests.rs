@@ -1,4 +1,3 @@
-use doyen_core::algorithm::bully::Bully;
 use doyen_core::protocol::Role;
 
 use super::super::Timers;
@@ -152,7 +151,7 @@ fn ways_that_were_not_followed_are_not_taken_for_sound() {
     let file = Counterexample::new(scenario, &rules, violation);
     let follow = |most_ways| {
         let schedule = Schedule { file: &file, rules: &rules, path: &path, cycle: &[], most_ways };
-        play::<Bully>(&case.config, &case, &schedule)
+        play(machine::<AnyProtocol>(&case, &run::any_config(&case), rules), &case, &schedule)
     };
     assert!(!follow(2).unwrap().broken);
     let problem = follow(1).unwrap_err();

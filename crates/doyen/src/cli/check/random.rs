@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::waits::Wait;
 use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};

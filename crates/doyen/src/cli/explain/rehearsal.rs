@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
 use doyen::node::status::{MemberStatus, Status};
-use doyen_core::algorithm::Algorithm;
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use doyen_sim::run;
 use doyen_sim::scenario::{FaultEntry, MemberList, QuorumEntry, Scenario};
 

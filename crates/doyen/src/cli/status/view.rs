@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 use doyen::node::status::{MemberStatus, Status};
-use doyen_core::algorithm::Algorithm;
+use doyen_core::registry::Algorithm;
 
 use crate::cli::terminal::{Align, Cell, Paint, Table, plain, span};
 

@@ -175,7 +175,7 @@ fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
 
 #[cfg(test)]
 mod tests {
-    use doyen_core::algorithm::Algorithm;
+    use doyen_core::registry::Algorithm;
 
     use super::*;
 

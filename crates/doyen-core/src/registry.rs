@@ -1,29 +1,33 @@
 //! Every algorithm by name, with what it promises and what it costs: one table, shown by the help, the documentation
-//! and the lab alike.
+//! and the lab alike. And every algorithm as a state machine: [`AnyProtocol`] is whichever of them a configuration names.
+
+mod any;
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::config::{Mode, Variant};
 
+pub use any::{AnyConfig, AnyDurable, AnyMessage, AnyProtocol, AnyTimer};
+
 /// The algorithms.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Algorithm {
-    /// [`bully`](super::bully).
+    /// [`bully`](crate::algorithm::bully).
     Bully,
-    /// [`modified_bully`](super::modified_bully).
+    /// [`modified_bully`](crate::algorithm::modified_bully).
     ModifiedBully,
-    /// [`ring_list`](super::ring_list).
+    /// [`ring_list`](crate::algorithm::ring_list).
     RingList,
-    /// [`ring_active_list`](super::ring_active_list).
+    /// [`ring_active_list`](crate::algorithm::ring_active_list).
     RingActiveList,
-    /// [`ring_all_ids`](super::ring_all_ids).
+    /// [`ring_all_ids`](crate::algorithm::ring_all_ids).
     RingAllIds,
-    /// [`chang_roberts`](super::chang_roberts).
+    /// [`chang_roberts`](crate::algorithm::chang_roberts).
     ChangRoberts,
-    /// [`ring_resilient`](super::ring_resilient).
+    /// [`ring_resilient`](crate::algorithm::ring_resilient).
     RingResilient,
-    /// [`quorum`](super::quorum).
+    /// [`quorum`](crate::algorithm::quorum).
     Quorum,
 }
 

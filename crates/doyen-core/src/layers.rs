@@ -1,0 +1,76 @@
+//! What lies beneath an algorithm: a link, a failure detector, the incarnation filter, sessions. The simulator and the
+//! node both build it here, so that what is simulated is what runs.
+//!
+//! A quorum tolerates loss and watches its leader itself. The other algorithms assume reliable channels and a failure
+//! detector. On a network that loses messages, a link makes the channels reliable, at the price of time: the `D` that an
+//! algorithm above it knows includes two retransmissions.
+
+use crate::config::Timing;
+use crate::detector::DetectorConfig;
+use crate::link::LinkConfig;
+use crate::node::{NodeConfig, packet};
+use crate::protocol::Kind;
+use crate::registry::{Algorithm, AnyConfig};
+use crate::session::{SessionConfig, letter};
+use crate::time::Span;
+
+/// How many heartbeats in a row a detector forgives on a network that loses messages.
+const LOST_HEARTBEATS: u32 = 3;
+
+/// Which layers lie beneath an algorithm.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layers {
+    /// The bounds of the bare network, without retransmissions: those of the link and the detector.
+    pub bare: Timing,
+    /// Whether the network loses messages.
+    pub lossy: bool,
+    /// Whether there is a link.
+    pub link: bool,
+    /// How often the failure detector sends a heartbeat, if there is a detector.
+    pub detector: Option<Span>,
+}
+
+impl Layers {
+    /// What a node puts beneath `algorithm`. Datagrams get lost.
+    pub fn of_node(algorithm: Algorithm, bare: Timing) -> Self {
+        let bears_loss = algorithm.has_leases();
+        let detector = (!bears_loss).then_some(bare.heartbeat);
+        Self { bare, lossy: true, link: !bears_loss, detector }
+    }
+
+    /// The `D` that the algorithm above knows: two retransmissions and the delivery after them take up to
+    /// `(2D + p) + 2(2D + p) + D`.
+    pub fn transmission(&self) -> Span {
+        match self.link && self.lossy {
+            true => self.bare.transmission * 7 + self.bare.processing * 3,
+            false => self.bare.transmission,
+        }
+    }
+
+    /// A node that runs `above`. Incarnations are told apart in hardened mode; the textbooks know of none.
+    pub fn node(&self, above: AnyConfig) -> NodeConfig<AnyConfig> {
+        let detector = |heartbeat| DetectorConfig {
+            heartbeat,
+            losses: if self.lossy { LOST_HEARTBEATS } else { 0 },
+            ..DetectorConfig::for_timing(&self.bare)
+        };
+        NodeConfig {
+            members: above.inner.members.clone(),
+            filter: above.inner.hardened(),
+            link: self.link.then(|| LinkConfig::for_round_trip(self.bare.reply())),
+            detector: self.detector.map(detector),
+            inner: above,
+        }
+    }
+
+    /// A process of a member that runs `above`.
+    pub fn process(&self, above: AnyConfig) -> SessionConfig<NodeConfig<AnyConfig>> {
+        let (members, rules) = (above.inner.members.clone(), above.inner.quorum.rules);
+        SessionConfig { inner: self.node(above), members, upkeep: true, rules }
+    }
+}
+
+/// The kinds of messages that processes send each other that run `algorithm`.
+pub fn kinds(algorithm: Algorithm) -> Vec<Kind> {
+    [algorithm.kinds(), &packet::ADDED, &letter::ADDED].concat()
+}

@@ -1,0 +1,510 @@
+//! The closed enum of all protocols.
+//!
+//! Layered runs, the checker, the node and whatever replays a node run [`AnyProtocol`], so that they are compiled once
+//! and not once for each algorithm. Only a simulation of bare members, where a call more for each message counts, is
+//! compiled for each of them; [`dispatch!`](crate::dispatch) picks it.
+//!
+//! On the wire and on the disk nothing says which algorithm it is: all members run the same one. So writing delegates to
+//! what is inside, and reading is told the algorithm ([`Algorithm::read_packet`] and the like). Texts are those of what
+//! is inside as well, because traces and counterexamples name timers and messages by them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::Algorithm;
+use crate::algorithm::{
+    bully, chang_roberts, modified_bully, quorum, ring_active_list, ring_all_ids, ring_list,
+    ring_resilient,
+};
+use crate::config::Config;
+use crate::explore::{Explore, Giver, Serial};
+use crate::members::{Epoch, Incarnation, NodeId};
+use crate::node::Packet;
+use crate::protocol::{
+    Bonds, Boot, Durable, Effect, Effects, Event, Kind, Message, Pledge, Protocol, View,
+};
+use crate::session::{Kept, Letter};
+use crate::time::Span;
+
+/// Evaluates an expression for whichever algorithm it is. There are two forms:
+///
+/// - `dispatch!(algorithm, P => expression)`: `P` is the type of the protocol that is named;
+/// - `dispatch!(in AnyMessage: value, message => expression)`: `message` is what is inside a value of a closed enum.
+#[macro_export]
+macro_rules! dispatch {
+    (in $closed:ident: $value:expr, $inner:ident => $body:expr) => {
+        match $value {
+            $closed::Bully($inner) => $body,
+            $closed::ModifiedBully($inner) => $body,
+            $closed::RingList($inner) => $body,
+            $closed::RingActiveList($inner) => $body,
+            $closed::RingAllIds($inner) => $body,
+            $closed::ChangRoberts($inner) => $body,
+            $closed::RingResilient($inner) => $body,
+            $closed::Quorum($inner) => $body,
+        }
+    };
+    ($algorithm:expr, $P:ident => $body:expr) => {
+        $crate::dispatch!(@ $algorithm, $P, $body,
+            Bully: bully::Bully,
+            ModifiedBully: modified_bully::ModifiedBully,
+            RingList: ring_list::RingList,
+            RingActiveList: ring_active_list::RingActiveList,
+            RingAllIds: ring_all_ids::RingAllIds,
+            ChangRoberts: chang_roberts::ChangRoberts,
+            RingResilient: ring_resilient::RingResilient,
+            Quorum: quorum::Quorum,
+        )
+    };
+    (@ $algorithm:expr, $P:ident, $body:expr, $($name:ident: $module:ident::$protocol:ident,)*) => {
+        match $algorithm {
+            $($crate::registry::Algorithm::$name => {
+                type $P = $crate::algorithm::$module::$protocol;
+                $body
+            })*
+        }
+    };
+}
+
+/// A protocol that is in the registry: how what is its own becomes a value of the closed enums, and back.
+trait Registered: Explore<Config = Config> {
+    fn wrap(self) -> AnyProtocol;
+    fn wrap_message(message: Self::Message) -> AnyMessage;
+    fn wrap_timer(timer: Self::Timer) -> AnyTimer;
+    fn wrap_durable(durable: Self::Durable) -> AnyDurable;
+    fn message(any: AnyMessage) -> Option<Self::Message>;
+    fn message_ref(any: &AnyMessage) -> Option<&Self::Message>;
+    fn timer(any: AnyTimer) -> Option<Self::Timer>;
+    fn durable(any: AnyDurable) -> Option<Self::Durable>;
+}
+
+/// Declares the closed enums, with one variant for each algorithm.
+macro_rules! registered {
+    ($($name:ident: $protocol:ty,)*) => {
+        /// A member of whichever algorithm its configuration names.
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub enum AnyProtocol {
+            $(#[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")] $name($protocol),)*
+        }
+
+        /// A message of any algorithm.
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub enum AnyMessage {
+            $(
+                #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
+                $name(<$protocol as Protocol>::Message),
+            )*
+        }
+
+        /// What a member of any algorithm waits for.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum AnyTimer {
+            $(
+                #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
+                $name(<$protocol as Protocol>::Timer),
+            )*
+        }
+
+        /// What a member of any algorithm stores.
+        #[derive(Clone, PartialEq, Eq, Hash)]
+        pub enum AnyDurable {
+            $(
+                #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
+                $name(<$protocol as Protocol>::Durable),
+            )*
+        }
+
+        impl AnyMessage {
+            fn algorithm(&self) -> Algorithm {
+                match self { $(Self::$name(_) => Algorithm::$name,)* }
+            }
+        }
+
+        impl AnyTimer {
+            fn algorithm(self) -> Algorithm {
+                match self { $(Self::$name(_) => Algorithm::$name,)* }
+            }
+        }
+
+        impl AnyDurable {
+            fn algorithm(&self) -> Algorithm {
+                match self { $(Self::$name(_) => Algorithm::$name,)* }
+            }
+        }
+
+        $(
+            impl Registered for $protocol {
+                fn wrap(self) -> AnyProtocol {
+                    AnyProtocol::$name(self)
+                }
+                fn wrap_message(message: Self::Message) -> AnyMessage {
+                    AnyMessage::$name(message)
+                }
+                fn wrap_timer(timer: Self::Timer) -> AnyTimer {
+                    AnyTimer::$name(timer)
+                }
+                fn wrap_durable(durable: Self::Durable) -> AnyDurable {
+                    AnyDurable::$name(durable)
+                }
+                fn message(any: AnyMessage) -> Option<Self::Message> {
+                    if let AnyMessage::$name(message) = any { Some(message) } else { None }
+                }
+                fn message_ref(any: &AnyMessage) -> Option<&Self::Message> {
+                    if let AnyMessage::$name(message) = any { Some(message) } else { None }
+                }
+                fn timer(any: AnyTimer) -> Option<Self::Timer> {
+                    if let AnyTimer::$name(timer) = any { Some(timer) } else { None }
+                }
+                fn durable(any: AnyDurable) -> Option<Self::Durable> {
+                    if let AnyDurable::$name(durable) = any { Some(durable) } else { None }
+                }
+            }
+        )*
+    };
+}
+
+registered! {
+    Bully: bully::Bully,
+    ModifiedBully: modified_bully::ModifiedBully,
+    RingList: ring_list::RingList,
+    RingActiveList: ring_active_list::RingActiveList,
+    RingAllIds: ring_all_ids::RingAllIds,
+    ChangRoberts: chang_roberts::ChangRoberts,
+    RingResilient: ring_resilient::RingResilient,
+    Quorum: quorum::Quorum,
+}
+
+/// Which algorithm, and its configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AnyConfig {
+    /// Which algorithm.
+    pub algorithm: Algorithm,
+    /// Its configuration.
+    pub inner: Config,
+}
+
+impl Protocol for AnyProtocol {
+    type Config = AnyConfig;
+    type Message = AnyMessage;
+    type Timer = AnyTimer;
+    type Durable = AnyDurable;
+
+    fn start(
+        id: NodeId,
+        config: &AnyConfig,
+        boot: Boot<AnyDurable>,
+        out: &mut Effects<Self>,
+    ) -> Self {
+        dispatch!(config.algorithm, P => start::<P>(id, &config.inner, boot, out))
+    }
+
+    fn handle(
+        &mut self,
+        config: &AnyConfig,
+        event: Event<AnyMessage, AnyTimer>,
+        out: &mut Effects<Self>,
+    ) {
+        dispatch!(in AnyProtocol: self, state => handle(state, &config.inner, event, out));
+    }
+
+    fn view(&self) -> View {
+        dispatch!(in AnyProtocol: self, state => state.view())
+    }
+
+    fn kinds(config: &AnyConfig) -> Cow<'static, [Kind]> {
+        config.algorithm.kinds().into()
+    }
+
+    fn kind_index(config: &AnyConfig, message: &AnyMessage) -> usize {
+        dispatch!(config.algorithm, P => {
+            P::message_ref(message).map_or(0, |message| P::kind_index(&config.inner, message))
+        })
+    }
+
+    fn is_upkeep(timer: AnyTimer) -> bool {
+        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_upkeep))
+    }
+
+    fn heeds_detector(config: &AnyConfig) -> bool {
+        dispatch!(config.algorithm, P => P::heeds_detector(&config.inner))
+    }
+
+    fn has_leases(config: &AnyConfig) -> bool {
+        dispatch!(config.algorithm, P => P::has_leases(&config.inner))
+    }
+
+    fn lease(&self) -> Option<AnyTimer> {
+        fn of<P: Registered>(state: &P) -> Option<AnyTimer> {
+            state.lease().map(P::wrap_timer)
+        }
+        dispatch!(in AnyProtocol: self, state => of(state))
+    }
+
+    fn is_lease(timer: AnyTimer) -> bool {
+        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_lease))
+    }
+
+    fn bonds(&self) -> Bonds<AnyTimer> {
+        fn of<P: Registered>(state: &P) -> Bonds<AnyTimer> {
+            state.bonds().map(P::wrap_timer)
+        }
+        dispatch!(in AnyProtocol: self, state => of(state))
+    }
+}
+
+fn start<P: Registered>(
+    id: NodeId,
+    config: &Config,
+    boot: Boot<AnyDurable>,
+    out: &mut Effects<AnyProtocol>,
+) -> AnyProtocol {
+    let Boot { incarnation, durable, origin, session, time_of_day } = boot;
+    let durable = durable.and_then(P::durable);
+    let boot = Boot { incarnation, durable, origin, session, time_of_day };
+    let mut own = out.for_wrapped();
+    let state = P::start(id, config, boot, &mut own);
+    pass_on::<P>(own, out);
+    state.wrap()
+}
+
+/// Lets the member handle an event. What belongs to another algorithm is nothing to it.
+fn handle<P: Registered>(
+    state: &mut P,
+    config: &Config,
+    event: Event<AnyMessage, AnyTimer>,
+    out: &mut Effects<AnyProtocol>,
+) {
+    let event = match event {
+        Event::Message { from, message } => {
+            let Some(message) = P::message(message) else { return };
+            Event::Message { from, message }
+        }
+        Event::Timer(timer) => {
+            let Some(timer) = P::timer(timer) else { return };
+            Event::Timer(timer)
+        }
+        Event::PeerDown(peer) => Event::PeerDown(peer),
+        Event::PeerUp(peer) => Event::PeerUp(peer),
+        Event::Campaign => Event::Campaign,
+        Event::Order(order) => Event::Order(order),
+        Event::Retired => Event::Retired,
+    };
+    let mut own = out.for_wrapped();
+    state.handle(config, event, &mut own);
+    pass_on::<P>(own, out);
+}
+
+/// Passes on what the member wants done.
+fn pass_on<P: Registered>(mut own: Effects<P>, out: &mut Effects<AnyProtocol>) {
+    out.take_notes(&own);
+    for effect in own.drain() {
+        match effect {
+            Effect::Persist(durable) => out.persist(P::wrap_durable(durable)),
+            Effect::Send { to, message } => out.send(to, P::wrap_message(message)),
+            Effect::SetTimer { timer, after } => out.set_timer(P::wrap_timer(timer), after),
+            Effect::CancelTimer(timer) => out.cancel_timer(P::wrap_timer(timer)),
+            Effect::Announce(view) => out.announce(view),
+            Effect::Inform(notice) => out.inform(notice),
+        }
+    }
+}
+
+impl Explore for AnyProtocol {
+    fn heeds_incarnation(config: &AnyConfig) -> bool {
+        dispatch!(config.algorithm, P => P::heeds_incarnation(&config.inner))
+    }
+
+    fn has_canonical_form(config: &AnyConfig) -> bool {
+        dispatch!(config.algorithm, P => P::has_canonical_form(&config.inner))
+    }
+
+    fn canonical(&self, config: &AnyConfig) -> Self {
+        dispatch!(in AnyProtocol: self, state => state.canonical(&config.inner).wrap())
+    }
+
+    fn canonical_timer(&self, config: &AnyConfig, timer: AnyTimer) -> AnyTimer {
+        fn of<P: Registered>(state: &P, config: &Config, timer: AnyTimer) -> AnyTimer {
+            let own = P::timer(timer);
+            own.map_or(timer, |own| P::wrap_timer(state.canonical_timer(config, own)))
+        }
+        dispatch!(in AnyProtocol: self, state => of(state, &config.inner, timer))
+    }
+
+    fn first_live_serial(&self, config: &AnyConfig) -> Option<Serial> {
+        dispatch!(in AnyProtocol: self, state => state.first_live_serial(&config.inner))
+    }
+
+    fn serial(message: &AnyMessage) -> Option<(Serial, Giver)> {
+        dispatch!(message.algorithm(), P => P::serial(P::message_ref(message)?))
+    }
+
+    fn without_serial(message: &AnyMessage) -> AnyMessage {
+        dispatch!(message.algorithm(), P => {
+            let own = P::message_ref(message).map(P::without_serial);
+            own.map_or_else(|| message.clone(), P::wrap_message)
+        })
+    }
+
+    fn is_obsolete(&self, config: &AnyConfig, from: NodeId, message: &AnyMessage) -> bool {
+        fn of<P: Registered>(state: &P, config: &Config, from: NodeId, any: &AnyMessage) -> bool {
+            P::message_ref(any).is_some_and(|message| state.is_obsolete(config, from, message))
+        }
+        dispatch!(in AnyProtocol: self, state => of(state, &config.inner, from, message))
+    }
+
+    fn is_symmetric(config: &AnyConfig) -> bool {
+        dispatch!(config.algorithm, P => P::is_symmetric(&config.inner))
+    }
+
+    fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
+        dispatch!(in AnyProtocol: self, state => state.renamed(names).wrap())
+    }
+
+    fn renamed_durable(durable: &AnyDurable, names: &dyn Fn(NodeId) -> NodeId) -> AnyDurable {
+        dispatch!(durable.algorithm(), P => {
+            let own = P::durable(durable.clone()).map(|own| P::renamed_durable(&own, names));
+            own.map_or_else(|| durable.clone(), P::wrap_durable)
+        })
+    }
+}
+
+impl Message for AnyMessage {
+    fn kind(&self) -> Kind {
+        dispatch!(in AnyMessage: self, message => message.kind())
+    }
+
+    fn encoded_len(&self) -> usize {
+        dispatch!(in AnyMessage: self, message => message.encoded_len())
+    }
+
+    fn pledge(&self) -> Option<Pledge> {
+        dispatch!(in AnyMessage: self, message => message.pledge())
+    }
+
+    fn promise_asked(&self) -> Option<Span> {
+        dispatch!(in AnyMessage: self, message => message.promise_asked())
+    }
+
+    fn promise_released(&self) -> Option<Epoch> {
+        dispatch!(in AnyMessage: self, message => message.promise_released())
+    }
+}
+
+impl Durable for AnyDurable {
+    fn term(&self) -> Epoch {
+        dispatch!(in AnyDurable: self, durable => durable.term())
+    }
+
+    fn vote(&self) -> Option<NodeId> {
+        dispatch!(in AnyDurable: self, durable => durable.vote())
+    }
+
+    fn is_drained(&self) -> bool {
+        dispatch!(in AnyDurable: self, durable => durable.is_drained())
+    }
+
+    fn is_rejoining(&self) -> bool {
+        dispatch!(in AnyDurable: self, durable => durable.is_rejoining())
+    }
+
+    fn incarnation(&self) -> Option<Incarnation> {
+        dispatch!(in AnyDurable: self, durable => durable.incarnation())
+    }
+}
+
+impl fmt::Debug for AnyProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(in AnyProtocol: self, state => state.fmt(f))
+    }
+}
+
+impl fmt::Debug for AnyMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(in AnyMessage: self, message => fmt::Debug::fmt(message, f))
+    }
+}
+
+impl fmt::Display for AnyMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(in AnyMessage: self, message => fmt::Display::fmt(message, f))
+    }
+}
+
+impl fmt::Debug for AnyTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(in AnyTimer: self, timer => timer.fmt(f))
+    }
+}
+
+impl fmt::Debug for AnyDurable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        dispatch!(in AnyDurable: self, durable => fmt::Debug::fmt(durable, f))
+    }
+}
+
+impl Serialize for AnyMessage {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        dispatch!(in AnyMessage: self, message => message.serialize(serializer))
+    }
+}
+
+impl Serialize for AnyDurable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        dispatch!(in AnyDurable: self, durable => durable.serialize(serializer))
+    }
+}
+
+type MessageOf<P> = <P as Protocol>::Message;
+type DurableOf<P> = <P as Protocol>::Durable;
+
+/// What has no name of its algorithm in it is read for the one that all members run.
+impl Algorithm {
+    /// Reads what one node sends another.
+    pub fn read_packet<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Packet<AnyMessage>, D::Error> {
+        dispatch!(self, P => {
+            Ok(Packet::<MessageOf<P>>::deserialize(from)?.map(P::wrap_message))
+        })
+    }
+
+    /// Reads what one process sends another.
+    pub fn read_letter<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Letter<Packet<AnyMessage>>, D::Error> {
+        dispatch!(self, P => {
+            let letter = Letter::<Packet<MessageOf<P>>>::deserialize(from)?;
+            Ok(letter.map(|packet| packet.map(P::wrap_message)))
+        })
+    }
+
+    /// Reads what a process has stored.
+    pub fn read_kept<'de, D: Deserializer<'de>>(
+        self,
+        from: D,
+    ) -> Result<Kept<AnyDurable>, D::Error> {
+        dispatch!(self, P => Ok(Kept::<DurableOf<P>>::deserialize(from)?.map(P::wrap_durable)))
+    }
+
+    /// Reads what a member has stored.
+    pub fn read_durable<'de, D: Deserializer<'de>>(self, from: D) -> Result<AnyDurable, D::Error> {
+        dispatch!(self, P => Ok(P::wrap_durable(DurableOf::<P>::deserialize(from)?)))
+    }
+
+    /// The kinds of its messages, in the order in which those that arrive at the same instant are handled.
+    pub fn kinds(self) -> &'static [Kind] {
+        match self {
+            Self::Bully => bully::KINDS,
+            Self::ModifiedBully => modified_bully::KINDS,
+            Self::RingList | Self::RingResilient => ring_list::KINDS,
+            Self::RingActiveList => ring_active_list::KINDS,
+            Self::RingAllIds => ring_all_ids::KINDS,
+            Self::ChangRoberts => chang_roberts::KINDS,
+            Self::Quorum => quorum::KINDS,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Datagrams and state files keep their bytes: `bytes.txt` was recorded once, and whatever is read from it is written
+//! back the same. Nodes of different versions talk to each other, and a state file outlives the program that wrote it.
+
+use std::collections::BTreeSet;
+
+use doyen_core::layers;
+use doyen_core::protocol::name_of;
+use doyen_core::registry::Algorithm;
+
+fn unhex(digits: &str) -> Vec<u8> {
+    let byte = |place| u8::from_str_radix(&digits[place..place + 2], 16).expect("two digits");
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+/// The algorithm, the kind and the bytes of every line.
+fn recorded() -> impl Iterator<Item = (Algorithm, &'static str, Vec<u8>)> {
+    let lines = include_str!("bytes.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.map(|line| {
+        let [algorithm, kind, digits] = line.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("{line} has not three parts")
+        };
+        (algorithm.parse().expect("an algorithm"), kind, unhex(digits))
+    })
+}
+
+#[test]
+fn what_was_written_is_read_and_written_the_same() {
+    for (algorithm, kind, bytes) in recorded() {
+        let mut from = postcard::Deserializer::from_bytes(&bytes);
+        let written = match kind {
+            "bare" => postcard::to_allocvec(&algorithm.read_durable(&mut from).unwrap()),
+            "kept" => postcard::to_allocvec(&algorithm.read_kept(&mut from).unwrap()),
+            _ => {
+                let letter = algorithm.read_letter(&mut from).unwrap();
+                assert_eq!(name_of(&letter), kind);
+                postcard::to_allocvec(&letter)
+            }
+        };
+        assert_eq!(written, Ok(bytes), "{algorithm} {kind}");
+    }
+}
+
+#[test]
+fn every_kind_of_every_algorithm_is_recorded() {
+    let recorded: BTreeSet<_> = recorded().map(|(algorithm, kind, _)| (algorithm, kind)).collect();
+    for algorithm in Algorithm::ALL {
+        let kinds = layers::kinds(algorithm);
+        for name in kinds.iter().map(|kind| kind.name).chain(["kept", "bare"]) {
+            assert!(recorded.contains(&(algorithm, name)), "{algorithm} {name}");
+        }
+    }
+}
