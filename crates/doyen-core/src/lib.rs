@@ -44,44 +44,27 @@
 //!     a view says *retiring*, nothing new begins under the lease; the host stops what runs, waits for everybody who was
 //!     told "until then", and feeds `Retired`.
 //!
+//! [`Host`](host::Host) is what a host offers a member, and [`apply`](host::apply) carries out what the member wants done:
+//!
 //! ```
+//! use doyen_core::host::{Host, apply};
 //! use doyen_core::members::NodeId;
-//! use doyen_core::protocol::{Boot, Effect, Effects, Event, Notice, Protocol, View};
-//! use doyen_core::time::Delay;
+//! use doyen_core::protocol::{Boot, Effects, Event, Protocol};
 //!
-//! /// What a host has to offer; see the list above for what each must hold to.
-//! trait Host<P: Protocol> {
-//!     fn next_event(&mut self) -> Option<Event<P::Message, P::Timer>>; // 2, 8, 9
-//!     fn store(&mut self, durable: P::Durable) -> std::io::Result<()>; // 4
-//!     fn send(&mut self, to: NodeId, message: P::Message);
-//!     fn arm(&mut self, timer: P::Timer, after: Delay); // 6, 7
-//!     fn disarm(&mut self, timer: P::Timer);
-//!     fn publish(&mut self, view: View); // 5
-//!     fn record(&mut self, notice: Notice);
-//! }
-//!
-//! fn run<P: Protocol>(
+//! fn run<P: Protocol, H: Host<P>>(
 //!     id: NodeId,
 //!     config: &P::Config,
 //!     boot: Boot<P::Durable>, // 1
-//!     host: &mut impl Host<P>,
-//! ) -> std::io::Result<()> {
+//!     host: &mut H,
+//!     mut next_event: impl FnMut(&mut H) -> Option<Event<P::Message, P::Timer>>, // 8, 9
+//! ) -> Result<(), H::Error> {
 //!     let mut out = Effects::new();
 //!     let mut member = P::start(id, config, boot, &mut out);
 //!     loop {
-//!         for effect in out.drain() {
-//!             match effect {
-//!                 Effect::Persist(durable) => host.store(durable)?,
-//!                 Effect::Send { to, message } => host.send(to, message),
-//!                 Effect::SetTimer { timer, after } => host.arm(timer, after),
-//!                 Effect::CancelTimer(timer) => host.disarm(timer),
-//!                 Effect::Announce(view) => host.publish(view),
-//!                 Effect::Inform(notice) => host.record(notice),
-//!             }
-//!         }
+//!         apply(out.drain(), host)?; // 3, 4, 5
 //!         out.clear();
-//!         let Some(event) = host.next_event() else { return Ok(()) };
-//!         member.handle(config, event, &mut out);
+//!         let Some(event) = next_event(host) else { return Ok(()) };
+//!         member.handle(config, event, &mut out); // 2
 //!     }
 //! }
 //! ```
@@ -91,6 +74,8 @@ pub mod config;
 pub mod detector;
 pub mod explore;
 pub mod layers;
+pub mod host;
+pub mod ledger;
 pub mod link;
 pub mod members;
 pub mod node;

@@ -111,6 +111,10 @@ impl<T> Bonds<T> {
     pub const NONE: Self =
         Self { vote_lease: None, hold_down: None, own_lease: None, silenced: false };
 
+    /// A member that is down does not vote; what keeps it from voting when it comes up is judged then.
+    pub const DOWN: Self =
+        Self { vote_lease: None, hold_down: None, own_lease: None, silenced: true };
+
     /// The same where timers have other names.
     pub fn map<U>(self, name: impl Fn(T) -> U) -> Bonds<U> {
         Bonds {

@@ -1,17 +1,19 @@
 //! Nodes in a small world: an event loop with a virtual clock, disks, and a network in fair or foul weather.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::detector::DetectorConfig;
+use doyen_core::host::{Host, apply};
 use doyen_core::link::LinkConfig;
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
-    Boot, Class, Effect, Effects, Event, Message, Notice, Origin, Protocol, Role,
+    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, View,
 };
-use doyen_core::time::Span;
+use doyen_core::time::{Delay, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -120,25 +122,7 @@ impl<P: Protocol> World<P> {
     }
 
     fn carry_out(&mut self, id: NodeId, out: &mut Effects<P>) {
-        for effect in out.drain() {
-            match effect {
-                Effect::Send { to, message } => {
-                    self.transmit(id, to, &message);
-                    self.sent.push((self.now, id, to, message));
-                }
-                Effect::SetTimer { timer, after } => {
-                    self.disarm(id, timer);
-                    let due = self.plan(after.min, Order::Timer, id, Event::Timer(timer));
-                    self.timers.insert((id, timer), due);
-                }
-                Effect::CancelTimer(timer) => self.disarm(id, timer),
-                Effect::Inform(notice) => self.notices.push((self.now, id, notice)),
-                Effect::Persist(durable) => {
-                    self.disks.entry(id).or_default().1 = Some(durable);
-                }
-                Effect::Announce(_) => {}
-            }
-        }
+        let Ok(()) = apply(out.drain(), &mut MemberHost { world: self, id });
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: &P::Message) {
@@ -191,6 +175,44 @@ impl<P: Protocol> World<P> {
             .iter()
             .filter(|(_, _, to, message)| self.members.contains_key(to) && of_class(message));
         counts.count()
+    }
+}
+
+/// The host of one member, for one event.
+struct MemberHost<'w, P: Protocol> {
+    world: &'w mut World<P>,
+    id: NodeId,
+}
+
+impl<P: Protocol> Host<P> for MemberHost<'_, P> {
+    type Error = Infallible;
+
+    fn persist(&mut self, durable: P::Durable) -> Result<(), Infallible> {
+        self.world.disks.entry(self.id).or_default().1 = Some(durable);
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Infallible> {
+        self.world.transmit(self.id, to, &message);
+        self.world.sent.push((self.world.now, self.id, to, message));
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: P::Timer, after: Delay) {
+        self.world.disarm(self.id, timer);
+        let due = self.world.plan(after.min, Order::Timer, self.id, Event::Timer(timer));
+        self.world.timers.insert((self.id, timer), due);
+    }
+
+    fn cancel(&mut self, timer: P::Timer) {
+        self.world.disarm(self.id, timer);
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
+        self.world.notices.push((self.world.now, self.id, notice));
+        Ok(())
     }
 }
 

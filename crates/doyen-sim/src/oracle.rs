@@ -5,7 +5,7 @@
 //! copied, so that millions of runs can be judged. A world without one does not notice the difference. What must hold is
 //! named by the checker's own [properties](crate::check::property), all but bounded terms, which only the explorer can
 //! judge: those that hold at every instant (A4, one leader a term, terms never fall, bounded messages and, where leaders
-//! have leases, what `oracle/audit.rs` keeps the books for), and those about the end of a run (A1, A2, A3 and 004's two).
+//! have leases, what the [ledger](doyen_core::ledger) is asked through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and 004's two).
 //! The first breach counts: whatever follows may be its consequence.
 //!
 //! # Old processes
@@ -30,8 +30,9 @@ mod first_lease;
 mod lasting;
 mod ratings;
 
+use doyen_core::ledger::{Contradiction, Entry, Stored};
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Order, Pledge, Role, View};
+use doyen_core::protocol::{Bonds, Order, Pledge, Role, View};
 use doyen_core::time::Span;
 
 use crate::account::{Ended, Outcome};
@@ -42,7 +43,7 @@ use crate::hash::FastMap;
 use crate::scenario::Case;
 use crate::time::Time;
 use audit::Audit;
-pub(crate) use cover::{Bound, Counted};
+pub(crate) use cover::Counted;
 use first_lease::FirstLease;
 use lasting::Lasting;
 use ratings::Ratings;
@@ -66,7 +67,7 @@ pub struct Oracle {
     last_change: Time,
     /// When somebody crashed or came up last.
     last_fault: Time,
-    /// Where leaders have leases: the books on votes, promises and leases.
+    /// Where leaders have leases: what is known of votes and leases.
     audit: Option<Box<Audit>>,
     /// The same: who should lead in the end, and how long it takes until somebody has a lease.
     ratings: Ratings,
@@ -84,17 +85,14 @@ pub struct Oracle {
 /// What an oracle knows about a member.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    id: NodeId,
+    /// What it has stored, and whom it has given a vote lease.
+    entry: Entry<Time>,
     /// Its term, as it believes.
     term: Epoch,
     /// Since when it believes what it does.
     since: Time,
     /// Since when it leads, if it does.
     leads: Option<Time>,
-    /// The term on its disk.
-    stored: Epoch,
-    /// The vote in that term on its disk.
-    vote: Option<NodeId>,
 }
 
 /// A message, as it is sent.
@@ -124,8 +122,8 @@ pub struct Breach {
 impl Oracle {
     /// One that watches over `properties`.
     pub fn new(members: &Members, properties: &[Property]) -> Self {
-        let (term, stored) = (Epoch::default(), Epoch::default());
-        let watched = |id| Watched { id, term, since: Time::ZERO, leads: None, stored, vote: None };
+        let term = Epoch::default();
+        let watched = |id| Watched { entry: Entry::new(id), term, since: Time::ZERO, leads: None };
         Self {
             properties: properties.to_vec(),
             members: members.iter().map(watched).collect(),
@@ -174,7 +172,7 @@ impl Oracle {
             member.leads = None;
             return;
         }
-        let (id, began) = (member.id, member.leads.is_none());
+        let (id, began) = (member.entry.id, member.leads.is_none());
         member.leads.get_or_insert(at);
         // With leases it is the lease that counts: who is paused may believe anything.
         if began && self.audit.is_none() && self.watches(Property::OneLeader) {
@@ -182,9 +180,9 @@ impl Oracle {
             let other = others
                 .find(|(place, other)| other.leads.is_some() && *place != position as usize)
                 .map(|(_, other)| other);
-            if let Some(&Watched { id: other, leads: Some(since), .. }) = other {
+            if let Some(&Watched { entry, leads: Some(since), .. }) = other {
                 let evidence = vec![
-                    Fact::new(other, format!("leads since {since}")),
+                    Fact::new(entry.id, format!("leads since {since}")),
                     Fact::new(id, format!("leads since {at}")),
                 ];
                 self.found(Property::OneLeader, at, evidence);
@@ -195,7 +193,7 @@ impl Oracle {
             let term = view.epoch;
             let (first, since) = *self.reigns.entry(term).or_insert((position, at));
             if first != position {
-                let first = self.members[first as usize].id;
+                let first = self.id(first);
                 let evidence = vec![
                     Fact::new(first, format!("led in term {term}, from {since} on")),
                     Fact::new(id, format!("leads in term {term}, from {at} on")),
@@ -205,24 +203,14 @@ impl Oracle {
         }
     }
 
-    /// The member at `position` has stored `term`, and for whom it voted in it.
-    pub(crate) fn saw_stored(
-        &mut self,
-        at: Time,
-        position: u32,
-        term: Epoch,
-        vote: Option<NodeId>,
-    ) {
-        let member = &mut self.members[position as usize];
-        member.vote = vote;
-        let (id, before) = (member.id, std::mem::replace(&mut member.stored, term));
-        if term < before && self.watches(Property::TermsNeverFall) {
-            let evidence = vec![
-                Fact::new(id, format!("had stored term {before}")),
-                Fact::new(id, format!("stored term {term} over it at {at}")),
-            ];
-            self.found(Property::TermsNeverFall, at, evidence);
-        }
+    fn id(&self, position: u32) -> NodeId {
+        self.members[position as usize].entry.id
+    }
+
+    /// The member at `position` has stored its term, and for whom it voted in it.
+    pub(crate) fn saw_stored(&mut self, at: Time, position: u32, stored: Stored) {
+        let found = self.members[position as usize].entry.store(stored);
+        self.judge(at, found);
     }
 
     /// The member at `position` has stored whether its operator does not want it to lead.
@@ -230,44 +218,55 @@ impl Oracle {
         if !self.present.contains(&position) {
             return;
         }
-        self.ratings.drain(self.members[position as usize].id, drained);
+        self.ratings.drain(self.id(position), drained);
     }
 
     /// One member has sent another a message that binds it.
     pub(crate) fn saw_pledge(&mut self, at: Time, from: u32, to: u32, pledge: Pledge) {
-        let Watched { stored, vote, .. } = self.members[from as usize];
         if let Some(audit) = &mut self.audit {
-            let found = audit.pledge(at, from, to, pledge, (stored, vote));
-            self.found_by_audit(at, found);
+            let entry = &mut self.members[from as usize].entry;
+            let found = audit.pledge(at, (from, entry), to, pledge);
+            self.judge(at, found);
         }
     }
 
-    /// The member at `position` handles a message that asks it for a vote lease of this length.
-    pub(crate) fn saw_asked(&mut self, position: u32, length: Span) {
-        if let Some(audit) = &mut self.audit {
+    /// The member at `position` handles a message that asks it for a vote lease of some length, or releases it from the
+    /// one that it has given the leader of a term.
+    pub(crate) fn saw_receipt(
+        &mut self,
+        position: u32,
+        asked: Option<Span>,
+        released: Option<Epoch>,
+    ) {
+        if let (Some(audit), Some(length)) = (&mut self.audit, asked) {
             audit.asked(position, length);
+        }
+        if let Some(term) = released {
+            self.members[position as usize].entry.release(term);
         }
     }
 
     /// The lease of the member at `position` runs until another time than before: until when, and what its holder counts
     /// until then.
     pub(crate) fn saw_lease(&mut self, at: Time, position: u32, lease: Option<(Time, Counted)>) {
-        let Watched { term, stored, .. } = self.members[position as usize];
-        self.first_lease.lease(at, position, lease.map(|(until, _)| until));
+        let Watched { entry, term, .. } = self.members[position as usize];
+        let until = lease.map(|(until, _)| until);
+        self.first_lease.lease(at, position, until);
         if let Some(audit) = &mut self.audit {
-            let found = audit.lease(at, position, lease, term, stored);
-            self.found_by_audit(at, found);
+            let found = audit.lease(at, (position, &entry), term, lease);
+            self.judge(at, found);
         }
-        if let Some(lasting) = &mut self.lasting {
-            let found = lasting.lease(at, position, term, lease.map(|(until, _)| until));
-            self.found_by_audit(at, found);
+        if let Some(lasting) = &mut self.lasting
+            && let Some(evidence) = lasting.lease(at, position, term, until)
+        {
+            self.found(Property::SteadyLeader, at, evidence);
         }
     }
 
     /// What binds the member at `position` may be something else than before.
-    pub(crate) fn saw_bound(&mut self, position: u32, bound: Bound) {
+    pub(crate) fn saw_bonds(&mut self, position: u32, bonds: Bonds<Counted>) {
         if let Some(audit) = &mut self.audit {
-            audit.bound(position, bound);
+            audit.bonds(position, bonds);
         }
     }
 
@@ -275,7 +274,7 @@ impl Oracle {
     pub(crate) fn judge_cover(&mut self, at: Time) {
         if let Some(audit) = &mut self.audit {
             let found = audit.uncovered(at);
-            self.found_by_audit(at, found);
+            self.judge(at, found);
         }
     }
 
@@ -298,15 +297,13 @@ impl Oracle {
         if let Order::Attribute(attr) = order
             && self.present.contains(&position)
         {
-            self.ratings.change(self.members[position as usize].id, attr);
+            self.ratings.change(self.id(position), attr);
         }
     }
 
-    fn found_by_audit(&mut self, at: Time, found: Option<audit::Found>) {
-        if let Some((property, evidence)) = found
-            && self.watches(property)
-        {
-            self.found(property, at, evidence);
+    fn judge(&mut self, at: Time, found: impl IntoIterator<Item = Contradiction>) {
+        for Contradiction { invariant, facts } in found {
+            self.found(invariant.into(), at, facts);
         }
     }
 
@@ -327,7 +324,7 @@ impl Oracle {
     /// The member at `position` has called so many elections at once.
     pub(crate) fn saw_elections(&mut self, at: Time, position: u32, count: u32) {
         self.elections += u64::from(count);
-        self.last_election = Some((self.members[position as usize].id, at));
+        self.last_election = Some((self.id(position), at));
     }
 
     /// The member at `position` has crashed.
@@ -346,25 +343,20 @@ impl Oracle {
 
     /// The member at `position` is up again, with this on its disk. Without its disk, or with a copy of it, it has no term
     /// that could fall.
-    pub(crate) fn saw_restart(
-        &mut self,
-        at: Time,
-        position: u32,
-        disk: Disk,
-        stored: Option<(Epoch, Option<NodeId>)>,
-    ) {
+    pub(crate) fn saw_restart(&mut self, at: Time, position: u32, disk: Disk, stored: Stored) {
         self.trouble(at);
         let member = &mut self.members[position as usize];
         member.since = at;
-        self.ratings.forget(member.id);
+        self.ratings.forget(member.entry.id);
         if disk == Disk::Kept {
             return;
         }
-        (member.stored, member.vote) = stored.unwrap_or_default();
+        member.entry.stored = stored;
         if disk == Disk::Lost {
-            self.ratings.drain(member.id, false);
+            self.ratings.drain(member.entry.id, false);
             // Its own has just been forgotten.
-            let known = self.members.iter().map(|other| other.stored).max().unwrap_or_default();
+            let terms = self.members.iter().map(|other| other.entry.stored.term);
+            let known = terms.max().unwrap_or_default();
             if let Some(audit) = &mut self.audit {
                 audit.disk_lost(position, known);
             }
@@ -384,17 +376,17 @@ impl Oracle {
             *present = process;
         }
         let first = self.members[position as usize];
-        let second = Watched { term: Epoch::default(), since: at, leads: None, ..first };
-        self.members.push(match is_clone {
-            true => second,
-            false => Watched { stored: Epoch::default(), vote: None, ..second },
-        });
-        self.ratings.forget(first.id);
+        let mut second = Watched { term: Epoch::default(), since: at, leads: None, ..first };
+        let id = first.entry.id;
+        self.ratings.forget(id);
         if !is_clone {
-            self.ratings.drain(first.id, false);
+            second.entry.stored = Stored::default();
+            self.ratings.drain(id, false);
         }
-        let others = self.members.iter().filter(|other| other.id != first.id);
-        let known = others.map(|other| other.stored).max().unwrap_or_default();
+        self.members.push(second);
+        let others = self.members.iter().map(|other| other.entry);
+        let terms = others.filter(|other| other.id != id).map(|other| other.stored.term);
+        let known = terms.max().unwrap_or_default();
         if let Some(audit) = &mut self.audit {
             audit.add_process(position);
             if !is_clone {
@@ -453,7 +445,7 @@ impl Oracle {
         let present = || self.present.iter().map(|&position| self.members[position as usize]);
         let seen = || present().zip(views).filter_map(|(who, &view)| Some((who, view?)));
         let believes = |(who, view): (Watched, View)| {
-            Fact::new(who.id, format!("{} since {}", belief(view), who.since))
+            Fact::new(who.entry.id, format!("{} since {}", belief(view), who.since))
         };
         let is_waiting =
             |(_, view): &(Watched, View)| view.leader.is_none() || view.role == Role::Candidate;
@@ -498,10 +490,12 @@ impl Oracle {
         self.properties.contains(&property)
     }
 
-    /// Something happened that must never happen.
+    /// Something happened that must never happen; it counts if the property is watched over.
     fn found(&mut self, property: Property, at: Time, evidence: Vec<Fact>) {
-        let ending = Ending::There;
-        self.breach.get_or_insert(Breach { property, at, evidence, ending });
+        if self.watches(property) {
+            let ending = Ending::There;
+            self.breach.get_or_insert(Breach { property, at, evidence, ending });
+        }
     }
 }
 
@@ -556,13 +550,14 @@ mod tests {
     #[test]
     fn a_stored_term_may_fall_only_with_the_disk() {
         let mut oracle = oracle(&ALWAYS);
-        oracle.saw_stored(Time(1), 0, Epoch(4), None);
+        let stored = |term| Stored { term: Epoch(term), vote: None };
+        oracle.saw_stored(Time(1), 0, stored(4));
         oracle.saw_crash(Time(2), 0);
-        oracle.saw_restart(Time(3), 0, Disk::Lost, None);
-        oracle.saw_stored(Time(4), 0, Epoch(1), None);
+        oracle.saw_restart(Time(3), 0, Disk::Lost, Stored::default());
+        oracle.saw_stored(Time(4), 0, stored(1));
         assert_eq!(broken(&oracle), None);
-        oracle.saw_restart(Time(5), 0, Disk::Kept, Some((Epoch(1), None)));
-        oracle.saw_stored(Time(6), 0, Epoch(0), None);
+        oracle.saw_restart(Time(5), 0, Disk::Kept, stored(1));
+        oracle.saw_stored(Time(6), 0, stored(0));
         assert_eq!(broken(&oracle), Some((Property::TermsNeverFall, Time(6))));
     }
 

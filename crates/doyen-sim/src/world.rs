@@ -27,11 +27,12 @@ use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
 use doyen_core::algorithm::quorum::settings::Pace;
+use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, EffectOf, Effects, Event, Message, Origin, Protocol, Role, View, name_of,
+    Boot, Class, Effects, Event, Message, Notice, Origin, Protocol, Role, View, name_of,
 };
-use doyen_core::time::Span;
+use doyen_core::time::{Delay, Span};
 
 use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Action, Chaos, ChaosKind, Trigger};
@@ -440,10 +441,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         self.books.witness(self.now, from.0, to, Sight::Received(kind));
         if self.watched
-            && let Some(length) = message.promise_asked()
             && let Some(oracle) = &mut self.oracle
         {
-            oracle.saw_asked(to, length);
+            oracle.saw_receipt(to, message.promise_asked(), message.promise_released());
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(class);
@@ -529,35 +529,12 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 oracle.saw_elections(self.now, position, out.elections());
             }
         }
-        for effect in out.drain() {
-            if self.members[position].status != Status::Up {
-                break;
-            }
-            self.apply(position, lag, effect);
+        if self.members[position].status == Status::Up {
+            // A member that dies on the way wants nothing more.
+            let _ = host::apply(out.drain(), &mut MemberHost { world: self, position, lag });
         }
         out.clear();
         self.publish_lease(position);
-    }
-
-    fn apply(&mut self, position: u32, lag: Span, effect: EffectOf<P>) {
-        match effect {
-            Effect::Send { to, message } => {
-                self.send(position, self.members.seat(position), to, message, lag);
-            }
-            Effect::SetTimer { timer, after } => self.arm(position, timer, after, lag),
-            Effect::CancelTimer(timer) => self.disarm(position, timer),
-            Effect::Persist(durable) => {
-                self.store(position, durable);
-            }
-            Effect::Announce(view) => {
-                self.announce(position, view);
-                if view.role == Role::Retiring {
-                    let retired = Action::Retired { member: position };
-                    self.later(self.now + self.setup.retire, Item::Later(Box::new(retired)));
-                }
-            }
-            Effect::Inform(notice) => self.inform(position, notice),
-        }
     }
 
     // Always inlined, down to the queue: a message then goes from the member to its slot without a copy on the way.
@@ -661,6 +638,62 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             let View { leader, epoch, role } = view;
             self.record_of(position, What::View { member: self.id(position), leader, epoch, role });
         }
+    }
+}
+
+/// The host of one member, for one event. Messages leave and waits begin after `lag`.
+struct MemberHost<'w, 'a, 'o, P: Protocol> {
+    world: &'w mut World<'a, 'o, P>,
+    position: u32,
+    lag: Span,
+}
+
+impl<P: Protocol> MemberHost<'_, '_, '_, P> {
+    /// A script may crash a member by what it sends, and a process may end by what it says.
+    #[inline]
+    fn still_up(&self) -> Result<(), Died> {
+        if self.world.members[self.position].status == Status::Up { Ok(()) } else { Err(Died) }
+    }
+}
+
+/// The member has died in the middle of an event.
+struct Died;
+
+impl<P: Protocol> Host<P> for MemberHost<'_, '_, '_, P> {
+    type Error = Died;
+
+    fn persist(&mut self, durable: P::Durable) -> Result<(), Died> {
+        self.world.store(self.position, durable);
+        Ok(())
+    }
+
+    #[inline]
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Died> {
+        let seat = self.world.members.seat(self.position);
+        self.world.send(self.position, seat, to, message, self.lag);
+        self.still_up()
+    }
+
+    fn arm(&mut self, timer: P::Timer, after: Delay) {
+        self.world.arm(self.position, timer, after, self.lag);
+    }
+
+    fn cancel(&mut self, timer: P::Timer) {
+        self.world.disarm(self.position, timer);
+    }
+
+    fn announce(&mut self, view: View) {
+        let Self { world, position, .. } = self;
+        world.announce(*position, view);
+        if view.role == Role::Retiring {
+            let retired = Action::Retired { member: *position };
+            world.later(world.now + world.setup.retire, Item::Later(Box::new(retired)));
+        }
+    }
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Died> {
+        self.world.inform(self.position, notice);
+        self.still_up()
     }
 }
 

@@ -9,15 +9,17 @@
 //! is a matter of fairness: those that a run could stay in for ever.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::ring_all_ids::RingAllIds;
 use doyen_core::algorithm::ring_list::RingList;
 use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::host::{Host, apply};
 use doyen_core::members::{Incarnation, Members, NodeId};
-use doyen_core::protocol::{Boot, Effect, Effects, Event, Origin, Protocol};
-use doyen_core::time::Span;
+use doyen_core::protocol::{Boot, Effects, Event, Notice, Origin, Protocol, View};
+use doyen_core::time::{Delay, Span};
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{self, Limits, Plan, Violation};
@@ -110,20 +112,46 @@ impl Group {
         id: NodeId,
         mut out: Effects<P>,
     ) {
-        let timers = &mut whole.members[self.place(id)].timers;
-        for effect in out.drain() {
-            match effect {
-                Effect::Send { to, message } => {
-                    whole.links.entry((to, id)).or_default().push(message);
-                }
-                Effect::SetTimer { timer, .. } if !timers.contains(&timer) => {
-                    timers.push(timer);
-                    timers.sort_unstable();
-                }
-                Effect::CancelTimer(timer) => timers.retain(|&armed| armed != timer),
-                _ => {}
-            }
+        let Whole { members, links } = whole;
+        let timers = &mut members[self.place(id)].timers;
+        let Ok(()) = apply(out.drain(), &mut MemberHost::<P> { id, timers, links });
+    }
+}
+
+/// The host of one member, for one event. Nothing is stored: nobody crashes.
+struct MemberHost<'w, P: Protocol> {
+    id: NodeId,
+    timers: &'w mut Vec<P::Timer>,
+    links: &'w mut BTreeMap<(NodeId, NodeId), Vec<P::Message>>,
+}
+
+impl<P: Protocol> Host<P> for MemberHost<'_, P> {
+    type Error = Infallible;
+
+    fn persist(&mut self, _: P::Durable) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Infallible> {
+        self.links.entry((to, self.id)).or_default().push(message);
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: P::Timer, _: Delay) {
+        if !self.timers.contains(&timer) {
+            self.timers.push(timer);
+            self.timers.sort_unstable();
         }
+    }
+
+    fn cancel(&mut self, timer: P::Timer) {
+        self.timers.retain(|&armed| armed != timer);
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 

@@ -9,18 +9,20 @@
 //! has the key can ruin an election, as one who has the root password can.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::layers::Layers;
+use doyen_core::host::{Host, apply};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
-    Boot, Effect, EffectOf, Effects, Event, Notice, Order, Origin, Protocol,
+    Boot, Effect, EffectOf, Effects, Event, Notice, Order, Origin, Protocol, View,
 };
 use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol};
 use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig, SessionId};
-use doyen_core::time::Span;
+use doyen_core::time::{Delay, Span};
 
 use crate::key::Keyring;
 use crate::node::wire::{Content, EARLIEST, Sealer, VERSION};
@@ -314,32 +316,57 @@ impl Member {
         effects: &mut Effects<Process>,
         under_way: &mut VecDeque<Letter>,
     ) {
-        for effect in effects.drain() {
-            match effect {
-                Effect::Persist(durable) => {
-                    // A start stores its incarnation, also one that has to find out which.
-                    self.incarnation = durable.incarnation.0;
-                    self.stored = Some(durable);
-                }
-                Effect::Send { to, message } => {
-                    let bytes = postcard::to_allocvec(&message).expect("messages can be encoded");
-                    assert_eq!(read(algorithm, &bytes), Some(message), "and decoded");
-                    if under_way.len() == UNDER_WAY {
-                        under_way.pop_front();
-                    }
-                    let to = (to.0 as usize - 1).min(MEMBERS as usize - 1);
-                    under_way.push_back(Letter { from: id(position), to, bytes });
-                }
-                Effect::SetTimer { timer, .. } => {
-                    self.armed.insert(timer);
-                }
-                Effect::CancelTimer(timer) => {
-                    self.armed.remove(&timer);
-                }
-                Effect::Announce(_) | Effect::Inform(_) => {}
-            }
-        }
+        let mut host = MemberHost { member: self, id: id(position), algorithm, under_way };
+        let Ok(()) = apply(effects.drain(), &mut host);
         effects.clear();
+    }
+}
+
+/// The host of one member, for one event.
+struct MemberHost<'w> {
+    member: &'w mut Member,
+    id: NodeId,
+    algorithm: Algorithm,
+    under_way: &'w mut VecDeque<Letter>,
+}
+
+impl Host<Process> for MemberHost<'_> {
+    type Error = Infallible;
+
+    fn persist(&mut self, durable: <Process as Protocol>::Durable) -> Result<(), Infallible> {
+        // A start stores its incarnation, also one that has to find out which.
+        self.member.incarnation = durable.incarnation.0;
+        self.member.stored = Some(durable);
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        to: NodeId,
+        message: <Process as Protocol>::Message,
+    ) -> Result<(), Infallible> {
+        let bytes = postcard::to_allocvec(&message).expect("messages can be encoded");
+        assert_eq!(read(self.algorithm, &bytes), Some(message), "and decoded");
+        if self.under_way.len() == UNDER_WAY {
+            self.under_way.pop_front();
+        }
+        let to = (to.0 as usize - 1).min(MEMBERS as usize - 1);
+        self.under_way.push_back(Letter { from: self.id, to, bytes });
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: <Process as Protocol>::Timer, _: Delay) {
+        self.member.armed.insert(timer);
+    }
+
+    fn cancel(&mut self, timer: <Process as Protocol>::Timer) {
+        self.member.armed.remove(&timer);
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 

@@ -2,6 +2,7 @@
 //! replaced while old ones run on.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use proptest::collection::vec;
@@ -12,8 +13,9 @@ use super::*;
 use crate::algorithm::quorum::Stored;
 use crate::algorithm::quorum::voter::{Message, Voter};
 use crate::config::{Config, Mode, Timing};
+use crate::host;
 use crate::protocol::Message as _;
-use crate::time::Span;
+use crate::time::{Delay, Span};
 
 const MEMBERS: u32 = 3;
 
@@ -35,6 +37,8 @@ struct Host {
     disk: Option<Kept<Stored>>,
     armed: BTreeSet<Timer<<Voter as Protocol>::Timer>>,
     notices: Vec<Notice>,
+    /// What it has sent and the network has not taken yet.
+    sent: Vec<(SocketAddr, NodeId, NodeId, Mail)>,
     /// Messages of the layer above that were passed on: those that it stored a vote for.
     runs: bool,
 }
@@ -73,9 +77,10 @@ impl World {
         let boot = Boot { session, time_of_day: PLAUSIBLE_TIMES.start, ..boot };
         let mut out = Effects::new();
         let process = Session::start(id, &self.config, boot, &mut out);
-        let (armed, notices) = (BTreeSet::new(), Vec::new());
-        let mut host = Host { process, id, address, disk, armed, notices, runs: true };
-        self.sent.extend(host.carry_out(out));
+        let (armed, notices, sent) = (BTreeSet::new(), Vec::new(), Vec::new());
+        let mut host = Host { process, id, address, disk, armed, notices, sent, runs: true };
+        let Ok(()) = host::apply(out.drain(), &mut host);
+        self.sent.append(&mut host.sent);
         host
     }
 
@@ -86,8 +91,8 @@ impl World {
         }
         let mut out = Effects::new();
         host.process.handle(&self.config, event, &mut out);
-        let sent = host.carry_out(out);
-        self.sent.extend(sent);
+        let Ok(()) = host::apply(out.drain(), host);
+        self.sent.append(&mut host.sent);
     }
 
     /// Delivers what was sent as number `number` to whatever process is there.
@@ -173,23 +178,33 @@ impl World {
     }
 }
 
-impl Host {
-    fn carry_out(&mut self, mut out: Effects<Process>) -> Vec<(SocketAddr, NodeId, NodeId, Mail)> {
-        let mut sent = Vec::new();
-        for effect in out.drain() {
-            match effect {
-                Effect::Persist(kept) => self.disk = Some(kept),
-                Effect::Send { to, message } => sent.push((self.address, self.id, to, message)),
-                Effect::SetTimer { timer, .. } => drop(self.armed.insert(timer)),
-                Effect::CancelTimer(timer) => drop(self.armed.remove(&timer)),
-                Effect::Announce(_) => {}
-                Effect::Inform(notice) => {
-                    self.runs &= !matches!(notice, Notice::Replaced { .. } | Notice::WrongClock);
-                    self.notices.push(notice);
-                }
-            }
-        }
-        sent
+impl host::Host<Process> for Host {
+    type Error = Infallible;
+
+    fn persist(&mut self, kept: <Process as Protocol>::Durable) -> Result<(), Infallible> {
+        self.disk = Some(kept);
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: Mail) -> Result<(), Infallible> {
+        self.sent.push((self.address, self.id, to, message));
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: <Process as Protocol>::Timer, _: Delay) {
+        self.armed.insert(timer);
+    }
+
+    fn cancel(&mut self, timer: <Process as Protocol>::Timer) {
+        self.armed.remove(&timer);
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
+        self.runs &= !matches!(notice, Notice::Replaced { .. } | Notice::WrongClock);
+        self.notices.push(notice);
+        Ok(())
     }
 }
 
@@ -229,8 +244,8 @@ fn a_meeting_is_stored_before_anything_is_said_in_it() {
             let first = out.list().first();
             assert!(matches!(first, Some(Effect::Persist(_))), "{first:?}");
         }
-        let sent = world.hosts[place].carry_out(out);
-        world.sent.extend(sent);
+        let Ok(()) = host::apply(out.drain(), &mut world.hosts[place]);
+        world.sent.append(&mut world.hosts[place].sent);
     }
 }
 

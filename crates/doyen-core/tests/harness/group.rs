@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doyen_core::config::Config;
+use doyen_core::host::{self, apply};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{
-    Boot, Class, Effect, EffectOf, Effects, Event, Kind, Message, Notice, Origin, name_of,
+    Boot, Class, Effect, Effects, Event, Kind, Message, Notice, Origin, View, name_of,
 };
-use doyen_core::time::Span;
+use doyen_core::time::{Delay, Span};
 
 use super::story::{Line, Scene, Story, noun, verb};
 use super::time::{D, Time};
@@ -480,54 +481,27 @@ impl<P: Playable> Group<P> {
     fn carry_out(&mut self, id: NodeId, scene: Scene, belief: Option<String>) {
         let rules = self.effects.rules().to_vec();
         self.elections += self.effects.elections();
-        let effects: Vec<EffectOf<P>> = self.effects.drain().collect();
-        self.effects.clear();
-        let mut outcome = Vec::from_iter(belief);
-        let mut sends: Vec<(String, Vec<String>)> = Vec::new();
-        let mut timers: BTreeMap<P::Timer, String> = BTreeMap::new();
-        let (doom, mut acts) = (self.host(id).doom.take(), 0);
-        for effect in effects {
-            acts += usize::from(matches!(effect, Effect::Persist(_) | Effect::Send { .. }));
-            match effect {
-                Effect::Persist(durable) => {
-                    let host = self.host(id);
-                    (host.disk, host.lost) = (Some(durable), false);
-                    outcome.push(format!("stores {}", durable.told()));
-                }
-                Effect::Send { to, message } => {
-                    let text = message.to_string();
-                    let receiver = match self.send(id, to, message) {
-                        true => to.to_string(),
-                        false => format!("{to}(cut)"),
-                    };
-                    match sends.iter_mut().find(|(sent, _)| *sent == text) {
-                        Some((_, receivers)) => receivers.push(receiver),
-                        None => sends.push((text, vec![receiver])),
-                    }
-                }
-                Effect::SetTimer { timer, after } => {
-                    let at = self.arm(id, timer, after.min);
-                    timers.insert(timer, format!("⏲{}@{at}", name(timer)));
-                }
-                Effect::CancelTimer(timer) => {
-                    if self.host(id).timers.remove(&timer).is_some() {
-                        timers.insert(timer, format!("⏲{} off", name(timer)));
-                    }
-                }
-                Effect::Announce(_) => {}
-                Effect::Inform(notice) => outcome.push(told(notice)),
-            }
-            if doom == Some(acts) {
-                self.end(id);
-                timers.clear();
-                break;
-            }
-        }
+        let mut effects = std::mem::take(&mut self.effects);
+        let crash_after = self.host(id).doom.take();
+        let mut host = MemberHost {
+            group: self,
+            id,
+            crash_after,
+            outcome: Vec::from_iter(belief),
+            sends: Vec::new(),
+            timers: BTreeMap::new(),
+        };
+        let crashed = apply(effects.drain(), &mut host).is_err();
+        let MemberHost { mut outcome, sends, timers, .. } = host;
         outcome.extend(sends.iter().map(|(text, to)| format!("{text} →{}", to.join(","))));
-        outcome.extend(timers.into_values());
-        if self.alive(id).is_err() {
+        if crashed {
+            self.end(id);
             outcome.push("crashed on the way".to_owned());
+        } else {
+            outcome.extend(timers.into_values());
         }
+        effects.clear();
+        self.effects = effects;
         self.story.tell(Line { at: self.now, scene, rules, outcome });
     }
 
@@ -577,6 +551,71 @@ impl<P: Playable> Group<P> {
         let scene = Scene::Message(vec![flight.from], vec![flight.to], flight.message.to_string());
         let line = Line { at: self.now, scene, rules: vec![], outcome: vec![outcome] };
         self.story.tell(line);
+    }
+}
+
+/// The host of one member, for one event.
+struct MemberHost<'g, P: Playable> {
+    group: &'g mut Group<P>,
+    id: NodeId,
+    /// It crashes when it has sent and stored so many things more.
+    crash_after: Option<usize>,
+    /// What is told of it: in order, but messages and timers come last.
+    outcome: Vec<String>,
+    sends: Vec<(String, Vec<String>)>,
+    timers: BTreeMap<P::Timer, String>,
+}
+
+/// The member crashes on the way.
+struct Crashed;
+
+impl<P: Playable> MemberHost<'_, P> {
+    fn count(&mut self) -> Result<(), Crashed> {
+        let Some(left) = &mut self.crash_after else { return Ok(()) };
+        *left -= 1;
+        if *left == 0 { Err(Crashed) } else { Ok(()) }
+    }
+}
+
+impl<P: Playable> host::Host<P> for MemberHost<'_, P> {
+    type Error = Crashed;
+
+    fn persist(&mut self, durable: P::Durable) -> Result<(), Crashed> {
+        let host = self.group.host(self.id);
+        (host.disk, host.lost) = (Some(durable), false);
+        self.outcome.push(format!("stores {}", durable.told()));
+        self.count()
+    }
+
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Crashed> {
+        let text = message.to_string();
+        let receiver = match self.group.send(self.id, to, message) {
+            true => to.to_string(),
+            false => format!("{to}(cut)"),
+        };
+        match self.sends.iter_mut().find(|(sent, _)| *sent == text) {
+            Some((_, receivers)) => receivers.push(receiver),
+            None => self.sends.push((text, vec![receiver])),
+        }
+        self.count()
+    }
+
+    fn arm(&mut self, timer: P::Timer, after: Delay) {
+        let at = self.group.arm(self.id, timer, after.min);
+        self.timers.insert(timer, format!("⏲{}@{at}", name(timer)));
+    }
+
+    fn cancel(&mut self, timer: P::Timer) {
+        if self.group.host(self.id).timers.remove(&timer).is_some() {
+            self.timers.insert(timer, format!("⏲{} off", name(timer)));
+        }
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Crashed> {
+        self.outcome.push(told(notice));
+        Ok(())
     }
 }
 

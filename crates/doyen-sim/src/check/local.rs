@@ -1,16 +1,19 @@
 //! One member as the checker sees it: its state machine, its disk, its armed timers, and what its failure detector has
 //! told it. Whatever happens to a member is a pure function of this and of what happens.
 
+use std::fmt;
+
 use doyen_core::explore::Explore;
+use doyen_core::host::{self, Host};
+use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Bonds, Boot, Durable, Effect, EffectOf, Effects, Event, Message, Origin, Pledge, Role,
+    Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge, Protocol, Role, View,
 };
 use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
 use doyen_core::time::{Delay, Span};
 
 use super::budget::ANY;
-use super::property::{Fact, Property};
 use crate::world::Frozen;
 
 /// A member, alive or not.
@@ -40,8 +43,9 @@ pub(crate) struct Local<P: Explore> {
     pub(crate) lease_term: Epoch,
     /// The timer that ends that lease, while it is armed: it counts by the same clock as those who act.
     pub(crate) publisher: Option<P::Timer>,
-    /// What it has promised last, whatever it remembers of that itself; nothing when that is over, or not asked about.
-    pub(crate) promised: Option<Promised>,
+    /// The vote lease that it has given last, whatever it remembers of that itself; nothing when that is over, or not
+    /// asked about.
+    pub(crate) vote_lease: Option<Tenure<Ticks>>,
     /// The last vote that was lost with its disk, and in which term.
     pub(crate) forgotten: Option<(Epoch, NodeId)>,
     /// It has lost its disk and has stored nothing since: it can come up only as one that has.
@@ -49,13 +53,6 @@ pub(crate) struct Local<P: Explore> {
     /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
     /// then detectors have noticed.
     pub(crate) calm: u8,
-}
-
-/// To follow nobody but the leader of a term for at least so many ticks more.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Promised {
-    term: Epoch,
-    left: u32,
 }
 
 /// An armed timer, and in how many ticks it is due: not before `earliest`, not after `latest`. Both are zero where
@@ -98,8 +95,8 @@ pub(crate) struct Handled<P: Explore> {
     pub(crate) acts: u32,
     /// Which of them was the last write, counted from one; zero without one.
     pub(crate) last_write: u32,
-    /// What it did that no member may do, whatever else is the case: the property, and the two facts that contradict.
-    pub(crate) missteps: Vec<(Property, [Fact; 2])>,
+    /// What it did that no member may do, whatever else is the case.
+    pub(crate) missteps: Vec<Contradiction>,
 }
 
 /// What [`handle`] must know besides.
@@ -109,7 +106,7 @@ pub(crate) struct Terms<'c, P: Explore> {
     pub(crate) members: &'c Members,
     /// Where timers are bounded, how long things take.
     pub(crate) pace: Option<Pace>,
-    /// Whether [promises](Local::promised) are asked about.
+    /// Whether [vote leases](Local::vote_lease) are asked about.
     pub(crate) notes_promises: bool,
 }
 
@@ -169,7 +166,7 @@ impl<P: Explore> Local<P> {
             published: 0,
             lease_term: Epoch::default(),
             publisher: None,
-            promised: None,
+            vote_lease: None,
             forgotten: None,
             lost: false,
             calm: u8::MAX,
@@ -263,13 +260,10 @@ impl<P: Explore> Local<P> {
         }
     }
 
-    /// Notes what it promises by a message.
-    fn note_promise(&mut self, terms: &Terms<'_, P>, message: &P::Message, asked: Option<Span>) {
-        let Some(pace) = terms.pace.filter(|_| terms.notes_promises) else { return };
-        if let (Some(Pledge::Promise { term }), Some(length)) = (message.pledge(), asked) {
-            let [left, _] = pace.in_ticks(length.into());
-            self.promised = Promised { term, left }.after(0);
-        }
+    /// What the ledger is to know of it.
+    pub(crate) fn entry(&self) -> Entry<Ticks> {
+        let stored = Stored::on(self.disk.as_ref());
+        Entry { id: self.id, stored, vote_lease: self.vote_lease }
     }
 
     /// Notes how long its lease may last, if it has one.
@@ -295,9 +289,8 @@ impl<P: Explore> Local<P> {
             let started = handle(terms, self, Stimulus::Start(self.origin()), None).local;
             return started.is_up() && started.covers(terms, term);
         };
-        let Bonds { vote_lease, hold_down, own_lease, silenced } = state.bonds();
-        let is_its = vote_lease.is_some_and(|(followed, _)| followed == term);
-        is_its || hold_down.is_some() || own_lease.is_some() || silenced
+        // Whatever is armed lasts until it expires: the checker explores every time at which it may.
+        state.bonds().map(|_| ()).covers(Tenure { term, until: () })
     }
 
     /// Nothing of a process is left but what it stored.
@@ -346,11 +339,20 @@ impl<P: Explore> Local<P> {
     }
 }
 
-impl Promised {
-    /// What is left of it so many ticks later.
-    fn after(self, ticks: u32) -> Option<Self> {
-        let left = self.left.checked_sub(ticks).filter(|&left| left > 0)?;
-        Some(Self { left, ..self })
+/// What is left of a vote lease so many ticks later.
+fn after(lease: Option<Tenure<Ticks>>, ticks: u32) -> Option<Tenure<Ticks>> {
+    let Tenure { term, until: Ticks(left) } = lease?;
+    let left = left.checked_sub(ticks).filter(|&left| left > 0)?;
+    Some(Tenure { term, until: Ticks(left) })
+}
+
+/// A time, as so many ticks from now.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Ticks(pub(crate) u32);
+
+impl fmt::Display for Ticks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ticks from now", self.0)
     }
 }
 
@@ -414,7 +416,7 @@ pub(crate) fn handle<P: Explore>(
             if next.published == 0 {
                 next.lease_term = Epoch::default();
             }
-            next.promised = next.promised.and_then(|promised| promised.after(ticks));
+            next.vote_lease = after(next.vote_lease, ticks);
             for armed in &mut next.timers {
                 armed.earliest = armed.earliest.saturating_sub(ticks);
                 armed.latest = armed.latest.saturating_sub(ticks);
@@ -437,7 +439,7 @@ pub(crate) fn handle<P: Explore>(
                     next.reported &= !terms.bit(from);
                     asked = message.promise_asked();
                     let released = message.promise_released();
-                    next.promised = next.promised.filter(|it| Some(it.term) != released);
+                    next.vote_lease.take_if(|lease| Some(lease.term) == released);
                 }
                 Event::Campaign | Event::Order(_) | Event::Retired => {}
             }
@@ -454,140 +456,101 @@ pub(crate) fn handle<P: Explore>(
     carry_out(terms, next, out, asked, crash_after)
 }
 
-/// Does what a member wants done, until it is done or the member crashes. `asked`: the promise that it has been asked for.
+/// Does what a member wants done, until it is done or the member crashes. `asked`: the vote lease that it has been asked
+/// for.
 fn carry_out<P: Explore>(
     terms: &Terms<'_, P>,
-    mut local: Local<P>,
+    local: Local<P>,
     mut out: Effects<P>,
     asked: Option<Span>,
     crash_after: Option<u32>,
 ) -> Handled<P> {
     let rules = out.rules().to_vec();
-    let (mut effects, mut missteps) = (Vec::new(), Vec::new());
-    let (mut acts, mut last_write) = (0, 0);
-    for effect in out.drain() {
-        match &effect {
-            Effect::Send { to, message } => {
-                acts += 1;
-                missteps.extend(unstored(&local, *to, message));
-                missteps.extend(unfaithful(&local, *to, message));
-                missteps.extend(repeated(&local, *to, message));
-                local.note_promise(terms, message, asked);
-            }
-            Effect::Persist(durable) => {
-                acts += 1;
-                last_write = acts;
-                local.lost = false;
-                let before = local.disk.replace(durable.clone());
-                missteps.extend(before.and_then(|before| contradicts(local.id, &before, durable)));
-            }
-            Effect::SetTimer { timer, after } => local.arm(*timer, *after, terms.pace),
-            Effect::CancelTimer(timer) => {
-                local.disarm(*timer);
-            }
-            Effect::Announce(_) | Effect::Inform(_) => {}
-        }
-        effects.push(effect);
-        if crash_after == Some(acts) {
-            local.crash();
-            break;
-        }
+    let mut effects: Vec<EffectOf<P>> = out.drain().collect();
+    let (acts, last_write, missteps) = (0, 0, Vec::new());
+    let mut host = LocalHost { terms, local, asked, crash_after, acts, last_write, missteps };
+    let mut done = 0;
+    let in_turn = effects.iter().inspect(|_| done += 1).cloned();
+    if let Err(Crashed) = host::apply(in_turn, &mut host) {
+        host.local.crash();
+        effects.truncate(done);
     }
+    let LocalHost { mut local, acts, last_write, mut missteps, .. } = host;
     local.publish();
-    missteps.extend(unfounded(&local));
+    if let Some(state) = local.state.as_ref().filter(|state| state.lease().is_some()) {
+        missteps.extend(local.entry().lead(state.view().epoch));
+    }
     Handled { local, effects, rules, acts, last_write, missteps }
 }
 
-/// What may not be stored over what was stored before.
-fn contradicts<D: Durable>(id: NodeId, before: &D, after: &D) -> Option<(Property, [Fact; 2])> {
-    let (old, new) = (before.term(), after.term());
-    if new < old {
-        let facts = [format!("had stored term {old}"), format!("stores term {new} now")];
-        return Some((Property::TermsNeverFall, facts.map(|fact| Fact::new(id, fact))));
+/// The host of one member, for one event.
+struct LocalHost<'t, 'c, P: Protocol> {
+    terms: &'t Terms<'c, P>,
+    local: Local<P>,
+    asked: Option<Span>,
+    crash_after: Option<u32>,
+    acts: u32,
+    last_write: u32,
+    missteps: Vec<Contradiction>,
+}
+
+/// The member crashes when it has sent and stored so many things.
+struct Crashed;
+
+impl<P: Protocol> LocalHost<'_, '_, P> {
+    fn crash_in_time(&self) -> Result<(), Crashed> {
+        if self.crash_after == Some(self.acts) { Err(Crashed) } else { Ok(()) }
     }
-    let vote = before.vote().filter(|_| old == new)?;
-    (after.vote() != Some(vote)).then(|| {
-        let facts = [
-            format!("had stored its vote for {vote} in term {old}"),
-            format!("stores its vote for {} in term {new}", somebody(after.vote())),
-        ];
-        (Property::OneVoteATerm, facts.map(|fact| Fact::new(id, fact)))
-    })
+
+    /// Judges a message that binds the member, and notes the vote lease that it gives.
+    fn judge(&mut self, to: NodeId, pledge: Pledge) {
+        let Self { local, terms, asked, missteps, .. } = self;
+        // A vote for itself that was lost with the candidate is counted by no other member.
+        let known = |&(term, vote): &(Epoch, NodeId)| term == pledge.term() && vote != local.id;
+        let voted = local.forgotten.filter(known).map(|(_, vote)| vote);
+        let mut entry = local.entry();
+        missteps.extend(entry.send(Ticks(0), to, pledge, voted));
+        if let Some(pace) = terms.pace.filter(|_| terms.notes_promises)
+            && let (Pledge::Promise { term }, Some(length)) = (pledge, *asked)
+        {
+            let [until, _] = pace.in_ticks(length.into());
+            entry.bind(term, Ticks(until));
+            local.vote_lease = after(entry.vote_lease, 0);
+        }
+    }
 }
 
-/// What may not be said before it has been stored.
-fn unstored<P: Explore>(
-    local: &Local<P>,
-    to: NodeId,
-    message: &P::Message,
-) -> Option<(Property, [Fact; 2])> {
-    let (term, vote) = match message.pledge()? {
-        Pledge::Candidacy { term } => (term, Some(local.id)),
-        Pledge::Vote { term } => (term, Some(to)),
-        Pledge::Promise { term } | Pledge::Release { term } => (term, None),
-    };
-    let stored = local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
-    let voted = local.disk.as_ref().and_then(Durable::vote);
-    let bad = stored != term || vote.is_some() && vote != voted;
-    bad.then(|| {
-        let facts = [
-            format!("has stored term {stored}, and its vote for {}", somebody(voted)),
-            match vote {
-                Some(vote) => format!("tells {to} that it has voted for {vote} in term {term}"),
-                None => format!("speaks to {to} in term {term}"),
-            },
-        ];
-        (Property::StoredFirst, facts.map(|fact| Fact::new(local.id, fact)))
-    })
-}
+impl<P: Protocol> Host<P> for LocalHost<'_, '_, P> {
+    type Error = Crashed;
 
-/// For whom nobody may vote that has promised to follow another.
-fn unfaithful<P: Explore>(
-    local: &Local<P>,
-    to: NodeId,
-    message: &P::Message,
-) -> Option<(Property, [Fact; 2])> {
-    let Promised { term: followed, left } = local.promised?;
-    let (term, vote) = match message.pledge()? {
-        Pledge::Candidacy { term } => (term, local.id),
-        Pledge::Vote { term } => (term, to),
-        Pledge::Promise { .. } | Pledge::Release { .. } => return None,
-    };
-    (followed < term).then(|| {
-        let promised =
-            format!("follows the leader of term {followed}, as promised for {left} ticks more");
-        let votes = format!("votes for {vote} in term {term}");
-        (Property::PromisesKept, [promised, votes].map(|fact| Fact::new(local.id, fact)))
-    })
-}
+    fn persist(&mut self, durable: P::Durable) -> Result<(), Crashed> {
+        self.acts += 1;
+        self.last_write = self.acts;
+        self.missteps.extend(self.local.entry().store(Stored::on(Some(&durable))));
+        self.local.lost = false;
+        self.local.disk = Some(durable);
+        self.crash_in_time()
+    }
 
-/// For whom no member may vote that has voted for another in the same term, before it lost its disk.
-fn repeated<P: Explore>(
-    local: &Local<P>,
-    to: NodeId,
-    message: &P::Message,
-) -> Option<(Property, [Fact; 2])> {
-    let (term, vote) = local.forgotten?;
-    let Pledge::Vote { term: now } = message.pledge()? else { return None };
-    // A vote for itself that went with the candidate is counted by no other member.
-    (now == term && to != vote && vote != local.id).then(|| {
-        let voted = format!("voted for {vote} in term {term}, and has lost its disk since");
-        let votes = format!("votes for {to} in term {term}");
-        (Property::OneVoteATerm, [voted, votes].map(|fact| Fact::new(local.id, fact)))
-    })
-}
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Crashed> {
+        self.acts += 1;
+        if let Some(pledge) = message.pledge() {
+            self.judge(to, pledge);
+        }
+        self.crash_in_time()
+    }
 
-/// No lease is in another term than the one that is stored.
-fn unfounded<P: Explore>(local: &Local<P>) -> Option<(Property, [Fact; 2])> {
-    let state = local.state.as_ref().filter(|state| state.lease().is_some())?;
-    let term = state.view().epoch;
-    let stored = local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
-    (stored != term).then(|| {
-        let facts = [format!("has stored term {stored}"), format!("has a lease in term {term}")];
-        (Property::LeasesRise, facts.map(|fact| Fact::new(local.id, fact)))
-    })
-}
+    fn arm(&mut self, timer: P::Timer, after: Delay) {
+        self.local.arm(timer, after, self.terms.pace);
+    }
 
-fn somebody(id: Option<NodeId>) -> String {
-    id.map_or("nobody".to_owned(), |id| id.to_string())
+    fn cancel(&mut self, timer: P::Timer) {
+        self.local.disarm(timer);
+    }
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, _: Notice) -> Result<(), Crashed> {
+        Ok(())
+    }
 }

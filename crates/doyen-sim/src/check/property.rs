@@ -7,6 +7,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub use doyen_core::ledger::Fact;
+use doyen_core::ledger::Invariant;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 use doyen_core::registry::Algorithm;
@@ -53,24 +55,17 @@ pub enum Property {
     Liveness004,
 }
 
-/// Something that is so, about a member.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fact {
-    /// About whom.
-    pub member: NodeId,
-    /// What.
-    pub what: String,
-}
-
-impl Fact {
-    pub(crate) fn new(member: NodeId, what: impl Into<String>) -> Self {
-        Self { member, what: what.into() }
-    }
-}
-
-impl fmt::Display for Fact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.member, self.what)
+impl From<Invariant> for Property {
+    fn from(invariant: Invariant) -> Self {
+        match invariant {
+            Invariant::TermsNeverFall => Self::TermsNeverFall,
+            Invariant::OneVoteATerm => Self::OneVoteATerm,
+            Invariant::VoteLeasesKept => Self::PromisesKept,
+            Invariant::StoredFirst => Self::StoredFirst,
+            Invariant::LeasesRise => Self::LeasesRise,
+            Invariant::OneLease => Self::OneLeader,
+            Invariant::LeasesCovered => Self::LeasesCovered,
+        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! Keeps the books on votes, promises and leases: the invariants of the specification's section 5.5, after every event.
+//! What the [ledger](doyen_core::ledger) must be told of a run to judge votes, vote leases and leases: who has voted for whom
+//! in every term, which deadlines have been published, and how wrong clocks may be. These are the invariants of the
+//! specification's section 5.5, after every event.
 //!
 //! | invariant | as a property |
 //! |---|---|
 //! | I1 at most one leader a term | one-leader-per-term, by the oracle itself |
 //! | I2 at most one vote a term of a voter, ever | one-vote-a-term |
-//! | I3 stored terms never fall | terms-never-fall, by the oracle itself |
+//! | I3 stored terms never fall | terms-never-fall |
 //! | I4 at most one runs a lease at any instant | A4 |
 //! | I5, I6, I8, I9 who has a lease may lead and was elected in its stored term; the terms of leases rise | leases-rise |
-//! | I7 who has promised votes for nobody else until the time is over | promises-kept |
+//! | I7 who has given a vote lease votes for nobody else until it is over | promises-kept |
 //! | I10 what a message depends on has been stored | stored-first |
 //! | every lease is covered by a majority (7.9) | leases-covered, see `oracle/cover.rs` |
 //!
@@ -23,19 +25,16 @@
 use std::collections::BTreeSet;
 
 use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::ledger::{self, Contradiction, Entry, Fact, Invariant, Tenure};
 use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::Pledge;
+use doyen_core::protocol::{Bonds, Pledge};
 use doyen_core::time::Span;
 
-use super::cover::{Bound, Counted, Cover, Covered};
-use crate::check::property::{Fact, Property};
+use super::cover::{Counted, Cover};
 use crate::hash::FastMap;
 use crate::time::Time;
 
-/// A breach: the property, and the facts that contradict each other.
-pub(super) type Found = (Property, Vec<Fact>);
-
-/// The books.
+/// What is known of all votes and leases.
 #[derive(Clone, Debug)]
 pub(super) struct Audit {
     members: Members,
@@ -46,10 +45,6 @@ pub(super) struct Audit {
     votes: FastMap<(u32, Epoch), NodeId>,
     /// The length of the vote lease that each member has been asked for last.
     asked: Vec<Span>,
-    /// What each member has promised last.
-    promises: Vec<Option<Promised>>,
-    /// The terms whose leaders have released their followers.
-    released: Vec<Epoch>,
     /// Until when each member may act, as it was published last.
     published: Vec<Option<Published>>,
     cover: Cover,
@@ -60,18 +55,10 @@ pub(super) struct Audit {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Promised {
-    term: Epoch,
-    /// No clock that keeps within the drift has counted the promised time before this.
-    until: Time,
-}
-
-#[derive(Clone, Copy, Debug)]
 struct Published {
-    until: Time,
-    /// The same by the slowest clock that is allowed.
+    lease: Tenure<Time>,
+    /// When it is over by the slowest clock that is allowed.
     latest: Time,
-    term: Epoch,
     /// It runs still.
     held: bool,
 }
@@ -84,8 +71,6 @@ impl Audit {
             settings: settings.clone(),
             votes: FastMap::default(),
             asked: vec![Span::ZERO; members.len()],
-            promises: vec![None; members.len()],
-            released: Vec::new(),
             published: vec![None; members.len()],
             cover: Cover::new(members, settings),
             last: None,
@@ -109,7 +94,7 @@ impl Audit {
     /// it too.
     pub(super) fn add_process(&mut self, position: u32) {
         let owner = self.owner(position);
-        let process = self.promises.len() as u32;
+        let process = self.asked.len() as u32;
         self.owners.push(owner);
         let first = |&(&(voter, term), &vote): &(&(u32, Epoch), &NodeId)| {
             (voter == position).then_some(((process, term), vote))
@@ -118,46 +103,28 @@ impl Audit {
             self.votes.iter().filter_map(|it| first(&it)).collect();
         self.votes.extend(votes);
         self.asked.push(self.asked[position as usize]);
-        self.promises.push(self.promises[position as usize]);
         self.published.push(None);
         self.cover.add_process(owner);
     }
 
-    /// `from` has sent `to` a message that binds it; `stored` is what its disk holds.
+    /// A process, at `from`, has sent `to` a message that binds it.
     pub(super) fn pledge(
         &mut self,
         at: Time,
-        from: u32,
+        (from, entry): (u32, &mut Entry<Time>),
         to: u32,
         pledge: Pledge,
-        (term_stored, vote_stored): (Epoch, Option<NodeId>),
-    ) -> Option<Found> {
-        let (me, receiver) = (self.id(from), self.id(to));
-        let (term, vote) = match pledge {
-            Pledge::Candidacy { term } => (term, Some(me)),
-            Pledge::Vote { term } => (term, Some(receiver)),
-            Pledge::Promise { term } => {
-                self.promise(at, from, term);
-                (term, None)
-            }
-            Pledge::Release { term } => {
-                self.released.push(term);
-                (term, None)
-            }
-        };
-        if let Some(found) = vote.and_then(|vote| self.vote(at, from, term, vote)) {
-            return Some(found);
+    ) -> impl Iterator<Item = Contradiction> + use<> {
+        let to = self.id(to);
+        if let Pledge::Promise { term } = pledge {
+            let wait = self.asked[from as usize].as_nanos();
+            let drift = self.settings.pace_of(entry.id).drift;
+            // No clock that keeps within the drift has counted the time before that.
+            entry.bind(term, Counted { since: at, wait }.by_the_fastest(drift));
         }
-        let stored = term_stored == term && (vote.is_none() || vote == vote_stored);
-        (!stored).then(|| {
-            let said = match vote {
-                Some(vote) => format!("says that it has voted for {vote} in term {term}"),
-                None => format!("speaks in term {term}"),
-            };
-            let vote = vote_stored.map_or("nobody".to_owned(), |id| id.to_string());
-            let stored = format!("has stored term {term_stored}, with its vote for {vote}");
-            (Property::StoredFirst, vec![Fact::new(me, stored), Fact::new(me, said)])
-        })
+        let vote = pledge.vote(entry.id, to);
+        let voted = vote.map(|vote| *self.votes.entry((from, pledge.term())).or_insert(vote));
+        entry.send(at, to, pledge, voted)
     }
 
     /// A member is asked for a vote lease of this length, by a message that it handles now.
@@ -165,105 +132,50 @@ impl Audit {
         self.asked[position as usize] = length;
     }
 
-    fn promise(&mut self, at: Time, from: u32, term: Epoch) {
-        let wait = self.asked[from as usize].as_nanos();
-        let drift = self.settings.pace_of(self.id(from)).drift;
-        let until = Counted { since: at, wait }.by_the_fastest(drift);
-        let promise = &mut self.promises[from as usize];
-        let before = promise.filter(|promise| promise.term == term);
-        let until = before.map_or(until, |promise| promise.until.max(until));
-        *promise = Some(Promised { term, until });
-    }
-
-    fn vote(&mut self, at: Time, from: u32, term: Epoch, vote: NodeId) -> Option<Found> {
-        let me = self.id(from);
-        let first = *self.votes.entry((from, term)).or_insert(vote);
-        if first != vote {
-            let facts = vec![
-                Fact::new(me, format!("has voted for {first} in term {term}")),
-                Fact::new(me, format!("votes for {vote} in term {term}")),
-            ];
-            return Some((Property::OneVoteATerm, facts));
-        }
-        let promised = self.promises[from as usize]?;
-        let bound =
-            promised.term < term && at < promised.until && !self.released.contains(&promised.term);
-        bound.then(|| {
-            let Promised { term: followed, until } = promised;
-            let facts = vec![
-                Fact::new(
-                    me,
-                    format!("follows the leader of term {followed}, as promised until {until}"),
-                ),
-                Fact::new(me, format!("votes for {vote} in term {term}")),
-            ];
-            (Property::PromisesKept, facts)
-        })
-    }
-
-    /// The lease of a member, which leads in `term`, runs until another time than before.
+    /// The lease of a process, which leads in `term`, runs until another time than before.
     pub(super) fn lease(
         &mut self,
         at: Time,
-        position: u32,
-        lease: Option<(Time, Counted)>,
+        (position, entry): (u32, &Entry<Time>),
         term: Epoch,
-        stored: Epoch,
-    ) -> Option<Found> {
+        lease: Option<(Time, Counted)>,
+    ) -> Vec<Contradiction> {
         let place = position as usize;
         let Some((until, counted)) = lease else {
             if let Some(published) = &mut self.published[place] {
                 published.held = false;
             }
-            return None;
+            return Vec::new();
         };
+        let others = (0..).zip(&self.published).filter(|&(other, _)| other != position);
+        let others = others.filter_map(|(other, it)| Some((self.id(other), (*it)?.lease)));
+        let overlap = ledger::overlap(at, entry.id, term, others);
         let begins = !self.published[place].is_some_and(|published| published.held);
-        let found = self.overlap(at, position, term);
         let latest = self.cover.end(position, counted);
-        self.published[place] = Some(Published { until, latest, term, held: true });
+        let lease = Tenure { term, until };
+        self.published[place] = Some(Published { lease, latest, held: true });
         self.cover.lease_changed();
-        let elected = if begins { self.begin(position, term, stored) } else { None };
-        found.or(elected)
-    }
-
-    /// I4.
-    fn overlap(&self, at: Time, position: u32, term: Epoch) -> Option<Found> {
-        let id = self.id(position);
-        let others = self.published.iter().enumerate();
-        let mut running = others.filter_map(|(place, published)| {
-            let published = (*published)?;
-            (place != position as usize && at < published.until).then_some((place, published))
-        });
-        let (other, published) = running.next()?;
-        let Published { until, term: theirs, held, .. } = published;
-        let other = self.id(other as u32);
-        let verb = if held { "leads" } else { "led" };
-        let facts = vec![
-            Fact::new(other, format!("{verb} in term {theirs}, under a lease until {until}")),
-            Fact::new(id, format!("acts under a lease in term {term}")),
-        ];
-        Some((Property::OneLeader, facts))
+        let begun = if begins { self.begin(position, entry, term) } else { None };
+        overlap.into_iter().chain(begun).collect()
     }
 
     /// I5, I6, I8: a lease begins. A witness never has one.
-    fn begin(&mut self, position: u32, term: Epoch, stored: Epoch) -> Option<Found> {
-        let id = self.id(position);
-        let lease = Fact::new(id, format!("has a lease in term {term}"));
+    fn begin(&mut self, position: u32, entry: &Entry<Time>, term: Epoch) -> Option<Contradiction> {
+        let id = entry.id;
         let before = self.last.replace((position, term));
-        let wrong = |member, what: String| {
-            Some((Property::LeasesRise, vec![Fact::new(member, what), lease.clone()]))
-        };
-        if stored != term {
-            return wrong(id, format!("has stored term {stored}"));
-        }
-        if let Some((other, earlier)) = before
-            && (term, position) != (earlier, other)
-            && term <= earlier
-        {
-            return wrong(self.id(other), format!("had a lease in term {earlier} before"));
+        let before = before.filter(|&before| before != (position, term));
+        let before = before.map(|(other, earlier)| (self.id(other), earlier));
+        let found = entry.lead(term).or_else(|| ledger::rises(id, term, before));
+        if found.is_some() {
+            return found;
         }
         if self.settings.witnesses.contains(id) {
-            return wrong(id, "is a witness".to_owned());
+            let facts = ["is a witness".to_owned(), format!("has a lease in term {term}")];
+            let facts = facts.map(|what| Fact::new(id, what)).to_vec();
+            return Some(Contradiction { invariant: Invariant::LeasesRise, facts });
+        }
+        if self.founder == Some(id) && term == Epoch(1) {
+            return None;
         }
         let votes =
             self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);
@@ -271,31 +183,26 @@ impl Audit {
         let voters: BTreeSet<u32> = votes.map(|(&(voter, _), _)| self.owner(voter)).collect();
         // One that is alone asks nobody, so nobody hears of its own vote.
         let alone = usize::from(self.members.len() == 1);
-        let (votes, majority) = (voters.len() + alone, self.members.len() / 2 + 1);
-        if votes < majority && !(self.founder == Some(id) && term == Epoch(1)) {
-            return wrong(id, format!("has {votes} votes of {}", self.members.len()));
-        }
-        None
+        ledger::elected(id, term, voters.len() + alone, self.members.len())
     }
 
     /// What binds a member may be something else than before.
-    pub(super) fn bound(&mut self, position: u32, bound: Bound) {
-        self.cover.change(position, bound);
+    pub(super) fn bonds(&mut self, position: u32, bonds: Bonds<Counted>) {
+        self.cover.change(position, bonds);
     }
 
     /// A lease that runs and is not covered. One that has been published counts until its end, whatever becomes of its
     /// holder, unless that has given it up.
-    pub(super) fn uncovered(&mut self, at: Time) -> Option<Found> {
+    pub(super) fn uncovered(&mut self, at: Time) -> Option<Contradiction> {
         if !self.cover.is_due() {
             return None;
         }
         let published = (0..).zip(&self.published);
-        let mut running = published.filter_map(|(holder, &published)| {
-            let Published { until, latest, term, .. } = published?;
-            (at < until).then_some(Covered { holder, term, end: latest })
+        let mut running = published.filter_map(|(holder, published)| {
+            let Published { lease, latest, .. } = (*published)?;
+            (at < lease.until).then_some((holder, Tenure { until: latest, ..lease }))
         });
-        let gap = running.find_map(|lease| self.cover.gap(&self.members, lease))?;
-        Some((Property::LeasesCovered, gap))
+        running.find_map(|(holder, lease)| self.cover.gap(&self.members, holder, lease))
     }
 
     /// A member has lost its disk; `known` is the latest term that any other has stored. What it voted for itself in
@@ -308,9 +215,9 @@ impl Audit {
     /// The clock of a member has changed, by which its deadline counts.
     pub(super) fn clock_changed(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time) {
         if let Some(published) = &mut self.published[position as usize]
-            && at < published.until
+            && at < published.lease.until
         {
-            published.until = moved(published.until);
+            published.lease.until = moved(published.lease.until);
         }
     }
 

@@ -17,10 +17,11 @@
 //! slowest, what covers it by the fastest.
 
 use doyen_core::algorithm::quorum::settings::Settings;
-use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::ledger::{self, Contradiction, Tenure};
+use doyen_core::members::{Members, NodeId};
+use doyen_core::protocol::Bonds;
 use doyen_core::time::Span;
 
-use crate::check::property::Fact;
 use crate::time::Time;
 
 /// A time that a member counts by its own clock.
@@ -48,54 +49,11 @@ impl Counted {
     }
 }
 
-/// What binds a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Bound {
-    /// Its vote lease, of which term.
-    pub(crate) vote_lease: Option<(Epoch, Counted)>,
-    pub(crate) hold_down: Option<Counted>,
-    /// It votes for no other because its own lease runs.
-    pub(crate) own_lease: bool,
-    /// It cannot vote at all.
-    pub(crate) silenced: bool,
-}
-
-impl Bound {
-    const FREE: Self =
-        Self { vote_lease: None, hold_down: None, own_lease: false, silenced: false };
-    /// One that is down votes for no one; what it observes when it comes up is judged then.
-    pub(crate) const DOWN: Self = Self { silenced: true, ..Self::FREE };
-
-    /// Whether all that was covered `before` is covered still.
-    fn covers_as_much_as(&self, before: &Self) -> bool {
-        let end = |counted: Counted| counted.by_the_fastest(0);
-        let vote_lease = before.vote_lease.is_none_or(|(term, until)| {
-            self.vote_lease.is_some_and(|(now, then)| now == term && end(then) >= end(until))
-        });
-        let hold_down = before
-            .hold_down
-            .is_none_or(|until| self.hold_down.is_some_and(|then| end(then) >= end(until)));
-        vote_lease
-            && hold_down
-            && self.own_lease >= before.own_lease
-            && self.silenced >= before.silenced
-    }
-}
-
-/// A lease that runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Covered {
-    pub(super) holder: u32,
-    pub(super) term: Epoch,
-    /// When it is over at the latest.
-    pub(super) end: Time,
-}
-
 /// What binds every member.
 #[derive(Clone, Debug)]
 pub(super) struct Cover {
-    /// Of every member, and behind them of every second process.
-    bounds: Vec<Bound>,
+    /// Of every member, and behind them of every second process; each lasts at least until this time.
+    bonds: Vec<Bonds<Time>>,
     drifts: Vec<u32>,
     /// Whose each process is.
     owners: Vec<u32>,
@@ -110,7 +68,7 @@ pub(super) struct Cover {
 impl Cover {
     pub(super) fn new(members: &Members, settings: &Settings) -> Self {
         Self {
-            bounds: vec![Bound::FREE; members.len()],
+            bonds: vec![Bonds::NONE; members.len()],
             drifts: members.iter().map(|id| settings.pace_of(id).drift).collect(),
             owners: (0..members.len() as u32).collect(),
             processes: (0..members.len() as u32).map(|position| vec![position]).collect(),
@@ -126,8 +84,8 @@ impl Cover {
 
     /// The next position is that of a second process of the member at `owner`.
     pub(super) fn add_process(&mut self, owner: u32) {
-        self.processes[owner as usize].insert(0, self.bounds.len() as u32);
-        self.bounds.push(Bound::DOWN);
+        self.processes[owner as usize].insert(0, self.bonds.len() as u32);
+        self.bonds.push(Bonds::DOWN);
         self.owners.push(owner);
         self.drifts.push(self.drifts[owner as usize]);
     }
@@ -135,22 +93,24 @@ impl Cover {
     /// The process that speaks for the member at `position`.
     fn speaker(&self, position: u32) -> u32 {
         let all = &self.processes[position as usize];
-        let may_vote = |process: &&u32| !self.bounds[**process as usize].silenced;
+        let may_vote = |process: &&u32| !self.bonds[**process as usize].silenced;
         all.iter().find(may_vote).copied().unwrap_or(all[0])
     }
 
-    pub(super) fn change(&mut self, position: u32, bound: Bound) {
-        let before = std::mem::replace(&mut self.bounds[position as usize], bound);
+    pub(super) fn change(&mut self, position: u32, bonds: Bonds<Counted>) {
+        let drift = self.drifts[position as usize];
+        let bonds = bonds.map(|counted| counted.by_the_fastest(drift));
+        let before = std::mem::replace(&mut self.bonds[position as usize], bonds);
         let all = &mut self.processes[self.owners[position as usize] as usize];
         if all.len() > 1
-            && !bound.silenced
+            && !bonds.silenced
             && let Some(place) = all.iter().position(|&process| process == position)
         {
             // Nobody counts those before it any more, even if it goes down.
             self.is_due |= place + 1 < all.len();
             all.truncate(place + 1);
         }
-        self.is_due |= !bound.covers_as_much_as(&before);
+        self.is_due |= !bonds.covers_as_much_as(&before);
     }
 
     /// A lease has begun or runs until another time.
@@ -168,107 +128,63 @@ impl Cover {
         std::mem::take(&mut self.is_due)
     }
 
-    /// The facts that show that this lease is not covered, unless it is.
-    pub(super) fn gap(&self, members: &Members, lease: Covered) -> Option<Vec<Fact>> {
-        let covers = |&position: &u32| self.covers(self.speaker(position), lease);
-        let everybody = 0..members.len() as u32;
-        let majority = members.len() / 2 + 1;
-        if everybody.clone().filter(covers).count() >= majority {
-            return None;
-        }
-        let Covered { holder, term, end } = lease;
-        let id = |process: u32| members.at(self.owners[process as usize] as usize);
-        let leads = format!("has a lease in term {term}, which may last until {end}");
-        let free = everybody.filter(|position| !covers(position));
-        let free = free.map(|position| self.why_not(self.speaker(position), id(position), lease));
-        Some(std::iter::once(Fact::new(id(holder), leads)).chain(free).collect())
-    }
-
-    fn covers(&self, position: u32, lease: Covered) -> bool {
-        let bound = &self.bounds[position as usize];
-        let until =
-            |counted: Counted| counted.by_the_fastest(self.drifts[position as usize]) >= lease.end;
-        bound.silenced
-            || self.excused.contains(&position)
-            || position == lease.holder && bound.own_lease
-            || bound.vote_lease.is_some_and(|(term, end)| term == lease.term && until(end))
-            || bound.hold_down.is_some_and(until)
-    }
-
-    fn why_not(&self, position: u32, id: NodeId, lease: Covered) -> Fact {
-        let Bound { vote_lease, hold_down, .. } = self.bounds[position as usize];
-        let until = |counted: Counted| counted.by_the_fastest(self.drifts[position as usize]);
-        let what = match (vote_lease, hold_down) {
-            (Some((term, end)), _) if term == lease.term => {
-                format!("may vote for another from {} on, when its vote lease is over", until(end))
-            }
-            (_, Some(end)) => {
-                format!("may vote for another from {} on, when its hold-down is over", until(end))
-            }
-            (Some((term, _)), None) => format!("has a vote lease of term {term}, not of this one"),
-            (None, None) => "may vote for another now".to_owned(),
+    /// What shows that the lease of the process at `holder` is not covered, unless it is.
+    pub(super) fn gap(
+        &self,
+        members: &Members,
+        holder: u32,
+        lease: Tenure<Time>,
+    ) -> Option<Contradiction> {
+        let bonds = |(position, id): (u32, NodeId)| {
+            let speaker = self.speaker(position);
+            let mut bonds = self.bonds[speaker as usize];
+            bonds.silenced |= self.excused.contains(&speaker);
+            bonds.own_lease = bonds.own_lease.filter(|_| speaker == holder);
+            (id, bonds)
         };
-        Fact::new(id, what)
+        let everybody: Vec<(NodeId, Bonds<Time>)> = (0..).zip(members.iter()).map(bonds).collect();
+        let holder = members.at(self.owners[holder as usize] as usize);
+        ledger::uncovered(holder, lease, &everybody)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use doyen_core::members::Epoch;
+
     use super::*;
 
-    const TERM: Epoch = Epoch(4);
-
-    fn counted(since: u64, wait: u64) -> Counted {
-        Counted { since: Time(since), wait }
+    fn bonds(term: u64, wait: u64) -> Bonds<Counted> {
+        let vote_lease = Some((Epoch(term), Counted { since: Time(400), wait }));
+        Bonds { vote_lease, ..Bonds::NONE }
     }
 
-    /// Three members, of which the first holds a lease that may last until 900.
-    fn cover(second: Bound) -> Option<Vec<String>> {
+    #[test]
+    fn what_covers_a_lease_is_counted_by_the_fastest_clock() {
         let members = Members::range(1, 3).unwrap();
         let mut cover = Cover::new(&members, &Settings::default());
-        cover.change(0, Bound { own_lease: true, ..Bound::FREE });
-        cover.change(1, second);
-        let lease = Covered { holder: 0, term: TERM, end: Time(900) };
-        let gap = cover.gap(&members, lease)?;
-        Some(gap.iter().map(ToString::to_string).collect())
-    }
-
-    #[test]
-    fn a_vote_lease_of_the_term_covers_if_the_fastest_clock_counts_it_long_enough() {
-        let vote_lease =
-            |term, wait| Bound { vote_lease: Some((term, counted(400, wait))), ..Bound::FREE };
-        assert_eq!(cover(vote_lease(TERM, 550)), None);
-        assert_eq!(
-            cover(vote_lease(TERM, 549)).unwrap(),
-            [
-                "1 has a lease in term 4, which may last until 900ns",
-                "2 may vote for another from 899ns on, when its vote lease is over",
-                "3 may vote for another now",
-            ]
-        );
-        let later = cover(vote_lease(Epoch(5), 10_000)).unwrap();
-        assert_eq!(later[1], "2 has a vote lease of term 5, not of this one");
-    }
-
-    #[test]
-    fn hold_down_covers_and_so_does_one_that_cannot_vote() {
-        let hold_down = |wait| Bound { hold_down: Some(counted(400, wait)), ..Bound::FREE };
-        assert_eq!((cover(hold_down(550)), cover(Bound::DOWN)), (None, None));
-        assert!(cover(hold_down(549)).is_some() && cover(Bound::FREE).is_some());
+        let own_lease = Some(Counted { since: Time(400), wait: 450 });
+        cover.change(0, Bonds { own_lease, ..Bonds::NONE });
+        let mut gap = |wait| {
+            cover.change(1, bonds(4, wait));
+            cover.gap(&members, 0, Tenure { term: Epoch(4), until: Time(900) })
+        };
+        assert_eq!(gap(550), None);
+        let facts = gap(549).unwrap().facts;
+        let may_vote = "2 may vote for another from 899ns on, when its vote lease is over";
+        assert_eq!(facts[1].to_string(), may_vote);
     }
 
     #[test]
     fn leases_are_judged_again_only_when_a_member_is_bound_less_than_before() {
         let members = Members::range(1, 3).unwrap();
         let mut cover = Cover::new(&members, &Settings::default());
-        let bound =
-            |term, wait| Bound { vote_lease: Some((term, counted(0, wait))), ..Bound::FREE };
-        cover.change(1, bound(TERM, 10));
-        cover.change(1, bound(TERM, 20));
+        cover.change(1, bonds(4, 100));
+        cover.change(1, bonds(4, 200));
         assert!(!cover.is_due());
-        cover.change(1, bound(TERM, 19));
+        cover.change(1, bonds(4, 190));
         assert!(cover.is_due() && !cover.is_due());
-        cover.change(1, bound(Epoch(5), 30));
+        cover.change(1, bonds(5, 300));
         assert!(cover.is_due());
     }
 }

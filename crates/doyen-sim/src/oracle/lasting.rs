@@ -7,7 +7,6 @@
 use doyen_core::members::{Epoch, Members};
 use doyen_core::time::Span;
 
-use super::audit::Found;
 use super::first_lease::FirstLease;
 use crate::check::property::{Fact, Property};
 use crate::scenario::Case;
@@ -49,14 +48,15 @@ impl Lasting {
         self.first.trouble(at);
     }
 
-    /// The lease of the member at `position`, which leads in `term`, runs until another time than before.
+    /// The lease of the member at `position`, which leads in `term`, runs until another time than before. Says what shows
+    /// that the leader has changed too late.
     pub(super) fn lease(
         &mut self,
         at: Time,
         position: u32,
         term: Epoch,
         until: Option<Time>,
-    ) -> Option<Found> {
+    ) -> Option<Vec<Fact>> {
         self.first.lease(at, position, until);
         let Some(until) = until else {
             if self.last.is_some_and(|(holder, ..)| holder == position) {
@@ -79,10 +79,7 @@ impl Lasting {
             let id = |position: u32| self.members.at(position as usize);
             let led = format!("led in term {earlier} from {since} on");
             let leads = format!("leads in term {term} from {at} on, when members had settled");
-            (
-                Property::SteadyLeader,
-                vec![Fact::new(id(before), led), Fact::new(id(position), leads)],
-            )
+            vec![Fact::new(id(before), led), Fact::new(id(position), leads)]
         })
     }
 

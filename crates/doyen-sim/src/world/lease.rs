@@ -11,7 +11,7 @@ use doyen_core::protocol::{Bonds, Protocol};
 
 use super::roster::Status;
 use super::{Armed, World};
-use crate::oracle::{Bound, Counted};
+use crate::oracle::Counted;
 use crate::record::What;
 use crate::time::Time;
 
@@ -36,9 +36,9 @@ impl<P: Protocol> World<'_, '_, P> {
         let armed = timer.and_then(|timer| self.armed.get(&(position, timer))).copied();
         debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
         if self.oracle.is_some() {
-            let bound = if alive { self.bound(position) } else { Bound::DOWN };
+            let bonds = if alive { self.bonds(position) } else { Bonds::DOWN };
             if let Some(oracle) = &mut self.oracle {
-                oracle.saw_bound(position, bound);
+                oracle.saw_bonds(position, bonds);
             }
         }
         let until = armed.map(|armed| armed.due);
@@ -50,17 +50,12 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    /// What binds a member that is alive.
-    fn bound(&self, position: u32) -> Bound {
-        let counted = |timer: P::Timer| self.armed.get(&(position, timer)).map(Armed::counted);
-        let Bonds { vote_lease, hold_down, own_lease, silenced } =
-            self.members[position].protocol.bonds();
-        Bound {
-            vote_lease: vote_lease.and_then(|(term, timer)| Some((term, counted(timer)?))),
-            hold_down: hold_down.and_then(counted),
-            own_lease: own_lease.is_some(),
-            silenced,
-        }
+    /// What binds a member that is alive. What names a timer that is not armed is over.
+    fn bonds(&self, position: u32) -> Bonds<Counted> {
+        let over = Counted { since: Time::ZERO, wait: 0 };
+        let counted =
+            |timer| self.armed.get(&(position, timer)).map_or(over, |armed| armed.counted());
+        self.members[position].protocol.bonds().map(counted)
     }
 
     fn change_lease(&mut self, position: u32, armed: Option<Armed>) {

@@ -12,6 +12,7 @@
 
 use std::net::SocketAddr;
 
+use doyen_core::ledger::Stored;
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{Boot, Class, Durable, Effects, Message, Notice, Origin, Protocol};
 use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
@@ -269,7 +270,7 @@ impl<P: Protocol> World<'_, '_, P> {
     /// A process stores something.
     pub(super) fn store(&mut self, position: u32, durable: P::Durable) {
         if let Some(oracle) = &mut self.oracle {
-            oracle.saw_stored(self.now, position, durable.term(), durable.vote());
+            oracle.saw_stored(self.now, position, Stored::on(Some(&durable)));
             oracle.saw_drain(position, durable.is_drained());
         }
         if let Some(incarnation) = durable.incarnation() {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use doyen_core::algorithm::quorum::settings::Pace;
+use doyen_core::ledger::Stored;
 use doyen_core::members::Incarnation;
 use doyen_core::protocol::{Durable, Effects, Event, Protocol};
 
@@ -48,7 +49,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         self.books.fold(self.now, 0, position, Sight::Restarted);
         if let Some(oracle) = &mut self.oracle {
-            let stored = self.disks.get(&position).map(|disk| (disk.term(), disk.vote()));
+            let stored = Stored::on(self.disks.get(&position));
             oracle.saw_restart(self.now, position, disk, stored);
             if let (Disk::Restored, Some(disk)) = (disk, self.disks.get(&position)) {
                 oracle.saw_drain(position, disk.is_drained());

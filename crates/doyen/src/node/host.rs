@@ -6,10 +6,13 @@
 
 use std::time::Duration;
 
+use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
-use doyen_core::protocol::{Boot, Effect, Effects, Event, Notice, Order, Protocol, Refusal, Role};
 use doyen_core::registry::AnyProtocol;
+use doyen_core::protocol::{
+    Boot, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role, View,
+};
 use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;
 use rand_pcg::Pcg64Mcg;
@@ -269,28 +272,7 @@ impl Host {
                 tracer.lease(None);
             }
         }
-        for effect in effects.drain() {
-            match effect {
-                Effect::Persist(durable) => self.machine.store(&durable)?,
-                Effect::Send { to, message } => self.machine.send(to, &message),
-                Effect::SetTimer { timer, after } => {
-                    let wait = self.draw(after);
-                    self.timers.arm(timer, Moment::now().after_nanos(wait)); // 7
-                }
-                Effect::CancelTimer(timer) => self.timers.disarm(timer),
-                Effect::Announce(view) => {
-                    self.changed = true;
-                    self.machine.board.announce(view, self.lease_end());
-                    if let Some(chronicle) = &mut self.chronicle {
-                        chronicle.changes(view).for_each(|change| self.machine.record(change));
-                    }
-                    // Nobody is given a token from now on (13).
-                    let retires = view.role == Role::Retiring;
-                    self.retires_at = retires.then(|| self.machine.board.promise.end());
-                }
-                Effect::Inform(notice) => self.take_note(notice)?,
-            }
-        }
+        apply(effects.drain(), self)?;
         effects.clear();
         self.effects = effects;
         // A renewed lease is announced by nobody: its end is read off the timer (13).
@@ -317,33 +299,6 @@ impl Host {
             }
             None => self.random.next_u64(),
         }
-    }
-
-    fn take_note(&mut self, notice: Notice) -> Result<(), Failure> {
-        self.changed |= !matches!(notice, Notice::Dropped { .. } | Notice::Unsent(_));
-        match notice {
-            Notice::Changed(change) => self.machine.record(change),
-            Notice::Refused(refusal) => self.refused = Some(refusal),
-            Notice::Down(peer) => {
-                self.machine.note(Line::Info, peer, "has gone, or has started anew");
-            }
-            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
-            Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
-            Notice::StateIsOld { seen, by } => {
-                let by = self.machine.settings.name_of(by).to_owned();
-                return Err(Failure::StateIsOld { seen, by });
-            }
-            Notice::Replaced { seen, by } => {
-                let by = self.machine.settings.name_of(by).to_owned();
-                return Err(Failure::Cloned { seen, by });
-            }
-            Notice::WrongClock => return Err(Failure::WrongClock),
-            Notice::Dropped { why, .. } => self.machine.count_dropped(why),
-            Notice::Unsent(_) => self.machine.count_unsent(),
-            Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
-            Notice::OutOfTerms => return Err(Failure::OutOfTerms),
-        }
-        Ok(())
     }
 
     fn answer(&mut self, request: Request) -> Result<(), Failure> {
@@ -422,5 +377,65 @@ impl Host {
         let told = rejoin.report(&machine.settings, awaited, &machine.network);
         told.into_iter().for_each(|line| machine.board.journal.write(line));
         machine.publish_rejoining(awaited);
+    }
+}
+
+impl doyen_core::host::Host<Process> for Host {
+    type Error = Failure;
+
+    fn persist(&mut self, durable: <Process as Protocol>::Durable) -> Result<(), Failure> {
+        self.machine.store(&durable)
+    }
+
+    fn send(&mut self, to: NodeId, message: LetterOf) -> Result<(), Failure> {
+        self.machine.send(to, &message);
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: TimerOf, after: Delay) {
+        let wait = self.draw(after);
+        self.timers.arm(timer, Moment::now().after_nanos(wait)); // 7
+    }
+
+    fn cancel(&mut self, timer: TimerOf) {
+        self.timers.disarm(timer);
+    }
+
+    fn announce(&mut self, view: View) {
+        self.changed = true;
+        self.machine.board.announce(view, self.lease_end());
+        if let Some(chronicle) = &mut self.chronicle {
+            chronicle.changes(view).for_each(|change| self.machine.record(change));
+        }
+        // Nobody is given a token from now on (13).
+        let retires = view.role == Role::Retiring;
+        self.retires_at = retires.then(|| self.machine.board.promise.end());
+    }
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Failure> {
+        self.changed |= !matches!(notice, Notice::Dropped { .. } | Notice::Unsent(_));
+        match notice {
+            Notice::Changed(change) => self.machine.record(change),
+            Notice::Refused(refusal) => self.refused = Some(refusal),
+            Notice::Down(peer) => {
+                self.machine.note(Line::Info, peer, "has gone, or has started anew");
+            }
+            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
+            Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
+            Notice::StateIsOld { seen, by } => {
+                let by = self.machine.settings.name_of(by).to_owned();
+                return Err(Failure::StateIsOld { seen, by });
+            }
+            Notice::Replaced { seen, by } => {
+                let by = self.machine.settings.name_of(by).to_owned();
+                return Err(Failure::Cloned { seen, by });
+            }
+            Notice::WrongClock => return Err(Failure::WrongClock),
+            Notice::Dropped { why, .. } => self.machine.count_dropped(why),
+            Notice::Unsent(_) => self.machine.count_unsent(),
+            Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
+            Notice::OutOfTerms => return Err(Failure::OutOfTerms),
+        }
+        Ok(())
     }
 }

@@ -2,23 +2,25 @@
 //!
 //! The member is started as it was and told the same events in the same order. It must want the same things done; where
 //! it does not, this is another program, or the trace is not what it says, and the replay ends: whatever the member does
-//! after that says nothing. Meanwhile the promises are checked that one
-//! member alone can break:
+//! after that says nothing. Meanwhile the [ledger](doyen_core::ledger) judges what one member alone can break:
 //!
 //! - a stored term never falls, and a vote in a term never changes;
-//! - what a message binds its sender to was stored before;
-//! - a lease that is published has not run out.
+//! - a message that binds its sender leaves in the term that is stored at that moment, and a vote as it is stored;
+//! - a vote lease is kept, by the clock of the node;
+//! - a lease is in the stored term, and the terms of leases rise; one that is published has not run out.
 //!
 //! Two members together can break one more: at no instant do two leases run. Traces of one machine share its clock, so
 //! several of them can be compared ([`overlaps`]).
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::fmt::Debug;
 
+use doyen_core::host::{Host, apply};
+use doyen_core::ledger::{self, Contradiction, Entry, Stored};
 use doyen_core::members::{Epoch, NodeId};
-use doyen_core::protocol::{
-    Boot, Durable, Effect, EffectOf, Effects, Event, Message as _, Pledge, Protocol,
-};
+use doyen_core::protocol::{Boot, Effects, Event, Message as _, Notice, Pledge, Protocol, View};
+use doyen_core::time::{Delay, Span};
 
 use super::host::Process;
 use super::start::process;
@@ -149,6 +151,8 @@ pub fn replay(trace: &Trace) -> Result<Replayed, String> {
 }
 
 type DurableOf = <Process as Protocol>::Durable;
+type LetterOf = <Process as Protocol>::Message;
+type TimerOf = <Process as Protocol>::Timer;
 
 /// A member at a desk.
 struct Desk {
@@ -156,8 +160,15 @@ struct Desk {
     member: Process,
     effects: Effects<Process>,
     /// The timers that are armed, by the names that a trace gives them.
-    armed: BTreeMap<String, <Process as Protocol>::Timer>,
-    stored: Option<DurableOf>,
+    armed: BTreeMap<String, TimerOf>,
+    /// What the ledger knows of it; times are since the machine booted.
+    entry: Entry<Span>,
+    /// The length of the vote lease that the present message asks for.
+    asked: Option<Span>,
+    /// The term of its last lease.
+    leased: Option<Epoch>,
+    /// When the present event happened.
+    now: Span,
     line: usize,
     has_ended: bool,
     steps: Vec<Step>,
@@ -191,13 +202,17 @@ impl Desk {
             session: *session,
             time_of_day: *time_of_day,
         };
-        let member = Process::start(*member, &config, boot, &mut effects);
+        let id = *member;
+        let member = Process::start(id, &config, boot, &mut effects);
         let mut desk = Self {
             config,
             member,
             effects,
             armed: BTreeMap::new(),
-            stored,
+            entry: Entry { stored: Stored::on(stored.as_ref()), ..Entry::new(id) },
+            asked: None,
+            leased: None,
+            now: Span::ZERO,
             line: 1,
             has_ended: false,
             steps: Vec::new(),
@@ -212,6 +227,7 @@ impl Desk {
 
     fn take(&mut self, record: &Record) -> Result<(), String> {
         let at = record.at;
+        (self.now, self.asked) = (Span::from_nanos(at), None);
         if self.has_ended {
             self.find("something happens after the end".to_owned());
         }
@@ -222,7 +238,11 @@ impl Desk {
                     algorithm.read_letter(&mut postcard::Deserializer::from_bytes(&bytes)).ok()
                 };
                 let message = unhex(bytes).and_then(read);
-                let message = message.ok_or_else(|| self.misread("the message"))?;
+                let message: LetterOf = message.ok_or_else(|| self.misread("the message"))?;
+                self.asked = message.promise_asked();
+                if let Some(term) = message.promise_released() {
+                    self.entry.release(term);
+                }
                 (Event::Message { from: *from, message }, format!("{from} says {text}"), did)
             }
             What::Fired { timer, did, .. } => {
@@ -243,9 +263,7 @@ impl Desk {
                 return Ok(());
             }
             What::Leased { until, .. } => {
-                if until.is_some_and(|until| until <= at) {
-                    self.find("a lease is published that has run out".to_owned());
-                }
+                self.publish(at, *until);
                 return Ok(());
             }
         };
@@ -254,67 +272,36 @@ impl Desk {
         Ok(())
     }
 
-    /// Compares what the member wants done with what it wanted then, and checks its promises.
+    /// A lease runs until another time than before.
+    fn publish(&mut self, at: u64, until: Option<u64>) {
+        let Some(until) = until else { return };
+        if until <= at {
+            self.find("a lease is published that has run out".to_owned());
+        }
+        let (id, term) = (self.entry.id, self.member.view().epoch);
+        let before = self.leased.replace(term).filter(|&before| before != term);
+        self.judge(self.entry.lead(term));
+        self.judge(ledger::rises(id, term, before.map(|before| (id, before))));
+    }
+
+    /// Compares what the member wants done with what it wanted then, and judges it.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
         let did = told::<Process>(self.effects.list());
         if let Some(difference) = difference(then, &did) {
             self.find(format!("{event}: {difference}; {}", self.why_it_differs()));
         }
-        let effects: Vec<EffectOf<Process>> = self.effects.drain().collect();
-        for effect in &effects {
-            self.check(effect);
-        }
-        let rules = self.effects.rules().to_vec();
-        self.effects.clear();
+        let mut effects = std::mem::take(&mut self.effects);
+        let Ok(()) = apply(effects.drain(), self);
+        let rules = effects.rules().to_vec();
+        effects.clear();
+        self.effects = effects;
         self.steps.push(Step { at, event, rules, did });
     }
 
-    fn check(&mut self, effect: &EffectOf<Process>) {
-        match effect {
-            Effect::Persist(durable) => {
-                let before = self.stored.replace(durable.clone());
-                let Some(before) = before else { return };
-                if durable.term() < before.term() {
-                    self.find(format!(
-                        "its term falls from {} to {}",
-                        before.term(),
-                        durable.term()
-                    ));
-                }
-                let same_term = durable.term() == before.term();
-                if same_term && before.vote().is_some() && durable.vote() != before.vote() {
-                    self.find(format!("its vote of term {} changes", before.term()));
-                }
-            }
-            Effect::Send { to, message } => self.check_pledge(*to, message.pledge()),
-            Effect::SetTimer { timer, .. } => {
-                self.armed.insert(name(timer), *timer);
-            }
-            Effect::CancelTimer(timer) => {
-                self.armed.remove(&name(timer));
-            }
-            Effect::Announce(view) => {
-                if view.leader.is_some() && view.leader != self.leader {
-                    self.leader = view.leader;
-                    self.leaders += 1;
-                }
-            }
-            Effect::Inform(_) => {}
-        }
-    }
-
-    /// What a message binds its sender to was stored before it.
-    fn check_pledge(&mut self, to: NodeId, pledge: Option<Pledge>) {
-        let stored = self.stored.as_ref();
-        let term: Epoch = stored.map(Durable::term).unwrap_or_default();
-        let vote = stored.and_then(Durable::vote);
-        let kept = match pledge {
-            Some(Pledge::Vote { term: of }) => term > of || (term == of && vote == Some(to)),
-            Some(Pledge::Candidacy { term: of } | Pledge::Promise { term: of }) => term >= of,
-            Some(Pledge::Release { .. }) | None => true,
-        };
-        if !kept {
-            self.find(format!("a message to {to} leaves before what it depends on is stored"));
+    fn judge(&mut self, found: impl IntoIterator<Item = Contradiction>) {
+        for Contradiction { facts, .. } in found {
+            let facts: Vec<String> = facts.iter().map(ToString::to_string).collect();
+            self.find(facts.join("; "));
         }
     }
 
@@ -331,6 +318,45 @@ impl Desk {
 
     fn misread(&self, what: &str) -> String {
         format!("line {}: {what} cannot be read", self.line)
+    }
+}
+
+impl Host<Process> for Desk {
+    type Error = Infallible;
+
+    fn persist(&mut self, durable: DurableOf) -> Result<(), Infallible> {
+        let found = self.entry.store(Stored::on(Some(&durable)));
+        self.judge(found);
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: LetterOf) -> Result<(), Infallible> {
+        let Some(pledge) = message.pledge() else { return Ok(()) };
+        // What it sent in former lives is not in this trace.
+        self.judge(self.entry.send(self.now, to, pledge, None));
+        if let (Pledge::Promise { term }, Some(length)) = (pledge, self.asked) {
+            self.entry.bind(term, self.now + length);
+        }
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: TimerOf, _: Delay) {
+        self.armed.insert(name(&timer), timer);
+    }
+
+    fn cancel(&mut self, timer: TimerOf) {
+        self.armed.remove(&name(&timer));
+    }
+
+    fn announce(&mut self, view: View) {
+        if view.leader.is_some() && view.leader != self.leader {
+            self.leader = view.leader;
+            self.leaders += 1;
+        }
+    }
+
+    fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 
@@ -359,17 +385,20 @@ pub struct Held {
     pub until: u64,
 }
 
-/// The leases in a trace, one after the other. Renewals lengthen one.
+/// The leases in a trace, one after the other. Renewals lengthen one. A deadline that was published stands, whatever
+/// becomes of the leader, unless everything has been stopped that ran under the lease.
 pub fn leases(trace: &Trace) -> Vec<Held> {
     let mut held: Vec<Held> = Vec::new();
-    let mut running = false;
+    let (mut running, mut retired) = (false, false);
     for record in &trace.records {
+        retired |= matches!(record.what, What::Retired { .. });
         let What::Leased { member, until } = record.what else { continue };
+        retired &= until.is_none();
         match (until, held.last_mut().filter(|_| running)) {
             (Some(until), Some(last)) if record.at <= last.until => last.until = until,
             (Some(until), _) => held.push(Held { member, from: record.at, until }),
-            (None, Some(last)) => last.until = last.until.min(record.at),
-            (None, None) => {}
+            (None, Some(last)) if retired => last.until = last.until.min(record.at),
+            (None, _) => {}
         }
         running = until.is_some();
     }
@@ -386,4 +415,73 @@ pub fn overlaps(traces: &[Trace]) -> Vec<(Held, Held)> {
         found.extend(later.filter(|other| other.member != one.member).map(|&other| (one, other)));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use doyen_core::algorithm::quorum::{Body, Message, Quorum, Stored as Ballot};
+    use doyen_core::members::Incarnation;
+    use doyen_core::node::{Body as Carried, Packet};
+    use doyen_core::session::{Content, Kept, Letter, Roster, SessionId};
+
+    use super::*;
+
+    const TRACE: &str = include_str!("../../tests/cli/files/node.trace");
+    const LEADER: NodeId = NodeId(2);
+
+    /// Member 1 of a quorum of two, at the desk. What the trace tells of another algorithm does not count.
+    fn desk() -> Desk<Quorum> {
+        let mut trace = read(TRACE).unwrap();
+        trace.header.config = trace.header.config.replace("\"bully\"", "\"quorum\"");
+        let settings = Configuration::parse("test", &trace.header.config).unwrap().settings;
+        let mut desk = Desk::start(&trace, &settings).unwrap();
+        desk.findings.clear();
+        desk
+    }
+
+    fn store(desk: &mut Desk<Quorum>, term: u64, voted: Option<NodeId>) {
+        let inner = Some(Ballot { term: Epoch(term), voted, ..Ballot::default() });
+        let (incarnation, roster) = (Incarnation(1), Roster::default());
+        let Ok(()) = desk.persist(Kept { incarnation, rejoining: false, roster, inner });
+    }
+
+    fn vote(desk: &mut Desk<Quorum>, term: u64) {
+        let message = Message { config: 0, term: Epoch(term), body: Body::Vote };
+        let life = Incarnation(1);
+        let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
+        let (session, content) = (SessionId::from_random(1), Content::Inner(packet));
+        let letter = Letter { at: None, session, known: None, counter: 1, content };
+        let Ok(()) = desk.send(LEADER, letter);
+    }
+
+    fn found(desk: &Desk<Quorum>) -> Vec<&str> {
+        desk.findings.iter().map(|finding| finding.what.as_str()).collect()
+    }
+
+    #[test]
+    fn a_vote_leaves_only_in_the_term_that_is_stored_at_that_moment() {
+        let mut desk = desk();
+        store(&mut desk, 4, Some(LEADER));
+        vote(&mut desk, 4);
+        assert_eq!(found(&desk), [""; 0]);
+        store(&mut desk, 5, Some(LEADER));
+        vote(&mut desk, 4);
+        let contradiction =
+            "1 has stored term 5, and its vote for 2; 1 tells 2 that it votes for 2 in term 4";
+        assert_eq!(found(&desk), [contradiction]);
+    }
+
+    #[test]
+    fn a_vote_lease_is_kept_by_the_clock_of_the_node() {
+        let mut desk = desk();
+        desk.entry.bind(Epoch(4), Span::from_millis(30));
+        store(&mut desk, 5, Some(LEADER));
+        desk.now = Span::from_millis(30);
+        vote(&mut desk, 5);
+        assert_eq!(found(&desk), [""; 0]);
+        desk.now = Span::from_millis(29);
+        vote(&mut desk, 5);
+        assert_eq!(found(&desk).len(), 1);
+        assert!(found(&desk)[0].contains("a vote lease until 30ms"), "{:?}", found(&desk));
+    }
 }

@@ -2,6 +2,7 @@
 //! never speaks before it has stored, never forgets to announce, and never waits for something that is not armed.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,10 +11,11 @@ use super::settings::{LONGEST_PROMISE, Preemption};
 use super::voter::{self, Voter};
 use super::*;
 use crate::config::{Mode, Timing};
+use crate::host::{Host, apply};
 use crate::members::{Incarnation, Members};
-use crate::protocol::{Effect, Message as _, Order, Origin, Refusal};
+use crate::protocol::{Message as _, Order, Origin, Refusal};
 use crate::story::Cause;
-use crate::time::Span;
+use crate::time::{Delay, Span};
 
 /// What the members are configured with: attributes, so that an id of nobody has none; a witness; probes.
 fn config(members: u32) -> Config {
@@ -120,32 +122,14 @@ impl Bench {
     fn carry_out(&mut self, out: &mut Effects<Quorum>) {
         self.sent.clear();
         self.notices.clear();
-        let mut announced = self.view;
-        for effect in out.drain() {
-            match effect {
-                Effect::Persist(stored) => self.persist(stored),
-                Effect::Send { to, message } => {
-                    self.check_words(to, &message);
-                    self.sent.push((to, message));
-                }
-                Effect::SetTimer { timer, .. } => {
-                    self.armed.insert(timer);
-                }
-                Effect::CancelTimer(timer) => {
-                    self.armed.remove(&timer);
-                }
-                Effect::Announce(view) => announced = view,
-                Effect::Inform(notice) => self.notices.push(notice),
-            }
-        }
-        self.view = self.member.view();
-        assert_eq!(announced, self.view, "every change of the view is announced");
+        let Ok(()) = apply(out.drain(), self);
+        assert_eq!(self.view, self.member.view(), "every change of the view is announced");
         let stored = *self.member.ballot.stored();
         assert_eq!(self.disk.unwrap_or_default(), stored, "everything that matters is stored");
     }
 
     /// The term never falls, and the vote of a term never changes.
-    fn persist(&mut self, stored: Stored) {
+    fn check_stored(&self, stored: Stored) {
         let before = self.disk.unwrap_or_default();
         assert!(self.member.rejoining.is_none(), "it stores {stored:?} and may have voted since");
         assert!(stored.term >= before.term, "{before:?} became {stored:?}");
@@ -153,7 +137,6 @@ impl Bench {
         assert!(stored.term > before.term || !changed, "{before:?} became {stored:?}");
         let in_time = self.last == Some(Timer::Longest) || stored.longest >= before.longest;
         assert!(in_time, "{before:?} became {stored:?}");
-        self.disk = Some(stored);
     }
 
     /// What it says is on its disk by then.
@@ -217,6 +200,39 @@ impl Bench {
         assert_eq!(self.view.role.leads(), member.is_leased());
         let leases = self.armed.iter().filter(|timer| matches!(timer, Timer::Lease(_))).count();
         assert!(leads || leases == usize::from(member.lingering.is_some()), "{member:#?}");
+    }
+}
+
+impl Host<Quorum> for Bench {
+    type Error = Infallible;
+
+    fn persist(&mut self, stored: Stored) -> Result<(), Infallible> {
+        self.check_stored(stored);
+        self.disk = Some(stored);
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: Message) -> Result<(), Infallible> {
+        self.check_words(to, &message);
+        self.sent.push((to, message));
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: Timer, _: Delay) {
+        self.armed.insert(timer);
+    }
+
+    fn cancel(&mut self, timer: Timer) {
+        self.armed.remove(&timer);
+    }
+
+    fn announce(&mut self, view: View) {
+        self.view = view;
+    }
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
+        self.notices.push(notice);
+        Ok(())
     }
 }
 
@@ -636,17 +652,35 @@ impl Booth {
         let mut out = Effects::new();
         self.voter.handle(&self.config, event, &mut out);
         self.sent.clear();
-        for effect in out.drain() {
-            match effect {
-                Effect::Persist(stored) => self.disk = Some(stored),
-                Effect::Send { to, message } => self.sent.push((to, message)),
-                _ => {}
-            }
-        }
+        let Ok(()) = apply(out.drain(), self);
     }
 
     fn hear(&mut self, from: u32, message: voter::Message) {
         self.feed(Event::Message { from: NodeId(from), message });
+    }
+}
+
+impl Host<Voter> for Booth {
+    type Error = Infallible;
+
+    fn persist(&mut self, stored: Stored) -> Result<(), Infallible> {
+        self.disk = Some(stored);
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: voter::Message) -> Result<(), Infallible> {
+        self.sent.push((to, message));
+        Ok(())
+    }
+
+    fn arm(&mut self, _: voter::Timer, _: Delay) {}
+
+    fn cancel(&mut self, _: voter::Timer) {}
+
+    fn announce(&mut self, _: View) {}
+
+    fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
+        Ok(())
     }
 }
 

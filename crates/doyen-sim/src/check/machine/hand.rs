@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use doyen_core::explore::{Explore, Giver, Serial};
+use doyen_core::ledger::{self, Entry, Stored};
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{Durable, Event, Message as _, Origin, Protocol, View};
 
@@ -338,7 +339,7 @@ impl<P: Explore> Machine<'_, P> {
         let most = longest_message(self.terms.members);
         let claimed = |wanted| self.properties.iter().position(|&property| property == wanted);
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
-        let mut missteps = handled.missteps.iter().map(|&(property, _)| property);
+        let mut missteps = handled.missteps.iter().map(|misstep| misstep.invariant.into());
         let misstep = missteps.find_map(claimed);
         let term = handled.local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
         let too_high = || term.0 > self.highest_term();
@@ -361,7 +362,8 @@ impl<P: Explore> Machine<'_, P> {
         let Err(place) = led.binary_search(&reign) else { return (history, None) };
         let (term, leader, _) = reign;
         let usurped = led.iter().any(|&(other, ..)| other == term);
-        let fallen = led.iter().any(|&(other, ..)| other > term);
+        let before = led.last().map(|&(earlier, other, _)| (other, earlier));
+        let fallen = ledger::rises(leader, term, before).is_some();
         let mut led = Vec::clone(led);
         led.insert(place, reign);
         let voter = |(place, &other): (usize, &u32)| {
@@ -406,15 +408,15 @@ pub(crate) fn is_elected<'l, P: Explore + 'l>(
     term: Epoch,
     voters: impl ExactSizeIterator<Item = &'l Local<P>>,
 ) -> bool {
-    let majority = voters.len() / 2 + 1;
-    let may_be = |stored: Epoch, vote: Option<NodeId>| {
-        stored > term || stored == term && vote == Some(leader)
-    };
+    let members = voters.len();
     let may_have_voted = |voter: &&Local<P>| {
-        let stored = voter.disk.as_ref().is_some_and(|disk| may_be(disk.term(), disk.vote()));
-        stored || voter.forgotten.is_some_and(|(term, vote)| may_be(term, Some(vote)))
+        let lost =
+            |(term, vote)| Entry { stored: Stored { term, vote: Some(vote) }, ..voter.entry() };
+        let before = voter.forgotten.map(lost);
+        let mut entries = std::iter::once(voter.entry()).chain(before);
+        entries.any(|entry| entry.may_have_voted(leader, term))
     };
-    voters.filter(may_have_voted).count() >= majority
+    ledger::elected(leader, term, voters.filter(may_have_voted).count(), members).is_none()
 }
 
 /// Whether this is the view of a leader whose term counts: epoch zero means that the algorithm knows none.

@@ -1,10 +1,12 @@
 //! Everything that can happen in a state.
 
 use doyen_core::explore::Explore;
+use doyen_core::ledger::{self, Tenure};
 
 use super::hand::{Consequence, FlightFacts, Hand, Input, LocalFacts};
 use super::{Act, HEAD, MOST_TICKS, Machine, Step};
 use crate::check::budget::{Item, Purse};
+use crate::check::local::Ticks;
 use crate::check::property::Property;
 use crate::check::schedule::Command;
 use crate::check::space::Successors;
@@ -285,10 +287,15 @@ impl<P: Explore> Machine<'_, P> {
         if !P::has_leases(self.terms.config) || !hand.locals[local as usize].leased {
             return None;
         }
+        let facts = |local: u32| &hand.locals[local as usize];
         let others = parts.locals.iter().enumerate().filter(|&(other, _)| other != member);
-        let mut published = others.map(|(_, &other)| hand.locals[other as usize].published);
-        let claim = || self.properties.iter().position(|&it| it == Property::OneLeader);
-        if published.any(|left| left > 0) { claim() } else { None }
+        let published = others.map(|(_, &other)| {
+            let LocalFacts { local, published, lease_term: term, .. } = facts(other);
+            (local.id, Tenure { term: *term, until: Ticks(*published) })
+        });
+        let holder = &facts(local).local;
+        ledger::overlap(Ticks(0), holder.id, holder.lease_term, published)?;
+        self.properties.iter().position(|&it| it == Property::OneLeader)
     }
 
     /// The claim that a step of `member` to `local` breaks if it leaves somebody's lease without a majority that is bound.
@@ -309,7 +316,7 @@ impl<P: Explore> Machine<'_, P> {
                 true => facts(place).local.covers(&self.terms, term),
                 false => facts(place).held_down,
             };
-            places().filter(covers).count() < parts.locals.len() / 2 + 1
+            places().filter(covers).count() < ledger::majority(parts.locals.len())
         };
         let mut leases = places().filter(|&place| facts(place).published > 0);
         leases.any(|holder| is_uncovered(&holder)).then_some(claim)

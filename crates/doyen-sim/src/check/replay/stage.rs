@@ -4,11 +4,15 @@
 //! numbers, so that a receipt is paired with its sending.
 
 use doyen_core::explore::Explore;
+use std::convert::Infallible;
+
+use doyen_core::host::{self, Host};
+use doyen_core::ledger::Contradiction;
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::{
-    Durable, Effect, EffectOf, Event, Message, Notice, Origin, Protocol, View, name_of,
+    Durable, Effect, Event, Message, Notice, Origin, Protocol, View, name_of,
 };
-use doyen_core::time::Span;
+use doyen_core::time::{Delay, Span};
 
 use super::super::budget::ANY;
 use super::super::local::{self, Handled, Local, Stimulus};
@@ -385,38 +389,12 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         }
         self.note_missteps(member, &handled);
         self.locals[member] = handled.local;
-        for effect in handled.effects {
-            self.carry_out(member, effect);
-        }
+        let Ok(()) = host::apply(handled.effects, &mut Recorder { stage: self, member });
         let Local { id, .. } = self.locals[member];
         if crash_after.is_some() && !self.locals[member].is_up() {
             self.record(What::Crashed { member: id, forwards: false });
         }
         rules
-    }
-
-    fn carry_out(&mut self, member: usize, effect: EffectOf<P>) {
-        let id = self.locals[member].id;
-        match effect {
-            Effect::Send { to, message } => self.send(member, to, message),
-            Effect::SetTimer { timer, after } => {
-                let (upkeep, due) = (P::is_upkeep(timer), self.now + after.min);
-                self.record(What::Armed { member: id, timer: format!("{timer:?}"), upkeep, due });
-            }
-            Effect::Announce(View { leader, epoch, role }) => {
-                self.record(What::View { member: id, leader, epoch, role });
-            }
-            Effect::Inform(Notice::Down(peer)) => {
-                self.record(What::Suspected { member: id, peer });
-            }
-            Effect::Inform(Notice::Up(peer)) => self.record(What::Trusted { member: id, peer }),
-            Effect::Inform(notice) => {
-                if let Some(note) = record::note(&notice) {
-                    self.record(What::Noted { member: id, note });
-                }
-            }
-            Effect::Persist(_) | Effect::CancelTimer(_) => {}
-        }
     }
 
     fn send(&mut self, member: usize, to: NodeId, message: P::Message) {
@@ -455,9 +433,9 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             note(Property::BoundedTerms, id, format!("stores term {stored}"));
             note(Property::BoundedTerms, id, format!("needs no higher term than {most}"));
         }
-        for (property, facts) in &handled.missteps {
+        for Contradiction { invariant, facts } in &handled.missteps {
             for fact in facts {
-                note(*property, fact.member, fact.what.clone());
+                note((*invariant).into(), fact.member, fact.what.clone());
             }
         }
         let sent = handled.effects.iter().filter_map(|effect| match effect {
@@ -554,5 +532,54 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             self.note(Property::LeasesRise, facts);
         }
         self.reigns.push((term, id, process));
+    }
+}
+
+/// Records what a member wants done. It has been done already: the member is in the state that it came to.
+struct Recorder<'s, 'm, 'c, P: Protocol> {
+    stage: &'s mut Stage<'m, 'c, P>,
+    member: usize,
+}
+
+impl<P: Explorable> Recorder<'_, '_, '_, P> {
+    fn record(&mut self, what: impl FnOnce(NodeId) -> What) {
+        self.stage.record(what(self.stage.locals[self.member].id));
+    }
+}
+
+impl<P: Explorable> Host<P> for Recorder<'_, '_, '_, P> {
+    type Error = Infallible;
+
+    fn persist(&mut self, _: P::Durable) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Infallible> {
+        self.stage.send(self.member, to, message);
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: P::Timer, after: Delay) {
+        let (upkeep, due) = (P::is_upkeep(timer), self.stage.now + after.min);
+        self.record(|member| What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
+    }
+
+    fn cancel(&mut self, _: P::Timer) {}
+
+    fn announce(&mut self, View { leader, epoch, role }: View) {
+        self.record(|member| What::View { member, leader, epoch, role });
+    }
+
+    fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
+        match notice {
+            Notice::Down(peer) => self.record(|member| What::Suspected { member, peer }),
+            Notice::Up(peer) => self.record(|member| What::Trusted { member, peer }),
+            _ => {
+                if let Some(note) = record::note(&notice) {
+                    self.record(|member| What::Noted { member, note });
+                }
+            }
+        }
+        Ok(())
     }
 }
