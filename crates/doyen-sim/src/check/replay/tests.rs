@@ -151,7 +151,7 @@ fn ways_that_were_not_followed_are_not_taken_for_sound() {
     let file = Counterexample::new(scenario, &rules, violation);
     let follow = |most_ways| {
         let schedule = Schedule { file: &file, rules: &rules, path: &path, cycle: &[], most_ways };
-        play(machine::<AnyProtocol>(&case, &run::any_config(&case), rules), &case, &schedule)
+        play(machine::<AnyProtocol>(&case, &run::any_config(&case), &rules), &case, &schedule)
     };
     assert!(!follow(2).unwrap().broken);
     let problem = follow(1).unwrap_err();
