@@ -96,3 +96,4 @@ pub mod protocol;
 pub mod session;
 pub mod story;
 pub mod time;
+pub mod trace;

@@ -35,7 +35,6 @@ pub mod oracle;
 pub mod plan;
 pub mod queue;
 pub mod random;
-pub mod record;
 pub mod render;
 #[cfg(feature = "report")]
 pub mod report;

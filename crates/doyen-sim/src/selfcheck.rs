@@ -1,8 +1,8 @@
 //! Proves that a run is deterministic: the same case twice, one fingerprint.
 
-use crate::record::{Observer, Record};
 use crate::run::run;
 use crate::scenario::Case;
+use crate::trace::{Observer, TraceEvent};
 
 /// What two runs of a case came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,9 +24,9 @@ pub struct Difference {
     /// The number of the first record that differs, from zero.
     pub index: usize,
     /// What the first run has there, if it goes on.
-    pub first: Option<Record>,
+    pub first: Option<TraceEvent>,
     /// What the second run has there, if it goes on.
-    pub second: Option<Record>,
+    pub second: Option<TraceEvent>,
 }
 
 /// Runs `case` twice and compares.
@@ -49,7 +49,7 @@ pub fn compare(first: &Case, second: &Case) -> Verdict {
 
 /// Watches a run and compares it with the records of another.
 struct Comparison {
-    expected: std::vec::IntoIter<Record>,
+    expected: std::vec::IntoIter<TraceEvent>,
     index: usize,
     found: Option<Difference>,
 }
@@ -62,7 +62,7 @@ impl Comparison {
 }
 
 impl Observer for Comparison {
-    fn observe(&mut self, record: &Record) {
+    fn observe(&mut self, record: &TraceEvent) {
         if self.found.is_some() {
             return;
         }

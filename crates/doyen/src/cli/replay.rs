@@ -9,9 +9,9 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::replay;
-use doyen_sim::record::Observer;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{Clock, Scene, mermaid, script, shiviz, svg};
+use doyen_sim::trace::Observer;
 use serde_json::json;
 
 use super::output::{self, Output};

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use doyen_sim::account::Outcome;
-use doyen_sim::record::Observer;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{Clock, Film, Scene, mermaid, svg};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 use doyen_sim::trace;
+use doyen_sim::trace::Observer;
 
 use super::summary;
 use crate::cli::output::{self, Output};
