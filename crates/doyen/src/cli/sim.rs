@@ -13,7 +13,7 @@ use doyen_sim::account::Ended;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::selfcheck::{self, Verdict};
 use doyen_sim::summary::Summary;
-use doyen_sim::{expect, formula, run};
+use doyen_sim::{expect, formula};
 
 use super::election::as_flag;
 use super::progress::Spinner;
@@ -60,9 +60,7 @@ impl Sim {
             return check_determinism(&case);
         }
         let outputs = self.show.open()?;
-        let spinner = Spinner::start("simulating");
-        let outcome = run::run(&case, None);
-        drop(spinner);
+        let (outcome, columns) = self.show.run(&case, outputs);
         // A run that was cut short is not what a formula is about.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
         let summary = Summary::new(&case, &outcome, formula.as_ref());
@@ -70,7 +68,7 @@ impl Sim {
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }
-        let shown = self.show.show(&case, &outcome, &summary, outputs);
+        let shown = columns.and_then(|columns| self.show.show(&case, &outcome, &summary, columns));
         if !differences.is_empty() {
             return Ok(Answer::No);
         }
@@ -136,7 +134,7 @@ fn check_determinism(case: &Case) -> Result<Answer> {
             Ok(Answer::Yes)
         }
         Verdict::Different(difference) => {
-            writeln!(out, "Two runs differ first in record {}:", difference.index)?;
+            writeln!(out, "Two runs differ first in event {}:", difference.index)?;
             writeln!(out, "  first:  {:?}", difference.first)?;
             writeln!(out, "  second: {:?}", difference.second)?;
             Ok(Answer::No)

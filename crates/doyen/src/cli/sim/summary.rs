@@ -2,20 +2,17 @@
 
 use std::io::{self, Write};
 
-use doyen_core::time::Span;
 use doyen_sim::account::Outcome;
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 
-/// Writes what a run came to. `unit`: write times as multiples of this.
+/// Writes what a run came to.
 pub(super) fn write(
     out: &mut impl Write,
     case: &Case,
     outcome: &Outcome,
     summary: &Summary,
-    unit: Option<Span>,
 ) -> io::Result<()> {
-    let time = |span: Span| in_unit(span, unit);
     writeln!(
         out,
         "{} ({}), {}, counted by the `{}` convention: {}",
@@ -27,13 +24,13 @@ pub(super) fn write(
     )?;
     write_messages(out, outcome, summary)?;
     let informed = match outcome.agreed {
-        true => format!("{} until everybody knew", time(outcome.informed)),
+        true => format!("{} until everybody knew", outcome.informed),
         false => "never did everybody know".to_owned(),
     };
     writeln!(
         out,
         "  time        {} until the last message, {informed}; {}",
-        time(outcome.turnaround),
+        outcome.turnaround,
         counted(u64::from(summary.stages), "stage")
     )?;
     writeln!(
@@ -43,12 +40,7 @@ pub(super) fn write(
         counted(u64::from(summary.involved), "member"),
         times(summary.leader_changes)
     )?;
-    writeln!(
-        out,
-        "  leaderless  {}; two leaders for {}",
-        time(outcome.no_leader),
-        time(outcome.two_leaders)
-    )?;
+    writeln!(out, "  leaderless  {}; two leaders for {}", outcome.no_leader, outcome.two_leaders)?;
     if summary.ended != "quiet" {
         writeln!(
             out,
@@ -103,17 +95,6 @@ fn write_messages(out: &mut impl Write, outcome: &Outcome, summary: &Summary) ->
         writeln!(out, "  formula     {} = {}, {verdict}", formula.name, formula.value)?;
     }
     Ok(())
-}
-
-/// A length of time, in multiples of `unit` if there is one.
-fn in_unit(span: Span, unit: Option<Span>) -> String {
-    match unit.map(Span::as_nanos) {
-        Some(nanos @ 1..) => {
-            let text = format!("{:.3}", span.as_nanos() as f64 / nanos as f64);
-            format!("{} D", text.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => span.to_string(),
-    }
 }
 
 fn counted(count: u64, noun: &str) -> String {
