@@ -1,7 +1,7 @@
 //! Lengths of time. The core never knows *what time it is*; it only asks its host to wait *this long*.
 
 use std::fmt;
-use std::ops::{Add, Mul};
+use std::ops::{Add, Mul, Sub};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -135,6 +135,40 @@ impl Delay {
 impl From<Span> for Delay {
     fn from(span: Span) -> Self {
         Self::exactly(span)
+    }
+}
+
+/// An instant of a recorded or simulated run, in nanoseconds since its beginning. No protocol is told one.
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Time(pub u64);
+
+impl Time {
+    /// The beginning.
+    pub const ZERO: Self = Self(0);
+}
+
+impl Add<Span> for Time {
+    type Output = Self;
+
+    fn add(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.as_nanos()))
+    }
+}
+
+impl Sub for Time {
+    type Output = Span;
+
+    fn sub(self, earlier: Self) -> Span {
+        Span::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&Span::from_nanos(self.0).to_string())
     }
 }
 

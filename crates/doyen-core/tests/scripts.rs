@@ -59,7 +59,7 @@
 //! restarted.
 //!
 //! `deliver`, `double` and `expire` leave the clock alone: a script of these is a schedule without time, in which what
-//! happens next happens now. `doyen replay FILE --script` writes such a script of a counterexample.
+//! happens next happens now.
 //!
 //! # How to read the story
 //!

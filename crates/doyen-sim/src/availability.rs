@@ -20,12 +20,12 @@ use doyen_core::time::Span;
 use serde::Serialize;
 
 use crate::random::Random;
-use crate::record::{Observer, Record, What};
 use crate::run;
 use crate::scenario::{
     Case, FaultEntry, Initiators, MemberList, QuorumEntry, Scenario, ScenarioError, Share,
 };
 use crate::time::Time;
+use crate::trace::{EventKind, Observer, TraceEvent};
 
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -273,11 +273,11 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn observe(&mut self, record: &Record) {
-        let (member, leads) = match record.what {
-            What::Leased { member, until } if self.leased => (member, until.is_some()),
-            What::View { member, role, .. } if !self.leased => (member, role.leads()),
-            What::Crashed { member, .. } => (member, false),
+    fn observe(&mut self, record: &TraceEvent) {
+        let (member, leads) = match record.kind {
+            EventKind::Leased { member, until } if self.leased => (member, until.is_some()),
+            EventKind::View { member, role, .. } if !self.leased => (member, role.leads()),
+            EventKind::Crashed { member, .. } => (member, false),
             _ => return,
         };
         let led = self.leading.iter().position(|&(id, _)| id == member);

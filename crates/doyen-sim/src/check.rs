@@ -49,7 +49,7 @@ use local::Pace;
 use machine::{Machine, Step};
 use part::{Part, Scope};
 use property::Property;
-use schedule::Move;
+use schedule::StepText;
 use search::{Found, Limit, Plan, Progress, Watch};
 use space::{Space, Successors};
 
@@ -226,9 +226,9 @@ pub struct Violation {
     /// The property.
     pub property: Property,
     /// The steps to where it is broken.
-    pub path: Vec<Move>,
+    pub path: Vec<StepText>,
     /// The steps that are then repeated for ever; none if nothing is left to do.
-    pub cycle: Vec<Move>,
+    pub cycle: Vec<StepText>,
 }
 
 /// Checks `case` under `rules`.
@@ -323,7 +323,7 @@ fn explore_all<P: Explorable>(
 
 /// A step of a violation in words, with what it needs and sends.
 struct Told {
-    step: Move,
+    step: StepText,
     hears: Option<u32>,
     sends: Vec<u32>,
     /// It was taken at once, and not by the search.
@@ -361,7 +361,7 @@ fn in_words<P: Explorable>(
     }
     // Of what was taken at once, that counts by which something was sent that was heard.
     let mut heard: Vec<u32> = Vec::new();
-    let mut steps: Vec<Move> = Vec::new();
+    let mut steps: Vec<StepText> = Vec::new();
     for Told { step, hears, sends, at_once } in told.into_iter().rev() {
         if !at_once || sends.iter().any(|sent| heard.contains(sent)) {
             heard.extend(hears);

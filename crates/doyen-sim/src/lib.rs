@@ -36,7 +36,6 @@ pub mod oracle;
 pub mod plan;
 pub mod queue;
 pub mod random;
-pub mod record;
 pub mod render;
 pub mod report;
 pub mod row;

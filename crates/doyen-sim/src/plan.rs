@@ -50,9 +50,9 @@ mod draft;
 use std::collections::BTreeMap;
 
 use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
 use serde::Deserialize;
 use toml::{Table, Value};
-use doyen_core::registry::Algorithm;
 
 use crate::random::splitmix;
 use crate::scenario::{Case, Scenario, ScenarioError, line_of, toml_error};

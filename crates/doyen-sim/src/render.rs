@@ -1,29 +1,26 @@
 //! How a run is shown to people: as text in columns, as a space-time diagram, as a Mermaid sequence.
 //!
-//! Every view is made from two things: the [`Scene`], which says who takes part, and the [`Record`]s of the run, in
+//! Every view is made from two things: the [`RunInfo`], which says who takes part, and the [`TraceEvent`]s of the run, in
 //! order. Nothing else is known to a view, so a run that was watched and a trace that was read back look the same.
+//! All views read the events through one `RunModel`, and say what happens in the words of `describe`.
 //!
 //! [`columns`] needs no memory and shows runs of any length while they go on. [`svg`] and [`mermaid`] draw a run as a
 //! whole; a picture of more than [`MAX_MEMBERS`] members or [`MAX_MESSAGES`] messages helps nobody and is refused.
 
-mod cast;
 pub mod columns;
+mod describe;
 pub mod mermaid;
-pub mod script;
-pub mod shiviz;
+mod model;
 pub mod svg;
-mod words;
 
 use std::fmt;
 
 use doyen_core::members::{Key, Members, NodeId};
-use doyen_core::protocol::Class;
 use doyen_core::time::Span;
 
-use crate::record::{Observer, Record, What};
+use self::model::Filter;
 use crate::scenario::Case;
-
-pub(crate) use cast::subject;
+use crate::trace::{EventKind, Observer, TraceEvent};
 
 /// The most members a picture shows.
 pub const MAX_MEMBERS: usize = 60;
@@ -31,9 +28,9 @@ pub const MAX_MEMBERS: usize = 60;
 /// The most messages a picture shows.
 pub const MAX_MESSAGES: usize = 3_000;
 
-/// Who takes part in a run, and what else a view must know that no record says.
+/// Who takes part in a run, and what else a view must know that no event says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Scene {
+pub struct RunInfo {
     /// What a picture is headed with.
     pub title: String,
     /// Who takes part.
@@ -43,14 +40,14 @@ pub struct Scene {
     pub clockwise: bool,
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
-    /// Whether leaders have leases: then nobody leads before it has one, and epochs are called terms.
+    /// Whether leaders have leases: then a leader leads once it has one.
     pub leases: bool,
     /// `D`, the bound on a message's delay.
     pub transmission: Span,
 }
 
-impl Scene {
-    /// The scene of `case`.
+impl RunInfo {
+    /// The run of `case`.
     pub fn of(case: &Case) -> Self {
         let members = case.members().clone();
         let count = members.len();
@@ -65,8 +62,8 @@ impl Scene {
         }
     }
 
-    /// What an epoch is called.
-    pub(crate) fn epoch(&self) -> &'static str {
+    /// What the number of a leadership is called.
+    pub(crate) fn term_name(&self) -> &'static str {
         if self.leases { "term" } else { "epoch" }
     }
 
@@ -96,17 +93,7 @@ impl Scene {
     }
 }
 
-/// In which unit times are written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Clock {
-    /// Nanoseconds to seconds, whichever suits the bound on a message's delay.
-    #[default]
-    Seconds,
-    /// Multiples of `D`, the bound on a message's delay, as the literature has it.
-    Transmissions,
-}
-
-/// A unit of time.
+/// The unit of time that suits the bound on a message's delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unit {
     pub(crate) nanos: u64,
@@ -114,12 +101,11 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    pub(crate) fn new(clock: Clock, transmission: Span) -> Self {
-        let (nanos, name) = match (clock, transmission.as_nanos()) {
-            (Clock::Transmissions, nanos @ 1..) => (nanos, "D"),
-            (_, 1..1_000) => (1, "ns"),
-            (_, 1_000..1_000_000) => (1_000, "us"),
-            (_, 0 | 1_000_000..1_000_000_000) => (1_000_000, "ms"),
+    pub(crate) fn new(transmission: Span) -> Self {
+        let (nanos, name) = match transmission.as_nanos() {
+            1..1_000 => (1, "ns"),
+            1_000..1_000_000 => (1_000, "us"),
+            0 | 1_000_000..1_000_000_000 => (1_000_000, "ms"),
             _ => (1_000_000_000, "s"),
         };
         Self { nanos, name }
@@ -170,76 +156,37 @@ impl fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-/// Keeps the records of a run for a picture, and stops when there are too many for one: watching a run that is too
-/// large costs no more memory than the largest picture.
+/// Keeps the events of a run for a picture, and stops when there are too many for one: a run that is too large costs no
+/// more memory than the largest picture.
 #[derive(Clone, Debug, Default)]
-pub struct Film {
-    records: Vec<Record>,
+pub struct Recording {
+    events: Vec<TraceEvent>,
     filter: Filter,
     messages: usize,
 }
 
-impl Film {
-    /// An empty one. `upkeep`: heartbeats, acknowledgements and their timers are wanted too.
-    pub fn new(upkeep: bool) -> Self {
-        Self { filter: Filter::new(upkeep), ..Self::default() }
+impl Recording {
+    /// An empty one. `background`: heartbeats, acknowledgements and their timers are wanted too.
+    pub fn new(background: bool) -> Self {
+        Self { filter: Filter::new(background), ..Self::default() }
     }
 
-    /// The records, unless there were too many.
-    pub fn records(&self) -> Result<&[Record], TooLarge> {
-        if self.is_full() { Err(TooLarge::Messages) } else { Ok(&self.records) }
-    }
-
-    fn is_full(&self) -> bool {
-        self.messages > MAX_MESSAGES || self.records.len() > 10 * MAX_MESSAGES
+    /// The events, unless there were too many.
+    pub fn events(&self) -> Result<&[TraceEvent], TooLarge> {
+        if self.wants_more() { Ok(&self.events) } else { Err(TooLarge::Messages) }
     }
 }
 
-impl Observer for Film {
-    fn observe(&mut self, record: &Record) {
-        if !self.is_full() && self.filter.passes(&record.what) {
-            self.messages += usize::from(matches!(record.what, What::Sent { .. }));
-            self.records.push(record.clone());
+impl Observer for Recording {
+    fn observe(&mut self, event: &TraceEvent) {
+        if self.wants_more() && self.filter.passes(&event.kind) {
+            self.messages += usize::from(matches!(event.kind, EventKind::Sent { .. }));
+            self.events.push(event.clone());
         }
     }
-}
 
-/// Tells what is worth showing from upkeep: heartbeats, acknowledgements and their timers. A receipt does not say on
-/// whose account the message went, so the filter remembers it of each kind that was sent: there are a handful.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Filter {
-    upkeep: bool,
-    kept_back: Vec<String>,
-}
-
-impl Filter {
-    pub(crate) fn new(upkeep: bool) -> Self {
-        Self { upkeep, kept_back: Vec::new() }
-    }
-
-    /// Whether `what` is shown. Arming a timer never is: that it fires says enough.
-    pub(crate) fn passes(&mut self, what: &What) -> bool {
-        match what {
-            What::Armed { .. } => false,
-            _ if self.upkeep => true,
-            What::Fired { upkeep, .. } => !upkeep,
-            What::Sent { class, kind, .. } => {
-                // A link's acknowledgements are upkeep; what it retransmits is a message of the election.
-                let shown = match class {
-                    Class::Election => true,
-                    Class::Link => !kind.ends_with("ACK"),
-                    Class::Detector => false,
-                };
-                if !shown && !self.kept_back.contains(kind) {
-                    self.kept_back.push(kind.clone());
-                }
-                shown
-            }
-            What::Received { kind, .. } | What::Missed { kind, .. } => {
-                !self.kept_back.contains(kind)
-            }
-            _ => true,
-        }
+    fn wants_more(&self) -> bool {
+        self.messages <= MAX_MESSAGES && self.events.len() <= 10 * MAX_MESSAGES
     }
 }
 
@@ -247,6 +194,7 @@ impl Filter {
 mod tests {
     use super::*;
     use crate::time::Time;
+    use doyen_core::protocol::Class;
 
     fn ids(ids: &[u32]) -> Vec<NodeId> {
         ids.iter().copied().map(NodeId).collect()
@@ -254,19 +202,18 @@ mod tests {
 
     #[test]
     fn the_unit_suits_the_delay() {
-        let unit = |nanos| Unit::new(Clock::Seconds, Span::from_nanos(nanos));
+        let unit = |nanos| Unit::new(Span::from_nanos(nanos));
         assert_eq!(unit(50_000).short(2_500), "2.5 us");
         assert_eq!(unit(1_000_000).fixed(1_234_567), "1.235");
         assert_eq!(unit(2_000_000_000).short(10_000_000_000), "10 s");
-        assert_eq!(Unit::new(Clock::Transmissions, Span::from_millis(2)).short(7_000_000), "3.5 D");
-        assert_eq!(Unit::new(Clock::Transmissions, Span::ZERO).name, "ms");
+        assert_eq!(unit(0).name, "ms");
     }
 
     #[test]
     fn a_ring_is_shown_clockwise() {
         let members = Members::listed(ids(&[3, 17, 24, 33])).unwrap();
         let members = members.with_ring(ids(&[17, 24, 3, 33])).unwrap();
-        let mut scene = Scene {
+        let mut info = RunInfo {
             title: String::new(),
             members,
             clockwise: true,
@@ -274,18 +221,18 @@ mod tests {
             leases: false,
             transmission: Span::ZERO,
         };
-        let shown = |scene: &Scene| scene.keys().iter().map(|key| key.id.0).collect::<Vec<_>>();
-        assert_eq!(shown(&scene), [3, 33, 17, 24]);
-        assert_eq!(scene.place(NodeId(17)), Some(2));
-        assert_eq!(scene.place(NodeId(4)), None);
-        scene.clockwise = false;
-        assert_eq!(shown(&scene), [3, 17, 24, 33]);
+        let shown = |info: &RunInfo| info.keys().iter().map(|key| key.id.0).collect::<Vec<_>>();
+        assert_eq!(shown(&info), [3, 33, 17, 24]);
+        assert_eq!(info.place(NodeId(17)), Some(2));
+        assert_eq!(info.place(NodeId(4)), None);
+        info.clockwise = false;
+        assert_eq!(shown(&info), [3, 17, 24, 33]);
     }
 
     #[test]
-    fn a_film_of_too_many_messages_keeps_no_more_than_a_picture_needs() {
-        let mut film = Film::new(false);
-        let what = What::Sent {
+    fn a_recording_of_too_many_messages_keeps_no_more_than_a_picture_needs() {
+        let mut recording = Recording::new(false);
+        let kind = EventKind::Sent {
             id: 1,
             from: NodeId(1),
             to: NodeId(2),
@@ -295,15 +242,15 @@ mod tests {
             arrives: None,
             again: None,
         };
-        let record = Record { at: Time::ZERO, what };
+        let event = TraceEvent { at: Time::ZERO, kind };
         for _ in 0..MAX_MESSAGES {
-            film.observe(&record);
+            recording.observe(&event);
         }
-        assert_eq!(film.records().map(<[Record]>::len), Ok(MAX_MESSAGES));
+        assert_eq!(recording.events().map(<[TraceEvent]>::len), Ok(MAX_MESSAGES));
         for _ in 0..10 {
-            film.observe(&record);
+            recording.observe(&event);
         }
-        assert_eq!(film.records(), Err(TooLarge::Messages));
-        assert_eq!(film.records.len(), MAX_MESSAGES + 1);
+        assert_eq!(recording.events(), Err(TooLarge::Messages));
+        assert_eq!(recording.events.len(), MAX_MESSAGES + 1);
     }
 }

@@ -14,9 +14,9 @@ use doyen_core::time::Span;
 use crate::account::Outcome;
 use crate::fault;
 use crate::oracle::Oracle;
-use crate::record::Observer;
 use crate::scenario::Case;
 use crate::time::Time;
+use crate::trace::Observer;
 use crate::world::{Setup, Snapshot, World};
 
 /// Runs `case` to its end. `observer` is shown everything that happens.

@@ -1,34 +1,76 @@
 //! A run as a file: one JSON object a line, the first of which says what was run.
 //!
 //! ```json
-//! {"doyen":"trace","version":1,"algorithm":"bully","mode":"textbook","convention":"live","members":"0..7",…}
+//! {"doyen":"trace","version":2,"algorithm":"bully","mode":"textbook","convention":"live","members":"0..7",…}
 //! {"at":0,"event":"campaign","member":4,"rules":["R1"]}
 //! {"at":0,"event":"sent","id":1,"from":4,"to":5,"kind":"ELECTION","text":"ELECTION",…}
 //! ```
 //!
-//! The lines after the first are [`Record`]s in the order in which things happened, with times in virtual nanoseconds.
-//! Writing keeps nothing: a trace of any length needs no memory. A reader takes no offence at fields it does not know,
-//! so that later versions may add some; `version` rises when it could no longer make sense of the rest.
+//! The lines after the first are [`TraceEvent`]s in the order in which they happened, with times in virtual nanoseconds.
+//! A world without an observer makes no events. With one, each event is handed over and forgotten, and writing keeps
+//! nothing: a trace of any length needs no memory. A reader ignores fields that it does not know, so that later versions
+//! may add some; `version` rises when an older reader could not make sense of the rest.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, BufRead, BufWriter, Write};
 
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Observer, Record};
-use crate::render::Scene;
+use crate::render::RunInfo;
 use crate::scenario::{Case, MemberList, RingOrder, Scenario};
 use crate::time::Time;
+
+pub use doyen_core::trace::{EventKind, TraceEvent};
+
+/// Is shown every event of a run in order.
+pub trait Observer {
+    /// Takes note of `event`.
+    fn observe(&mut self, event: &TraceEvent);
+
+    /// Whether there is any use in showing it more. A run that nobody watches any more is fast again.
+    fn wants_more(&self) -> bool {
+        true
+    }
+}
+
+impl Observer for Vec<TraceEvent> {
+    fn observe(&mut self, event: &TraceEvent) {
+        self.push(event.clone());
+    }
+}
+
+/// Shows one run to many observers.
+#[derive(Default)]
+pub struct Observers<'a>(pub Vec<&'a mut dyn Observer>);
+
+impl fmt::Debug for Observers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} observers", self.0.len())
+    }
+}
+
+impl Observer for Observers<'_> {
+    fn observe(&mut self, event: &TraceEvent) {
+        for observer in self.0.iter_mut().filter(|observer| observer.wants_more()) {
+            observer.observe(event);
+        }
+    }
+
+    fn wants_more(&self) -> bool {
+        self.0.iter().any(|observer| observer.wants_more())
+    }
+}
 
 /// What the first line calls the rest.
 const MAGIC: &str = "trace";
 
 /// The version this program writes, and the latest it reads.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
-/// The first line: what was run, as far as somebody who looks at the records must know. Members, ring and the rest are
+/// The first line: what was run, as far as a reader of the events must know. Members, ring and the rest are
 /// written as in a scenario, so that a million members take no more room than three.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Header {
@@ -85,8 +127,8 @@ impl Header {
         }
     }
 
-    /// What a view must know to show the records.
-    pub fn scene(&self) -> Result<Scene, String> {
+    /// What a view must know to show the events.
+    pub fn info(&self) -> Result<RunInfo, String> {
         let scenario = Scenario {
             algorithm: self.algorithm.clone(),
             mode: Some(self.mode.clone()),
@@ -99,7 +141,7 @@ impl Header {
             ..Scenario::default()
         };
         let case = scenario.resolve().map_err(|error| format!("line 1: {error}"))?;
-        Ok(Scene::of(&case))
+        Ok(RunInfo::of(&case))
     }
 }
 
@@ -135,12 +177,12 @@ impl<W: Write> Writer<W> {
 }
 
 impl<W: Write> Observer for Writer<W> {
-    fn observe(&mut self, record: &Record) {
-        self.write(record);
+    fn observe(&mut self, event: &TraceEvent) {
+        self.write(event);
     }
 }
 
-/// Reads a trace record by record.
+/// Reads a trace event by event.
 #[derive(Debug)]
 pub struct Reader<R> {
     header: Header,
@@ -181,24 +223,24 @@ impl<R: BufRead> Reader<R> {
         &self.header
     }
 
-    fn record(&mut self) -> Result<Option<Record>, String> {
+    fn event(&mut self) -> Result<Option<TraceEvent>, String> {
         let Some(text) = self.lines.next()? else { return Ok(None) };
-        let record: Record =
+        let event: TraceEvent =
             serde_json::from_str(text).map_err(|error| self.lines.error(&error))?;
-        if record.at < self.latest {
-            let (number, earlier) = (self.lines.number, record.at);
+        if event.at < self.latest {
+            let (number, earlier) = (self.lines.number, event.at);
             return Err(format!("line {number}: time runs back from {} to {earlier}", self.latest));
         }
-        self.latest = record.at;
-        Ok(Some(record))
+        self.latest = event.at;
+        Ok(Some(event))
     }
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Record, String>;
+    type Item = Result<TraceEvent, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.record().transpose()
+        self.event().transpose()
     }
 }
 
@@ -234,10 +276,10 @@ impl<R: BufRead> Lines<R> {
 }
 
 /// Reads a whole trace. Errors name the line.
-pub fn read(input: impl BufRead) -> Result<(Header, Vec<Record>), String> {
+pub fn read(input: impl BufRead) -> Result<(Header, Vec<TraceEvent>), String> {
     let mut reader = Reader::new(input)?;
-    let records = reader.by_ref().collect::<Result<_, _>>()?;
-    Ok((reader.header, records))
+    let events = reader.by_ref().collect::<Result<_, _>>()?;
+    Ok((reader.header, events))
 }
 
 #[cfg(test)]
@@ -269,25 +311,23 @@ mod tests {
         ]
     "#;
 
-    fn trace(text: &str) -> (Case, Vec<Record>, Vec<u8>) {
+    fn trace(text: &str) -> (Case, Vec<TraceEvent>, Vec<u8>) {
         let case = Scenario::from_toml("test", text).unwrap();
-        let mut records = Vec::new();
-        run::run(&case, Some(&mut records));
-        let mut bytes = Vec::new();
+        let (mut events, mut bytes) = (Vec::new(), Vec::new());
         let mut writer = Writer::new(&Header::of(&case), &mut bytes);
-        run::run(&case, Some(&mut writer));
+        run::run(&case, Some(&mut Observers(vec![&mut events, &mut writer])));
         writer.finish().unwrap();
-        (case, records, bytes)
+        (case, events, bytes)
     }
 
     #[test]
     fn what_is_written_is_read_back() {
-        let (case, records, bytes) = trace(EVERYTHING);
+        let (case, events, bytes) = trace(EVERYTHING);
         let (header, read) = read(&bytes[..]).unwrap();
         assert_eq!(header, Header::of(&case));
-        assert_eq!(header.scene(), Ok(Scene::of(&case)));
-        assert!(records.len() > 100);
-        assert_eq!(read, records);
+        assert_eq!(header.info(), Ok(RunInfo::of(&case)));
+        assert!(events.len() > 100);
+        assert_eq!(read, events);
     }
 
     #[test]
@@ -300,7 +340,7 @@ mod tests {
         let header = head("8");
         assert_eq!(
             header,
-            r#"{"doyen":"trace","version":1,"algorithm":"bully","mode":"textbook","convention":"live","#
+            r#"{"doyen":"trace","version":2,"algorithm":"bully","mode":"textbook","convention":"live","#
                 .to_owned()
                 + r#""members":"1..8","ring":"ascending","transmission":1000000,"seed":1}"#
         );
@@ -323,7 +363,7 @@ mod tests {
         assert_eq!(spoilt(4, late), "line 5: time runs back from 9s to 0");
         assert!(spoilt(1, "{}").starts_with("line 1: is not the head of a trace"));
         assert!(spoilt(1, r#"{"doyen":"trace","version":9}"#).contains("version 9"));
-        let headless = r#"{"doyen":"trace","version":1}"#;
+        let headless = r#"{"doyen":"trace","version":2}"#;
         assert!(spoilt(1, headless).contains("missing field `algorithm`"));
         assert!(read(&b""[..]).unwrap_err().starts_with("line 1: is missing"));
         assert!(read(&b"\xff\n"[..]).unwrap_err().starts_with("line 1: "));

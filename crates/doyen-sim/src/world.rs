@@ -41,9 +41,9 @@ use crate::network::{Fate, Network, NetworkModel};
 use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::record::{Observer, What};
 use crate::starters::Starters;
 use crate::time::Time;
+use crate::trace::{EventKind, Observer};
 use lease::Lease;
 use pause::{Pause, Waiting};
 use process::Processes;
@@ -498,7 +498,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         if self.observer.is_some() {
             let (to, kind) = (self.id(to), kind.name.to_owned());
-            self.record(What::Missed { id, from, to, kind });
+            self.record(EventKind::Missed { id, from, to, kind });
         }
     }
 
@@ -513,7 +513,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.observer.is_some() {
             let kind = name_of(&message).to_owned();
             let rules = vec!["forwards".to_owned()];
-            self.record(What::Received { id, from, to: me, kind, rules });
+            self.record(EventKind::Received { id, from, to: me, kind, rules });
         }
         let next = self.setup.members.next_clockwise(me);
         let lag = self.network.processing(&mut self.random);
@@ -635,8 +635,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             oracle.saw_view(self.now, position, view);
         }
         if self.observer.is_some() {
-            let View { leader, epoch, role } = view;
-            self.record_of(position, What::View { member: self.id(position), leader, epoch, role });
+            let View { leader, epoch: term, role } = view;
+            let member = self.id(position);
+            self.record_of(position, EventKind::View { member, leader, term, role });
         }
     }
 }

@@ -3,10 +3,10 @@
 use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Class, Role};
 use doyen_core::time::Span;
-use doyen_sim::record::{Observer, Record, What};
 use doyen_sim::render::columns::{self, Columns};
-use doyen_sim::render::{Scene, mermaid, svg};
+use doyen_sim::render::{RunInfo, mermaid, svg};
 use doyen_sim::time::Time;
+use doyen_sim::trace::{EventKind, Observer, TraceEvent};
 use proptest::collection::{btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -33,18 +33,28 @@ fn rules() -> impl Strategy<Value = Vec<String>> {
     vec(word(), 0..3)
 }
 
-fn message() -> impl Strategy<Value = What> {
+fn message() -> impl Strategy<Value = EventKind> {
     let class = prop_oneof![Just(Class::Election), Just(Class::Link), Just(Class::Detector)];
     let fate = (option::of(time()), option::of(time()));
     prop_oneof![
         (0..9_u32, member(), member(), word(), class, fate).prop_map(
             |(id, from, to, kind, class, (arrives, again))| {
-                What::Sent { id, from, to, text: format!("{kind} x"), kind, class, arrives, again }
+                EventKind::Sent {
+                    id,
+                    from,
+                    to,
+                    text: format!("{kind} x"),
+                    kind,
+                    class,
+                    arrives,
+                    again,
+                }
             }
         ),
-        (0..9_u32, member(), member(), word(), rules())
-            .prop_map(|(id, from, to, kind, rules)| What::Received { id, from, to, kind, rules }),
-        (0..9_u32, member(), member(), word()).prop_map(|(id, from, to, kind)| What::Missed {
+        (0..9_u32, member(), member(), word(), rules()).prop_map(|(id, from, to, kind, rules)| {
+            EventKind::Received { id, from, to, kind, rules }
+        }),
+        (0..9_u32, member(), member(), word()).prop_map(|(id, from, to, kind)| EventKind::Missed {
             id,
             from,
             to,
@@ -53,54 +63,56 @@ fn message() -> impl Strategy<Value = What> {
     ]
 }
 
-fn event() -> impl Strategy<Value = What> {
+fn event() -> impl Strategy<Value = EventKind> {
     let role = prop_oneof![Just(Role::Follower), Just(Role::Candidate), Just(Role::Leader)];
     let pair = || (member(), member());
     prop_oneof![
-        (member(), word(), any::<bool>(), rules()).prop_map(|(member, timer, upkeep, rules)| {
-            What::Fired { member, timer, upkeep, rules }
-        }),
-        (member(), rules()).prop_map(|(member, rules)| What::Campaign { member, rules }),
-        (member(), option::of(member()), (0..3_u64).prop_map(Epoch), role)
-            .prop_map(|(member, leader, epoch, role)| What::View { member, leader, epoch, role }),
-        pair().prop_map(|(member, peer)| What::Suspected { member, peer }),
-        pair().prop_map(|(member, peer)| What::Trusted { member, peer }),
-        (member(), any::<bool>()).prop_map(|(member, forwards)| What::Crashed { member, forwards }),
-        (member(), any::<bool>(), rules()).prop_map(|(member, disk, rules)| What::Restarted {
+        (member(), word(), any::<bool>(), rules()).prop_map(
+            |(member, timer, background, rules)| {
+                EventKind::Fired { member, timer, background, rules }
+            }
+        ),
+        (member(), rules()).prop_map(|(member, rules)| EventKind::Campaign { member, rules }),
+        (member(), option::of(member()), (0..3_u64).prop_map(Epoch), role).prop_map(
+            |(member, leader, term, role)| EventKind::View { member, leader, term, role }
+        ),
+        pair().prop_map(|(member, peer)| EventKind::Suspected { member, peer }),
+        pair().prop_map(|(member, peer)| EventKind::Trusted { member, peer }),
+        (member(), any::<bool>())
+            .prop_map(|(member, forwards)| EventKind::Crashed { member, forwards }),
+        (member(), any::<bool>(), rules()).prop_map(|(member, disk, rules)| EventKind::Restarted {
             member,
             disk,
             rules
         }),
-        (member(), time()).prop_map(|(member, until)| What::Paused { member, until }),
-        (member(), any::<u32>(), any::<u64>()).prop_map(|(member, rate_ppm, jump)| What::Clock {
-            member,
-            rate_ppm,
-            jump
-        }),
-        pair().prop_map(|(from, to)| What::Cut { from, to }),
-        pair().prop_map(|(from, to)| What::Mended { from, to }),
-        vec(vec(member(), 0..3), 0..3).prop_map(|groups| What::Partitioned { groups }),
-        Just(What::Weather { text: "all messages take 5ms".to_owned() }),
-        (member(), option::of(time())).prop_map(|(member, until)| What::Leased { member, until }),
-        Just(What::Healed),
+        (member(), time()).prop_map(|(member, until)| EventKind::Paused { member, until }),
+        (member(), any::<u32>(), any::<u64>())
+            .prop_map(|(member, rate_ppm, jump)| EventKind::Clock { member, rate_ppm, jump }),
+        pair().prop_map(|(from, to)| EventKind::Cut { from, to }),
+        pair().prop_map(|(from, to)| EventKind::Mended { from, to }),
+        vec(vec(member(), 0..3), 0..3).prop_map(|groups| EventKind::Partitioned { groups }),
+        Just(EventKind::Network { text: "all messages take 5ms".to_owned() }),
+        (member(), option::of(time()))
+            .prop_map(|(member, until)| EventKind::Leased { member, until }),
+        Just(EventKind::Healed),
     ]
 }
 
-fn records() -> impl Strategy<Value = Vec<Record>> {
+fn records() -> impl Strategy<Value = Vec<TraceEvent>> {
     vec((time(), prop_oneof![message(), event()]), 0..60).prop_map(|mut told| {
         told.sort_by_key(|(at, _)| *at);
-        told.into_iter().map(|(at, what)| Record { at, what }).collect()
+        told.into_iter().map(|(at, kind)| TraceEvent { at, kind }).collect()
     })
 }
 
-fn scene() -> impl Strategy<Value = Scene> {
+fn info() -> impl Strategy<Value = RunInfo> {
     let leader = option::of(member());
     let flags = (any::<bool>(), any::<bool>(), any::<bool>());
     (word(), leader, flags).prop_map(|(title, leader, (clockwise, leases, timed))| {
         let members = Members::range(1, 4).unwrap();
         let members = members.with_ring([2, 4, 1, 3].map(NodeId)).unwrap();
         let transmission = if timed { Span::from_millis(1) } else { Span::ZERO };
-        Scene { title, members, clockwise, leader, leases, transmission }
+        RunInfo { title, members, clockwise, leader, leases, transmission }
     })
 }
 
@@ -140,20 +152,20 @@ proptest! {
 
     #[test]
     fn whatever_a_trace_says_every_picture_is_well_formed(
-        scene in scene(),
+        info in info(),
         records in records(),
         upkeep in any::<bool>(),
         emphasis in option::of(btree_set(0..60_usize, 0..9)),
     ) {
         let mut options = svg::Options::default();
-        options.upkeep = upkeep;
+        options.background = upkeep;
         options.emphasis = emphasis;
-        assert_well_formed(&svg::space_time(&scene, &records, &options).unwrap());
-        assert_is_mermaid(&mermaid::sequence(&scene, &records, None).unwrap());
+        assert_well_formed(&svg::space_time(&info, &records, &options).unwrap());
+        assert_is_mermaid(&mermaid::sequence(&info, &records, None).unwrap());
 
         let mut out = Vec::new();
-        let options = columns::Options { upkeep, ..columns::Options::default() };
-        let mut columns = Columns::new(scene, options, &mut out);
+        let options = columns::Options { background: upkeep, ..columns::Options::default() };
+        let mut columns = Columns::new(info, options, &mut out);
         for record in &records {
             columns.observe(record);
         }

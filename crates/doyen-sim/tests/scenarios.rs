@@ -4,8 +4,8 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doyen_sim::record::{Record, What};
 use doyen_sim::scenario::{Case, Scenario};
+use doyen_sim::trace::{EventKind, TraceEvent};
 use doyen_sim::{expect, formula, run};
 
 /// Runs with more messages than this are not run twice more just to see that they are the same.
@@ -109,11 +109,11 @@ fn the_table_lists_every_scenario_once() {
 #[test]
 fn the_ring_of_004_stops_at_its_picture() {
     let file = load("004-ring-pictured").expect("the scenario is right");
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<TraceEvent> = Vec::new();
     run::run(&file.case, Some(&mut records));
     let sent: Vec<String> = (records.iter())
-        .filter_map(|record| match &record.what {
-            What::Sent { from, to, text, .. } => Some(format!("{from} to {to}: {text}")),
+        .filter_map(|record| match &record.kind {
+            EventKind::Sent { from, to, text, .. } => Some(format!("{from} to {to}: {text}")),
             _ => None,
         })
         .collect();

@@ -2,13 +2,13 @@
 //! their records say.
 
 use doyen_sim::account::{Ended, Outcome};
-use doyen_sim::record::{Record, What};
 use doyen_sim::run;
 use doyen_sim::scenario::Scenario;
+use doyen_sim::trace::{EventKind, TraceEvent};
 
-fn watch(text: &str) -> (Outcome, Vec<Record>) {
+fn watch(text: &str) -> (Outcome, Vec<TraceEvent>) {
     let case = Scenario::from_toml("test", text).expect("the scenario is right");
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<TraceEvent> = Vec::new();
     let outcome = run::run(&case, Some(&mut records));
     let alone = run::run(&case, None);
     assert_eq!(outcome, alone, "watching changes nothing");
@@ -16,15 +16,15 @@ fn watch(text: &str) -> (Outcome, Vec<Record>) {
 }
 
 /// What matters here, in short: `1>5 ELECTION`, `5<1 ELECTION`, `5!1 ELECTION` if missed, `crash 1`.
-fn story(records: &[Record]) -> Vec<String> {
-    let tell = |record: &Record| match &record.what {
-        What::Sent { from, to, kind, .. } => Some(format!("{from}>{to} {kind}")),
-        What::Received { from, to, kind, .. } => Some(format!("{to}<{from} {kind}")),
-        What::Missed { from, to, kind, .. } => Some(format!("{to}!{from} {kind}")),
-        What::Crashed { member, .. } => Some(format!("crash {member}")),
-        What::Restarted { member, .. } => Some(format!("restart {member}")),
-        What::Campaign { member, .. } => Some(format!("campaign {member}")),
-        What::Paused { member, until } => Some(format!("pause {member} until {until}")),
+fn story(records: &[TraceEvent]) -> Vec<String> {
+    let tell = |record: &TraceEvent| match &record.kind {
+        EventKind::Sent { from, to, kind, .. } => Some(format!("{from}>{to} {kind}")),
+        EventKind::Received { from, to, kind, .. } => Some(format!("{to}<{from} {kind}")),
+        EventKind::Missed { from, to, kind, .. } => Some(format!("{to}!{from} {kind}")),
+        EventKind::Crashed { member, .. } => Some(format!("crash {member}")),
+        EventKind::Restarted { member, .. } => Some(format!("restart {member}")),
+        EventKind::Campaign { member, .. } => Some(format!("campaign {member}")),
+        EventKind::Paused { member, until } => Some(format!("pause {member} until {until}")),
         _ => None,
     };
     records.iter().filter_map(tell).collect()
@@ -130,15 +130,15 @@ fn a_pause_keeps_the_order_of_a_link() {
         for = "1.3ms"
         "#,
     );
-    let ids = |want: fn(&What) -> Option<u32>| -> Vec<u32> {
-        records.iter().filter_map(|record| want(&record.what)).collect()
+    let ids = |want: fn(&EventKind) -> Option<u32>| -> Vec<u32> {
+        records.iter().filter_map(|record| want(&record.kind)).collect()
     };
     let sent = ids(|what| match what {
-        What::Sent { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
+        EventKind::Sent { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
         _ => None,
     });
     let received = ids(|what| match what {
-        What::Received { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
+        EventKind::Received { id, from, to, .. } if (from.0, to.0) == (2, 3) => Some(*id),
         _ => None,
     });
     assert!(sent.len() > 1);
@@ -194,7 +194,7 @@ fn a_paused_member_notices_when_it_resumes_and_a_longer_pause_extends_the_first(
     );
     let told = story(&records);
     assert_eq!(told[..3], ["pause 1 until 4ms", "pause 1 until 10ms", "campaign 1"], "{told:#?}");
-    let campaign = records.iter().find(|record| matches!(record.what, What::Campaign { .. }));
+    let campaign = records.iter().find(|record| matches!(record.kind, EventKind::Campaign { .. }));
     assert_eq!(campaign.map(|record| record.at.to_string()).as_deref(), Some("10ms"));
 }
 

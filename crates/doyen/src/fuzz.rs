@@ -13,8 +13,8 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use doyen_core::config::{Config, Mode, Timing};
-use doyen_core::layers::Layers;
 use doyen_core::host::{Host, apply};
+use doyen_core::layers::Layers;
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{

@@ -62,11 +62,11 @@ use doyen_core::members::{Epoch, Members, NodeId};
 use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
 use super::budget::{ANY, Budget, Item, Purse};
-use super::fingerprint::mix;
+use super::fingerprint::{fingerprint, mix};
 use super::intern::Interner;
 use super::local::{self, Handled, Local, Stimulus, Terms};
 use super::property::Property;
-use super::schedule::{Command, Happening as Words, Mail, Move};
+use super::schedule::{Command, StepText};
 use super::space::{Claim, Space, Successors};
 use super::{Rules, Scene, Timers};
 use crate::hash::FastSet;
@@ -160,6 +160,14 @@ pub(crate) enum Act {
 }
 
 impl Act {
+    /// The message that it is about.
+    fn message(self) -> Option<u32> {
+        match self {
+            Self::Lose(flight) => Some(flight),
+            _ => self.hears(),
+        }
+    }
+
     /// The message that arrives.
     pub(super) fn hears(self) -> Option<u32> {
         match self {
@@ -636,15 +644,6 @@ impl<P: Explore> Machine<'_, P> {
         locals.iter().map(view).collect()
     }
 
-    /// Everybody in a state, and what is under way.
-    pub(super) fn taken_apart(&self, state: &[u32]) -> (Vec<Local<P>>, Vec<Flight<P::Message>>) {
-        let (locals, rest) = state.split_at(self.slots);
-        let store = self.lock();
-        let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
-        let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
-        (locals.iter().map(local).collect(), rest[HEAD..].iter().map(flight).collect())
-    }
-
     /// The serial number of a message, counted from the first that makes a difference to whoever gave it; zero if it makes
     /// none. A message back to whoever gave the number makes none if it is [spent](Self::is_spent).
     fn serial_in_essence(&self, hand: &Hand<P>, state: &[u32], flight: u32) -> u64 {
@@ -750,52 +749,71 @@ impl<P: Explore> Machine<'_, P> {
         *self.lock().timers.since(number as usize)[0]
     }
 
-    /// A step in words.
-    pub(crate) fn describe(&self, hand: &Hand<P>, state: &[u32], step: Step) -> Move {
+    /// A step in words, with its identity.
+    pub(crate) fn describe(&self, hand: &Hand<P>, state: &[u32], step: Step) -> StepText {
         let id = |slot: u8| hand.locals[state[usize::from(slot)] as usize].local.id;
-        let mail = |flight: u32| {
+        let message = |verb: &str, flight: u32| {
             let flight = &hand.flights[flight as usize].flight;
-            let text = match flight.start {
-                0 => flight.message.to_string(),
-                start => format!("[{:x}] {}", start, flight.message),
+            let start = match flight.start {
+                0 => String::new(),
+                start => format!("[{start:x}] "),
             };
-            Mail { text, from: id(flight.from), to: id(flight.to) }
+            let (from, to) = (id(flight.from), id(flight.to));
+            format!("{verb} {start}{} from {from} to {to}", flight.message)
         };
-        let what = match step.act {
-            Act::Deliver(flight) => Words::Deliver(mail(flight)),
-            Act::Double(flight) | Act::DoubleAt { flight, .. } => Words::Double(mail(flight)),
-            Act::Lose(flight) => Words::Lose(mail(flight)),
+        let mut words = match step.act {
+            Act::Deliver(flight) => message("deliver", flight),
+            Act::Double(flight) | Act::DoubleAt { flight, .. } => message("double", flight),
+            Act::Lose(flight) => message("lose", flight),
             Act::Expire { member, timer, .. } => {
-                let timer = self.timer(timer);
-                Words::Expire { member: id(member), timer: format!("{timer:?}") }
+                format!("expire {:?} at {}", self.timer(timer), id(member))
             }
-            Act::Report { member, peer, up } => {
-                Words::Report { member: id(member), peer: id(peer), up }
+            Act::Report { member, peer, up: true } => {
+                format!("report {} up to {}", id(peer), id(member))
             }
-            Act::Suspect { member, peer } => {
-                Words::Report { member: id(member), peer: id(peer), up: false }
+            Act::Report { member, peer, .. } | Act::Suspect { member, peer } => {
+                format!("report {} down to {}", id(peer), id(member))
             }
-            Act::Campaign(member) => Words::Campaign(id(member)),
-            Act::Crash(member) => Words::Crash(id(member)),
-            Act::Restart(member) => Words::Restart(id(member)),
-            Act::Rejoin(member) => Words::Rejoin(id(member)),
-            Act::Replace(member) => {
-                Words::Command { member: id(member), command: Command::Replace }
-            }
-            Act::Clone(member) => Words::Command { member: id(member), command: Command::Clone },
-            Act::Command { member, command } => Words::Command { member: id(member), command },
-            Act::Wait(ticks) => Words::Wait(ticks),
+            Act::Campaign(member) => format!("campaign {}", id(member)),
+            Act::Crash(member) => format!("crash {}", id(member)),
+            Act::Restart(member) => format!("restart {}", id(member)),
+            Act::Rejoin(member) => format!("rejoin {}", id(member)),
+            Act::Replace(member) => format!("replace {}", id(member)),
+            Act::Clone(member) => format!("clone {}", id(member)),
+            Act::Command { member, command } => command.words(id(member)),
+            Act::Wait(1) => "wait 1 tick".to_owned(),
+            Act::Wait(ticks) => format!("wait {ticks} ticks"),
         };
-        let further = match step.act {
-            Act::DoubleAt { slot, .. }
-            | Act::Expire { member: slot, .. }
-            | Act::Campaign(slot)
-            | Act::Crash(slot)
-            | Act::Restart(slot)
-            | Act::Rejoin(slot) => usize::from(slot).checked_sub(self.terms.members.len()),
-            _ => None,
-        };
-        let process = further.map(|further| further as u8 + 1);
-        Move { what, process, crash_after: (step.crash_after > 0).then_some(step.crash_after) }
+        if let Act::DoubleAt { slot, .. }
+        | Act::Expire { member: slot, .. }
+        | Act::Campaign(slot)
+        | Act::Crash(slot)
+        | Act::Restart(slot)
+        | Act::Rejoin(slot) = step.act
+            && let Some(process) = usize::from(slot).checked_sub(self.terms.members.len())
+        {
+            words.push_str(&format!(", other process {}", process + 1));
+        }
+        if step.crash_after > 0 {
+            words.push_str(&format!(", crash after {}", step.crash_after));
+        }
+        let print = |flight: u32| fingerprint(&*hand.flights[flight as usize].flight) as u32;
+        StepText { words, identity: step.act.message().map(print) }
+    }
+
+    /// Everybody in a state, and what is under way.
+    pub(super) fn taken_apart(&self, state: &[u32]) -> (Vec<Local<P>>, Vec<Flight<P::Message>>) {
+        let (locals, rest) = state.split_at(self.slots);
+        let store = self.lock();
+        let local = |&number: &u32| Local::clone(&store.locals.since(number as usize)[0]);
+        let flight = |&number: &u32| Flight::clone(&store.flights.since(number as usize)[0]);
+        (locals.iter().map(local).collect(), rest[HEAD..].iter().map(flight).collect())
+    }
+
+    /// Whether a process may start in a state or later.
+    pub(super) fn may_start(&self, state: &[u32]) -> bool {
+        let purse = Purse::read(&state[self.slots..]);
+        let starts = [Item::Restart, Item::Rejoin, Item::Replacement, Item::Clone];
+        starts.into_iter().any(|item| purse.left(item) > 0)
     }
 }

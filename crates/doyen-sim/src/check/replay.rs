@@ -1,6 +1,6 @@
 //! Plays a counterexample again, records it, and says why its property does not hold.
 //!
-//! A schedule is walked through the very machine that the check explored: each step must be possible where it stands.
+//! A schedule is executed on the very machine that the check explored: each step must be possible where it stands.
 //! What comes out is judged anew, so a file whose run no longer breaks its property is found out. A timed run is run
 //! by the simulator.
 //!
@@ -17,7 +17,7 @@
 //! did explains it; then it is everything it knows of, and the crashes of which it does not.
 
 mod past;
-mod stage;
+mod recorder;
 mod timed;
 mod walk;
 
@@ -32,18 +32,17 @@ use doyen_core::session::Session;
 use doyen_core::time::Span;
 
 use super::counterexample::{Counterexample, Course};
-use super::machine::{Explorable, Machine};
+use super::machine::{Act, Explorable, Machine, Step};
 use super::part::{self, Part};
 use super::property::{Fact, Property, belief};
-use super::schedule::{Happening, Move};
+use super::schedule::StepText;
 use super::space::{Claim, Space};
 use super::{Rules, Scene, machine, part_of, scoped};
-use crate::record::{Record, What};
-use crate::render::subject;
 use crate::run;
 use crate::scenario::Case;
 use crate::time::Time;
-use stage::Stage;
+use crate::trace::{EventKind, TraceEvent};
+use recorder::Recorder;
 
 /// The steps of one tick are so many to a tick, at least.
 const STEPS_A_TICK: u64 = 20;
@@ -70,7 +69,7 @@ pub struct Replay {
     /// The steps of a schedule.
     pub steps: Vec<Played>,
     /// Everything that happened.
-    pub records: Vec<Record>,
+    pub records: Vec<TraceEvent>,
     /// Which of the records led to what contradicts the property.
     pub past: BTreeSet<usize>,
 }
@@ -79,7 +78,7 @@ pub struct Replay {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Played {
     /// The step.
-    pub step: Move,
+    pub step: StepText,
     /// When.
     pub at: Time,
     /// The rules that fired.
@@ -190,8 +189,7 @@ impl Counterexample {
         match &self.course {
             Course::Timed => Ok(timed::replay(case, self.property)),
             Course::Schedule { rules, path, cycle } => {
-                let most_ways = walk::MOST_WAYS;
-                let schedule = Schedule { file: self, rules, path, cycle, most_ways };
+                let schedule = Schedule { file: self, rules, path, cycle };
                 let case = &scoped(&case, rules);
                 let fresh = || Scene::of(case);
                 match part_of(rules) {
@@ -223,10 +221,8 @@ impl Counterexample {
 struct Schedule<'f> {
     file: &'f Counterexample,
     rules: &'f Rules,
-    path: &'f [Move],
-    cycle: &'f [Move],
-    /// How many of the ways that its words may mean are followed.
-    most_ways: usize,
+    path: &'f [StepText],
+    cycle: &'f [StepText],
 }
 
 fn play<P: Explorable>(
@@ -234,62 +230,46 @@ fn play<P: Explorable>(
     case: &Case,
     schedule: &Schedule<'_>,
 ) -> Result<Replay, String> {
-    let &Schedule { file, rules, path, cycle, most_ways } = schedule;
+    let &Schedule { file, rules, path, cycle } = schedule;
     // As the search that found it sees it: what does not matter any more does not keep a loop from closing.
     machine.canonical = true;
     let mut hand = machine.hand();
-    let moves = [path, cycle].concat();
-    let walk::Ways { walks, cut_at } =
-        walk::walks(&machine, &mut hand, &moves, path.len(), most_ways)
-            .map_err(|stuck| file.at_step(stuck.index, &stuck.problem))?;
-    let mut breaks =
-        |walk: &&walk::Walk| walk::breaks(&machine, &mut hand, walk, path.len(), file.property);
-    let broken = walks.iter().find(&mut breaks);
-    if let (None, Some(cut_at)) = (broken, cut_at) {
-        return Err(file.at_step(cut_at, &walk::too_many(most_ways)));
-    }
-    // Of several ways that the steps may mean, one that is no whole run is enough for not knowing.
-    let mut gap = |walk: &walk::Walk| walk::gap(&machine, &mut hand, walk, path.len());
+    let schedule = [path, cycle].concat();
+    let walk = walk::follow(&machine, &mut hand, &schedule)
+        .map_err(|(index, problem)| file.at_step(index, &problem))?;
+    let broken = walk::breaks(&machine, &mut hand, &walk, path.len(), file.property);
     let gap = match broken {
-        Some(_) => None,
-        None => walks.iter().find_map(&mut gap),
+        true => None,
+        false => walk::gap(&machine, &mut hand, &walk, path.len()),
     };
-    let walk = broken.unwrap_or(&walks[0]);
 
     let transmission = case.config.timing.transmission;
-    let mut stage = match rules.from {
+    let mut recorder = match rules.from {
         // Everybody has met everybody already.
-        None if P::has_sessions() => Stage::resume(&machine, Vec::new(), Time::ZERO, transmission),
-        None => Stage::new(&machine, &Scene::of(case), transmission),
-        Some(at) => Stage::resume(&machine, before(case, at), at, transmission),
+        None if P::has_sessions() => {
+            Recorder::resume(&machine, Vec::new(), Time::ZERO, transmission)
+        }
+        None => Recorder::new(&machine, &Scene::of(case), transmission),
+        Some(at) => Recorder::resume(&machine, before(case, at), at, transmission),
     };
     let mut steps = Vec::new();
-    let mut views = vec![stage.views()];
     let mut first_repeated = 0;
-    for ((index, &step), at) in
-        walk.steps.iter().enumerate().zip(times(&moves, rules, transmission))
-    {
+    for (index, at) in times(&walk.steps, rules, transmission).into_iter().enumerate() {
         if index == path.len() {
-            first_repeated = stage.len();
+            first_repeated = recorder.len();
         }
-        let fired = stage.play(step, at);
-        steps.push(Played {
-            step: moves[index].clone(),
-            at,
-            rules: fired,
-            repeated: index >= path.len(),
-        });
-        views.push(stage.views());
+        let fired = recorder.play(&walk.states[index], walk.steps[index], at);
+        let (step, repeated) = (schedule[index].clone(), index >= path.len());
+        steps.push(Played { step, at, rules: fired, repeated });
     }
-    debug_assert_eq!(views.last(), Some(&machine.views(&hand, &walk.states[moves.len()])));
-    let (records, missteps) = stage.finish();
+    let views: Vec<_> = walk.states.iter().map(|state| machine.views(&hand, state)).collect();
+    let (records, missteps) = recorder.finish(walk.state());
     let ending = match file.property.claim() {
         _ if gap.is_some() => Ending::Early,
         Claim::Always | Claim::NoStep => Ending::There,
         _ if cycle.is_empty() => Ending::Rest,
         _ => Ending::Cycle(first_repeated),
     };
-    let broken = broken.is_some();
     let facts = match broken {
         false => Vec::new(),
         true => facts(file.property, case.members(), &views, path.len(), missteps),
@@ -302,28 +282,28 @@ fn play<P: Explorable>(
 }
 
 /// What the simulation of `case` records up to a moment.
-fn before(case: &Case, at: Time) -> Vec<Record> {
-    let mut records: Vec<Record> = Vec::new();
+fn before(case: &Case, at: Time) -> Vec<TraceEvent> {
+    let mut records: Vec<TraceEvent> = Vec::new();
     run::run(case, Some(&mut records));
     records.retain(|record| record.at <= at);
     records
 }
 
 /// When each step is taken.
-fn times(moves: &[Move], rules: &Rules, transmission: Span) -> Vec<Time> {
+fn times(steps: &[Step], rules: &Rules, transmission: Span) -> Vec<Time> {
     let mut begun = rules.from.unwrap_or(Time::ZERO);
     let Some(tick) = rules.timers.tick() else {
-        return (1..=moves.len() as u64).map(|step| begun + transmission * step).collect();
+        return (1..=steps.len() as u64).map(|step| begun + transmission * step).collect();
     };
-    let waits = |step: &Move| matches!(step.what, Happening::Wait(_));
-    let mut times = Vec::with_capacity(moves.len());
+    let waits = |step: &Step| matches!(step.act, Act::Wait(_));
+    let mut times = Vec::with_capacity(steps.len());
     // The scene takes the first place of the first tick, a wait that of each later one.
-    for (number, run) in moves.split_inclusive(waits).enumerate() {
+    for (number, run) in steps.split_inclusive(waits).enumerate() {
         let first = u64::from(number == 0);
         let apart = tick.as_nanos() / STEPS_A_TICK.max(run.len() as u64 + 1);
         let after = |place: usize| begun + Span::from_nanos(apart) * (place as u64 + first);
         times.extend((0..run.len()).map(after));
-        if let (Some(Move { what: Happening::Wait(ticks), .. }), Some(last)) =
+        if let (Some(Step { act: Act::Wait(ticks), .. }), Some(last)) =
             (run.last(), times.last_mut())
         {
             begun = begun + tick * u64::from(*ticks);
@@ -373,15 +353,19 @@ fn changing(members: &Members, views: &[Vec<Option<View>>]) -> Vec<Fact> {
 }
 
 /// Which records led to `facts`.
-fn past_of(property: Property, records: &[Record], facts: &[Fact]) -> BTreeSet<usize> {
-    let last = |member: NodeId, matters: &dyn Fn(&What) -> bool| {
-        let is = |record: &Record| subject(&record.what) == Some(member) && matters(&record.what);
+fn past_of(property: Property, records: &[TraceEvent], facts: &[Fact]) -> BTreeSet<usize> {
+    let last = |member: NodeId, matters: &dyn Fn(&EventKind) -> bool| {
+        let is =
+            |record: &TraceEvent| record.kind.member() == Some(member) && matters(&record.kind);
         records.iter().rposition(is)
     };
-    let turns = |what: &What| {
-        matches!(what, What::View { .. } | What::Crashed { .. } | What::Restarted { .. })
+    let turns = |what: &EventKind| {
+        matches!(
+            what,
+            EventKind::View { .. } | EventKind::Crashed { .. } | EventKind::Restarted { .. }
+        )
     };
-    let anything = |what: &What| !matches!(what, What::Missed { .. });
+    let anything = |what: &EventKind| !matches!(what, EventKind::Missed { .. });
     let waits = property.claim() == Claim::Rests;
     let mut ends: Vec<usize> = Vec::new();
     for fact in facts {
@@ -389,7 +373,7 @@ fn past_of(property: Property, records: &[Record], facts: &[Fact]) -> BTreeSet<u
         ends.extend(turn.or_else(|| last(fact.member, &anything)));
     }
     if waits && !ends.is_empty() {
-        let crashed = |record: &Record| matches!(record.what, What::Crashed { .. });
+        let crashed = |record: &TraceEvent| matches!(record.kind, EventKind::Crashed { .. });
         ends.extend((0..records.len()).filter(|&index| crashed(&records[index])));
     }
     past::causal_past(records, &ends)

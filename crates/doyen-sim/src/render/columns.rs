@@ -18,7 +18,6 @@
 //!
 //! Up to [`MAX_COLUMNS`] members have a column; with more there is one column, for the sign.
 
-mod instant;
 mod line;
 
 use std::io::{self, Write};
@@ -26,12 +25,11 @@ use std::io::{self, Write};
 use doyen_core::members::Key;
 use doyen_core::protocol::Role;
 
-use self::instant::Instant;
-use self::line::{Colour, Line};
-use super::cast::{Cast, Face, Life};
-use super::{Clock, Filter, Scene, Unit};
-use crate::record::{Observer, Record};
+use self::line::{Colour, Instant, Line};
+use super::model::{Life, MemberState, RunModel};
+use super::{RunInfo, Unit};
 use crate::time::Time;
+use crate::trace::{Observer, TraceEvent};
 
 /// The most members that have a column each.
 pub const MAX_COLUMNS: usize = 32;
@@ -54,10 +52,8 @@ const TIME_WIDTH: usize = 10;
 pub struct Options {
     /// Whether to colour the signs, for terminals.
     pub colour: bool,
-    /// The unit of time.
-    pub clock: Clock,
     /// Whether to show heartbeats, acknowledgements and their timers.
-    pub upkeep: bool,
+    pub background: bool,
 }
 
 /// Writes a run in columns while it goes on.
@@ -69,12 +65,10 @@ pub struct Columns<W: Write> {
     unit: Unit,
     /// How wide a column is; `None` if there are too many members for columns.
     width: Option<usize>,
-    scene: Scene,
-    filter: Filter,
-    /// Everybody after all records so far.
-    cast: Cast,
-    /// Everybody after all lines written so far.
-    shown: Cast,
+    /// Every member after all events so far.
+    model: RunModel,
+    /// Every member after all lines written so far.
+    shown: Vec<MemberState>,
     now: Time,
     instant: Instant,
     /// Whether the time has been written already.
@@ -83,22 +77,21 @@ pub struct Columns<W: Write> {
 }
 
 impl<W: Write> Columns<W> {
-    /// Shows the run of `scene` on `out`, which is written to a line at a time.
-    pub fn new(scene: Scene, options: Options, out: W) -> Self {
+    /// Shows the run that `info` is about on `out`, which is written to a line at a time.
+    pub fn new(info: RunInfo, options: Options, out: W) -> Self {
         let digits = |key: &Key| key.id.0.to_string().len();
-        let width = (scene.len() <= MAX_COLUMNS)
-            .then(|| scene.keys().iter().map(digits).max().unwrap_or(1));
-        let cast = Cast::new(&scene);
+        let width =
+            (info.len() <= MAX_COLUMNS).then(|| info.keys().iter().map(digits).max().unwrap_or(1));
+        let unit = Unit::new(info.transmission);
+        let model = RunModel::new(info, options.background);
         Self {
             out,
             failed: None,
             options,
-            unit: Unit::new(options.clock, scene.transmission),
+            unit,
             width,
-            filter: Filter::new(options.upkeep),
-            shown: cast.clone(),
-            cast,
-            scene,
+            shown: (0..model.info.len()).map(|place| model.member(place)).collect(),
+            model,
             now: Time::ZERO,
             instant: Instant::default(),
             dated: false,
@@ -125,17 +118,15 @@ impl<W: Write> Columns<W> {
 
     fn write_instant(&mut self) {
         for line in self.instant.take() {
-            for &(place, face) in &line.faces {
-                self.shown.set(place, face);
+            for &(place, state) in &line.states {
+                self.shown[place] = state;
             }
-            if line.is_silent() || self.failed.is_some() {
-                continue;
-            }
+            let Some(text) = line.text().filter(|_| self.failed.is_none()) else { continue };
             if self.lines.is_multiple_of(LINES_PER_HEAD) {
                 self.write(&self.head());
                 self.dated = false;
             }
-            self.write(&self.body(&line));
+            self.write(&self.body(&line, &text));
             self.dated = true;
             self.lines += 1;
         }
@@ -149,20 +140,20 @@ impl<W: Write> Columns<W> {
     fn head(&self) -> String {
         let mut head = format!("{:>TIME_WIDTH$}  ", self.unit.name);
         if let Some(width) = self.width {
-            for key in self.scene.keys() {
+            for key in self.model.info.keys() {
                 head.push_str(&format!("{:>width$} ", key.id));
             }
         }
         head
     }
 
-    fn body(&self, line: &Line) -> String {
+    fn body(&self, line: &Line, text: &str) -> String {
         let time = if self.dated { String::new() } else { self.unit.fixed(self.now.0) };
         let mut body = format!("{time:>TIME_WIDTH$}  ");
         match self.width {
-            None => body.push_str(&self.paint(line.sign(), line.colour())),
+            None => body.push_str(&self.paint(line.sign, line.colour)),
             Some(width) => {
-                for place in 0..self.scene.len() {
+                for place in 0..self.model.info.len() {
                     let (sign, colour) = self.sign_at(place, line);
                     body.push_str(&" ".repeat(width - 1));
                     body.push_str(&self.paint(sign, colour));
@@ -172,24 +163,24 @@ impl<W: Write> Columns<W> {
         }
         body.push(' ');
         // A trace that somebody else wrote must not move the cursor.
-        body.extend(line.text().chars().map(|c| if c.is_control() { ' ' } else { c }));
+        body.extend(text.chars().map(|c| if c.is_control() { ' ' } else { c }));
         body
     }
 
     /// The sign in a column: the event's, or else how the member is.
     fn sign_at(&self, place: usize, line: &Line) -> (char, Colour) {
-        if let Some(side) = line.side(place) {
-            return (side, line.colour());
+        if let Some(&Some(side)) = line.sides.get(place) {
+            return (side, line.colour);
         }
-        if line.faces.iter().any(|&(subject, _)| subject == place) {
-            return (line.sign(), line.colour());
+        if line.states.iter().any(|&(subject, _)| subject == place) {
+            return (line.sign, line.colour);
         }
-        if let Some(sign) = line.peer_sign()
-            && line.peers.iter().any(|&peer| self.scene.place(peer) == Some(place))
+        if let Some(sign) = line.peer_sign
+            && line.peers.iter().any(|&peer| self.model.info.place(peer) == Some(place))
         {
-            return (sign, line.colour());
+            return (sign, line.colour);
         }
-        standing(self.shown.face(place), self.now)
+        at_rest(self.shown[place], self.now)
     }
 
     fn paint(&self, sign: char, colour: Colour) -> String {
@@ -201,18 +192,14 @@ impl<W: Write> Columns<W> {
 }
 
 impl<W: Write> Observer for Columns<W> {
-    fn observe(&mut self, record: &Record) {
-        if !self.filter.passes(&record.what) {
-            return;
-        }
-        if record.at != self.now {
+    fn observe(&mut self, event: &TraceEvent) {
+        let Some(line) = Line::new(event, &mut self.model) else { return };
+        if event.at != self.now {
             self.write_instant();
-            self.now = record.at;
+            self.now = event.at;
             self.dated = false;
         }
-        if let Some(line) = Line::new(record, &self.scene, &mut self.cast) {
-            self.instant.add(line);
-        }
+        self.instant.add(line);
         if self.instant.is_full() {
             self.write_instant();
         }
@@ -220,9 +207,9 @@ impl<W: Write> Observer for Columns<W> {
 }
 
 /// How a member to which nothing happens is.
-fn standing(face: Face, now: Time) -> (char, Colour) {
-    match (face.life, face.role) {
-        (Life::Dead, _) => (' ', Colour::None),
+fn at_rest(state: MemberState, now: Time) -> (char, Colour) {
+    match (state.life, state.role) {
+        (Life::Down, _) => (' ', Colour::None),
         (Life::Paused(until), _) if now < until => ('z', Colour::Faint),
         (_, Role::Follower) => ('│', Colour::Faint),
         (_, Role::Candidate) => ('╎', Colour::Faint),
@@ -239,7 +226,7 @@ mod tests {
     fn shown(scenario: &str, options: Options) -> String {
         let case = Scenario::from_toml("test", scenario).unwrap();
         let mut out = Vec::new();
-        let mut columns = Columns::new(Scene::of(&case), options, &mut out);
+        let mut columns = Columns::new(RunInfo::of(&case), options, &mut out);
         run::run(&case, Some(&mut columns));
         columns.finish().unwrap();
         String::from_utf8(out).unwrap()
@@ -354,7 +341,7 @@ mod tests {
             fault = [{ at = "19ms", campaign = 1 }]
         "#;
         assert!(!shown(scenario, Options::default()).contains("ALIVE"));
-        let upkeep = shown(scenario, Options { upkeep: true, ..Options::default() });
+        let upkeep = shown(scenario, Options { background: true, ..Options::default() });
         assert!(upkeep.contains("│ │ T  3: timer Heartbeat fires [H5]"), "{upkeep}");
         assert!(upkeep.contains("○ ○ ●  3 → 1,2 ALIVE"), "{upkeep}");
     }
@@ -369,14 +356,6 @@ mod tests {
             stripped = stripped.replace(&format!("\x1b[{code}m"), "");
         }
         assert_eq!(stripped, plain);
-    }
-
-    #[test]
-    fn times_may_count_transmissions() {
-        let scenario = "algorithm = \"bully\"\nmembers = 2\ndelay = \"20us\"";
-        let text = shown(scenario, Options { clock: Clock::Transmissions, ..Options::default() });
-        assert!(text.starts_with("         D  1 2\n     0.000  ! │  1 calls"), "{text}");
-        assert!(text.contains("\n     1.000  ╎ ▼  2 ← 1 ELECTION"), "{text}");
     }
 
     #[test]
@@ -411,7 +390,7 @@ mod tests {
             }
         }
         let case = Scenario::from_toml("test", FIGURE_1).unwrap();
-        let mut columns = Columns::new(Scene::of(&case), Options::default(), Closed);
+        let mut columns = Columns::new(RunInfo::of(&case), Options::default(), Closed);
         run::run(&case, Some(&mut columns));
         assert_eq!(columns.finish().unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     }

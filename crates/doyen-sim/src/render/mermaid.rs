@@ -7,58 +7,54 @@ use std::fmt::Write;
 
 use doyen_core::members::{Key, NodeId};
 
-use super::cast::{Cast, subject};
-use super::words::{bracketed, deed, sides};
-use super::{Filter, MAX_MEMBERS, MAX_MESSAGES, Scene, TooLarge};
+use super::describe::{bracketed, describe, describe_network};
+use super::model::{RunModel, Transition};
+use super::{MAX_MEMBERS, MAX_MESSAGES, RunInfo, TooLarge};
 use crate::hash::FastMap;
-use crate::record::{Record, What};
 use crate::time::Time;
+use crate::trace::{EventKind, TraceEvent};
 
-/// Writes the run that `records` tell of as a `sequenceDiagram`. What is told from record `endless` on goes on for ever.
+/// Writes the run that `events` tell of as a `sequenceDiagram`. Everything from event `endless` on repeats for ever.
 pub fn sequence(
-    scene: &Scene,
-    records: &[Record],
+    info: &RunInfo,
+    events: &[TraceEvent],
     endless: Option<usize>,
 ) -> Result<String, TooLarge> {
-    if scene.len() > MAX_MEMBERS {
-        return Err(TooLarge::Members(scene.len()));
+    if info.len() > MAX_MEMBERS {
+        return Err(TooLarge::Members(info.len()));
     }
-    let mut sequence = Sequence::new(scene);
-    let mut filter = Filter::new(false);
-    for (index, record) in records.iter().enumerate() {
+    let mut sequence = Sequence::new(info);
+    for (index, event) in events.iter().enumerate() {
         if endless == Some(index) {
             sequence.out.push_str("    loop for ever\n");
         }
-        if filter.passes(&record.what) {
-            sequence.take(record);
-        }
+        sequence.take(event);
         if sequence.messages > MAX_MESSAGES {
             return Err(TooLarge::Messages);
         }
     }
-    if endless.is_some_and(|first| first < records.len()) {
+    if endless.is_some_and(|first| first < events.len()) {
         sequence.out.push_str("    end\n");
     }
     Ok(sequence.out)
 }
 
-struct Sequence<'a> {
-    scene: &'a Scene,
+struct Sequence {
     out: String,
-    cast: Cast,
+    model: RunModel,
     /// What the messages under way say.
     texts: FastMap<u32, String>,
     messages: usize,
     /// The time that was noted last.
     noted: Option<Time>,
-    /// Everybody, for a note about all.
+    /// The first and the last member, for a note about all.
     all: String,
 }
 
-impl<'a> Sequence<'a> {
-    fn new(scene: &'a Scene) -> Self {
-        let keys = scene.keys();
-        let mut out = format!("sequenceDiagram\n    title {}\n", quoted(&scene.title));
+impl Sequence {
+    fn new(info: &RunInfo) -> Self {
+        let keys = info.keys();
+        let mut out = format!("sequenceDiagram\n    title {}\n", quoted(&info.title));
         for key in &keys {
             let _ = writeln!(out, "    participant p{} as {key}", key.id);
         }
@@ -66,64 +62,54 @@ impl<'a> Sequence<'a> {
             [first, .., last] => [first, last].map(|key: &Key| format!("p{}", key.id)).to_vec(),
             _ => keys.iter().map(|key| format!("p{}", key.id)).collect(),
         };
-        Self {
-            scene,
-            out,
-            cast: Cast::new(scene),
-            texts: FastMap::default(),
-            messages: 0,
-            noted: None,
-            all: ends.join(","),
-        }
+        let model = RunModel::new(info.clone(), false);
+        let (texts, all) = (FastMap::default(), ends.join(","));
+        Self { out, model, texts, messages: 0, noted: None, all }
     }
 
-    fn take(&mut self, record: &Record) {
-        let Some(member) = subject(&record.what) else { return self.take_split(record) };
-        let Some(place) = self.scene.place(member) else { return };
-        let turn = self.cast.note(place, &record.what);
-        match &record.what {
-            What::Sent { id, to, text, arrives, .. } => {
+    fn take(&mut self, event: &TraceEvent) {
+        let Some(shown) = self.model.apply(event) else { return };
+        let at = event.at;
+        let Some(member) = event.kind.member() else {
+            let text = describe_network(&event.kind).unwrap_or_default();
+            return self.note(at, &self.all.clone(), &text);
+        };
+        match &event.kind {
+            EventKind::Sent { id, to, text, arrives, .. } => {
                 self.messages += 1;
                 self.texts.insert(*id, text.clone());
                 if arrives.is_none() {
-                    self.arrow(record.at, member, "-x", *to, &format!("{text}, lost"));
+                    self.arrow(at, member, "-x", *to, &format!("{text}, lost"));
                 }
             }
-            What::Received { id, from, rules, .. } => {
+            EventKind::Received { id, from, rules, .. } => {
                 let text = self.texts.get(id).cloned().unwrap_or_default();
-                self.arrow(record.at, *from, "->>", member, &(text + &bracketed(rules)));
+                self.arrow(at, *from, "->>", member, &(text + &bracketed(rules)));
             }
-            What::Missed { id, from, .. } => {
+            EventKind::Missed { id, from, .. } => {
                 let text = self.texts.get(id).cloned().unwrap_or_default();
-                self.arrow(record.at, *from, "-x", member, &(text + ", in vain"));
+                self.arrow(at, *from, "-x", member, &(text + ", in vain"));
             }
-            What::Cut { to, .. } => self.note_link(record.at, member, *to, "cut"),
-            What::Mended { to, .. } => self.note_link(record.at, member, *to, "mended"),
+            EventKind::Cut { to, .. } => self.note_link(at, member, *to, "cut"),
+            EventKind::Mended { to, .. } => self.note_link(at, member, *to, "mended"),
+            // Arrows show whom members follow.
+            _ if matches!(shown.transition, Transition::Follows(_) | Transition::LosesLeader) => {}
             _ => {
-                if let Some(text) = deed(record, turn, self.scene) {
-                    self.note(record.at, &format!("p{member}"), &text);
+                if let Some((phrase, peers)) = describe(event, shown.transition, &self.model.info) {
+                    self.note(at, &format!("p{member}"), &phrase.predicate(&peers));
                 }
             }
         }
     }
 
-    fn take_split(&mut self, record: &Record) {
-        let text = match &record.what {
-            What::Partitioned { groups } => format!("partition {}", sides(groups)),
-            What::Weather { text } => format!("weather: {text}"),
-            _ => "healed".to_owned(),
-        };
-        self.note(record.at, &self.all.clone(), &text);
-    }
-
     fn note_link(&mut self, at: Time, from: NodeId, to: NodeId, what: &str) {
-        if self.scene.place(to).is_some() {
+        if self.model.info.place(to).is_some() {
             self.note(at, &format!("p{from},p{to}"), &format!("{what} {from} → {to}"));
         }
     }
 
     fn arrow(&mut self, at: Time, from: NodeId, arrow: &str, to: NodeId, text: &str) {
-        if self.scene.place(from).is_some() && self.scene.place(to).is_some() {
+        if self.model.info.place(from).is_some() && self.model.info.place(to).is_some() {
             self.date(at);
             let _ = writeln!(self.out, "    p{from}{arrow}p{to}: {}", quoted(text));
         }
@@ -164,9 +150,9 @@ mod tests {
 
     fn drawn(scenario: &str) -> String {
         let case = Scenario::from_toml("test", scenario).unwrap();
-        let mut records = Vec::new();
-        run::run(&case, Some(&mut records));
-        sequence(&Scene::of(&case), &records, None).unwrap()
+        let mut events = Vec::new();
+        run::run(&case, Some(&mut events));
+        sequence(&RunInfo::of(&case), &events, None).unwrap()
     }
 
     #[test]
@@ -226,7 +212,7 @@ sequenceDiagram
     }
 
     #[test]
-    fn leases_are_notes_and_so_is_the_weather() {
+    fn leases_are_notes_and_so_are_changes_of_the_network() {
         let text = drawn(
             r#"
             algorithm = "quorum"
@@ -241,7 +227,7 @@ sequenceDiagram
         );
         for line in [
             "Note over p3: lease of term 1 until 17.181818ms, unless renewed",
-            "Note over p1,p3: weather: HEARTBEAT from 3 are lost in 100% of all cases",
+            "Note over p1,p3: network: HEARTBEAT from 3 are lost in 100% of all cases",
             "Note over p3: acts no more, though its lease runs until 22.181818ms",
             "Note over p2: leads in term 2",
         ] {
@@ -257,7 +243,7 @@ sequenceDiagram
     #[test]
     fn too_many_members_are_refused() {
         let case = Scenario::from_toml("test", "algorithm = \"bully\"\nmembers = 61").unwrap();
-        let refused = sequence(&Scene::of(&case), &[], None);
+        let refused = sequence(&RunInfo::of(&case), &[], None);
         assert_eq!(refused, Err(TooLarge::Members(61)));
         assert_eq!(
             refused.unwrap_err().to_string(),

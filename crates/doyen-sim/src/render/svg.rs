@@ -13,33 +13,31 @@ pub(crate) mod canvas;
 mod lease;
 mod legend;
 mod plot;
-mod skin;
+mod style;
 mod timeline;
 
 use std::collections::BTreeSet;
 
-use self::canvas::{Canvas, Ink, Point};
+use self::canvas::{Canvas, Point};
 use self::plot::{Arrow, Fate, Lane, Mark, Plot, Sign, State, Stretch};
 use self::timeline::Timeline;
-use super::{Clock, Scene, TooLarge, Unit};
-use crate::record::Record;
+use super::{RunInfo, TooLarge, Unit};
 use crate::time::Time;
+use crate::trace::TraceEvent;
 
 /// How a diagram is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// The heading; by default the scene's.
+    /// The heading; by default that of the run.
     pub title: Option<String>,
     /// A line below it.
     pub subtitle: Option<String>,
-    /// The unit of time.
-    pub clock: Clock,
     /// Whether to show heartbeats, acknowledgements and their timers.
-    pub upkeep: bool,
+    pub background: bool,
     /// On which ground.
     pub theme: Theme,
-    /// The records, by index, that matter: everything else is drawn faintly. What is drawn from several records
+    /// The events, by index, that matter: everything else is drawn faintly. What is drawn from several events
     /// matters if one of them does. `None` draws everything alike.
     pub emphasis: Option<BTreeSet<usize>>,
 }
@@ -84,20 +82,20 @@ const TICKS_APART: f64 = 60.0;
 /// An arrow that is steeper than this has no room for a label beside its neighbours.
 const LABEL_RUN: f64 = 60.0;
 
-/// Draws the run that `records` tell of as an SVG document.
+/// Draws the run that `events` tell of as an SVG document.
 pub fn space_time(
-    scene: &Scene,
-    records: &[Record],
+    info: &RunInfo,
+    events: &[TraceEvent],
     options: &Options,
 ) -> Result<String, TooLarge> {
-    let unit = Unit::new(options.clock, scene.transmission);
-    let plot = Plot::new(scene, records, options.upkeep, unit)?;
-    Ok(Picture::new(scene, &plot, options, unit).draw())
+    let unit = Unit::new(info.transmission);
+    let plot = Plot::new(info, events, options.background, unit)?;
+    Ok(Picture::new(info, &plot, options, unit).draw())
 }
 
 /// A plot, and where everything in it goes.
 struct Picture<'a> {
-    scene: &'a Scene,
+    info: &'a RunInfo,
     plot: &'a Plot,
     options: &'a Options,
     unit: Unit,
@@ -112,7 +110,7 @@ struct Picture<'a> {
 }
 
 impl<'a> Picture<'a> {
-    fn new(scene: &'a Scene, plot: &'a Plot, options: &'a Options, unit: Unit) -> Self {
+    fn new(info: &'a RunInfo, plot: &'a Plot, options: &'a Options, unit: Unit) -> Self {
         let widest = |texts: &mut dyn Iterator<Item = String>, size: f64| {
             texts.map(|text| canvas::width(&text, size)).fold(0.0, f64::max)
         };
@@ -124,7 +122,7 @@ impl<'a> Picture<'a> {
         let splits = if plot.splits.is_empty() { 0.0 } else { 20.0 };
         let pitch = (560.0 / plot.lanes.len() as f64).clamp(24.0, 56.0);
         let top = MARGIN + heading + splits + HEAD_ROOM;
-        Self { scene, plot, options, unit, timeline, top, pitch, names, endings }
+        Self { info, plot, options, unit, timeline, top, pitch, names, endings }
     }
 
     fn draw(&self) -> String {
@@ -145,7 +143,7 @@ impl<'a> Picture<'a> {
         let bottom = self.draw_legend(&mut canvas, self.axis() + 52.0, width);
         self.draw_heading(&mut canvas);
         let dense = self.plot.arrows.len() > DENSE;
-        let style = skin::style(self.options.theme, dense);
+        let style = style::style(self.options.theme, dense);
         canvas.finish(width, bottom + MARGIN, self.title(), &style)
     }
 
@@ -157,7 +155,7 @@ impl<'a> Picture<'a> {
     }
 
     fn title(&self) -> &str {
-        self.options.title.as_ref().unwrap_or(&self.scene.title)
+        self.options.title.as_ref().unwrap_or(&self.info.title)
     }
 
     /// Where life lines end.
@@ -178,16 +176,16 @@ impl<'a> Picture<'a> {
         self.timeline.x(at).min(self.end())
     }
 
-    /// Whether something drawn from these records stands back.
-    fn is_faint(&self, records: &[usize]) -> bool {
+    /// Whether something drawn from these events stands back.
+    fn is_faint(&self, events: &[usize]) -> bool {
         let emphasis = self.options.emphasis.as_ref();
-        emphasis.is_some_and(|matter| !records.iter().any(|record| matter.contains(record)))
+        emphasis.is_some_and(|matter| !events.iter().any(|event| matter.contains(event)))
     }
 
     fn draw_heading(&self, canvas: &mut Canvas) {
-        canvas.text(Ink::Heading, MARGIN, MARGIN + 16.0, self.title());
+        canvas.text("heading", MARGIN, MARGIN + 16.0, self.title());
         if let Some(subtitle) = &self.options.subtitle {
-            canvas.text(Ink::Subheading, MARGIN, MARGIN + 37.0, subtitle);
+            canvas.text("subheading", MARGIN, MARGIN + 37.0, subtitle);
         }
     }
 
@@ -195,12 +193,12 @@ impl<'a> Picture<'a> {
         let (above, axis) = (self.top - HEAD_ROOM + 8.0, self.axis());
         let ticks = self.timeline.ticks(self.unit, TICKS_APART);
         for tick in &ticks {
-            canvas.line(Ink::Grid, (tick.x, above), (tick.x, axis));
-            canvas.text(Ink::Tick, tick.x, axis + 17.0, &tick.label);
+            canvas.line("grid", (tick.x, above), (tick.x, axis));
+            canvas.text("tick", tick.x, axis + 17.0, &tick.label);
         }
-        canvas.line(Ink::Axis, (self.timeline.left(), axis), (self.end(), axis));
+        canvas.line("axis", (self.timeline.left(), axis), (self.end(), axis));
         let name = format!("time, {}", self.unit.name);
-        canvas.text(Ink::AxisName, self.end() + 10.0, axis + 4.0, &name);
+        canvas.text("axis-name", self.end() + 10.0, axis + 4.0, &name);
     }
 
     fn draw_breaks(&self, canvas: &mut Canvas) {
@@ -208,7 +206,7 @@ impl<'a> Picture<'a> {
             let (above, axis) = (self.top - HEAD_ROOM + 8.0, self.axis());
             canvas.zigzag(gap.x, above, axis + 5.0);
             let label = format!("+{}", self.unit.short(gap.nanos));
-            canvas.text(Ink::Tick, gap.x, axis + 30.0, &label);
+            canvas.text("tick", gap.x, axis + 30.0, &label);
         }
     }
 
@@ -217,35 +215,35 @@ impl<'a> Picture<'a> {
         for split in &self.plot.splits {
             let (left, right) = (self.x(split.from), split.to.map_or(self.end(), |to| self.x(to)));
             let name = format!("partition {}", split.label);
-            canvas.open(Ink::Split, &name);
-            canvas.rect(Ink::SplitGround, (left, above), (right, self.axis()), 0.0);
-            canvas.line(Ink::SplitEdge, (left, above), (left, self.axis()));
+            canvas.open("split", &name);
+            canvas.rect("split-ground", (left, above), (right, self.axis()), 0.0);
+            canvas.line("split-edge", (left, above), (left, self.axis()));
             if split.to.is_some() {
-                canvas.line(Ink::SplitEdge, (right, above), (right, self.axis()));
+                canvas.line("split-edge", (right, above), (right, self.axis()));
             }
-            canvas.text(Ink::SplitName, left + 6.0, above + 14.0, &name);
+            canvas.text("split-name", left + 6.0, above + 14.0, &name);
             canvas.close();
         }
     }
 
     fn draw_lane(&self, canvas: &mut Canvas, place: usize, lane: &Lane) {
         let (y, end) = (self.y(place), self.end());
-        canvas.text(Ink::Name, MARGIN + self.names, y + 5.0, &lane.key.to_string());
+        canvas.text("name", MARGIN + self.names, y + 5.0, &lane.key.to_string());
         let mut alive_from = self.timeline.left() - RUN_UP;
-        for death in lane.stretches.iter().filter(|stretch| stretch.state == State::Dead) {
+        for death in lane.stretches.iter().filter(|stretch| stretch.state == State::Down) {
             if death.from > Time::ZERO {
-                canvas.line(Ink::Life, (alive_from, y), (self.x(death.from), y));
+                canvas.line("life", (alive_from, y), (self.x(death.from), y));
             }
             alive_from = self.x(death.to);
         }
         if alive_from < end {
-            canvas.line(Ink::Life, (alive_from, y), (end, y));
+            canvas.line("life", (alive_from, y), (end, y));
         }
         for stretch in &lane.stretches {
             self.draw_stretch(canvas, y, lane, *stretch);
         }
         self.draw_leases(canvas, y, lane);
-        canvas.text(Ink::Ending, end + 10.0, y + 4.0, &lane.ending);
+        canvas.text("ending", end + 10.0, y + 4.0, &lane.ending);
     }
 
     fn draw_stretch(&self, canvas: &mut Canvas, y: f64, lane: &Lane, stretch: Stretch) {
@@ -258,11 +256,11 @@ impl<'a> Picture<'a> {
             Time(u64::MAX) => "the end".to_owned(),
             to => self.unit.short(to.0),
         };
-        let (ink, words) = (stretch.state.ink(), stretch.state.words());
-        canvas.open(Ink::Stretch, &format!("{} {words} from {from} to {to}", lane.key.id));
+        let (class, words) = (stretch.state.class(), stretch.state.words());
+        canvas.open("stretch", &format!("{} {words} from {from} to {to}", lane.key.id));
         match stretch.state {
-            State::Dead => canvas.line(ink, (left, y), (right, y)),
-            _ => canvas.rect(ink, (left, y - 5.0), (right, y + 5.0), 5.0),
+            State::Down => canvas.line(class, (left, y), (right, y)),
+            _ => canvas.rect(class, (left, y - 5.0), (right, y + 5.0), 5.0),
         }
         canvas.close();
     }
@@ -270,9 +268,9 @@ impl<'a> Picture<'a> {
     fn draw_cuts(&self, canvas: &mut Canvas) {
         for cut in &self.plot.cuts {
             let x = self.x(cut.at);
-            let ink = if cut.mended { Ink::Mended } else { Ink::Cut };
-            canvas.open(ink, &cut.title);
-            draw_link(canvas, ink, (x, self.y(cut.from)), (x, self.y(cut.to)));
+            let class = if cut.mended { "mended" } else { "cut" };
+            canvas.open(class, &cut.title);
+            draw_link(canvas, class, (x, self.y(cut.from)), (x, self.y(cut.to)));
             canvas.close();
         }
     }
@@ -293,20 +291,20 @@ impl<'a> Picture<'a> {
         let from = (self.x(arrow.sent) + beside, self.y(arrow.from));
         let to = (self.timeline.x(arrow.ends) + beside, self.y(arrow.to));
         let middle = middle(from, to);
-        let ink = Ink::Message(skin::kind(&self.plot.kinds, arrow.kind));
-        canvas.open_faint(ink, &arrow.title, self.is_faint(&arrow.records));
+        let class = style::class_of(style::colour_of(&self.plot.kinds, arrow.kind));
+        canvas.open_faint(&class, &arrow.title, self.is_faint(&arrow.events));
         match arrow.fate {
             Fate::Received | Fate::Doubled if arrow.from == arrow.to => canvas.hop(from, to),
             Fate::Received => canvas.arrow(from, to),
             Fate::Doubled => canvas.dashed_arrow(from, to),
-            Fate::UnderWay => canvas.line(Ink::UnderWay, from, to),
+            Fate::UnderWay => canvas.line("under-way", from, to),
             Fate::Lost => {
-                canvas.line(Ink::Way, from, middle);
-                canvas.cross(Ink::Lost, middle, 5.0);
+                canvas.line("way", from, middle);
+                canvas.cross("lost", middle, 5.0);
             }
             Fate::Missed => {
-                canvas.line(Ink::Way, from, to);
-                canvas.cross(Ink::Lost, to, 5.0);
+                canvas.line("way", from, to);
+                canvas.cross("lost", to, 5.0);
             }
         }
         if label {
@@ -338,18 +336,18 @@ impl<'a> Picture<'a> {
 
     fn draw_mark(&self, canvas: &mut Canvas, mark: &Mark) {
         let place = (self.x(mark.at), self.y(mark.lane));
-        canvas.open_faint(Ink::Mark, &mark.title, self.is_faint(&[mark.record]));
+        canvas.open_faint("mark", &mark.title, self.is_faint(&[mark.event]));
         draw_sign(canvas, &mark.sign, place);
         canvas.close();
     }
 }
 
 /// A link that is cut or mended.
-fn draw_link(canvas: &mut Canvas, ink: Ink, from: Point, to: Point) {
-    canvas.line(ink, from, to);
-    canvas.head(ink, from, to);
-    if ink == Ink::Cut {
-        canvas.cross(Ink::Lost, middle(from, to), 5.0);
+fn draw_link(canvas: &mut Canvas, class: &str, from: Point, to: Point) {
+    canvas.line(class, from, to);
+    canvas.head(class, from, to);
+    if class == "cut" {
+        canvas.cross("lost", middle(from, to), 5.0);
     }
 }
 
@@ -360,38 +358,38 @@ fn middle(from: Point, to: Point) -> Point {
 fn draw_sign(canvas: &mut Canvas, sign: &Sign, (x, y): Point) {
     match sign {
         Sign::Campaign => {
-            canvas.disc(Ink::Call, (x, y), 7.5);
-            canvas.text(Ink::CallSign, x, y + 4.2, "!");
+            canvas.disc("call", (x, y), 7.5);
+            canvas.text("call-sign", x, y + 4.2, "!");
         }
         Sign::Timer(name) => {
-            canvas.line(Ink::Timer, (x, y - 8.0), (x, y + 8.0));
-            canvas.text(Ink::TimerName, x - 4.0, y - 9.0, name);
+            canvas.line("timer", (x, y - 8.0), (x, y + 8.0));
+            canvas.text("timer-name", x - 4.0, y - 9.0, name);
         }
-        Sign::Crash => canvas.cross(Ink::Crash, (x, y), 7.0),
-        Sign::Restart => canvas.triangle(Ink::Restart, (x, y), 7.5),
-        Sign::Clock => canvas.disc(Ink::ClockFault, (x, y), 5.0),
-        Sign::Suspects => canvas.disc(Ink::Suspects, (x, y), 3.5),
-        Sign::Trusts => canvas.disc(Ink::Trusts, (x, y), 3.5),
-        Sign::Leads => canvas.star(Ink::Leads, (x, y), 10.0),
+        Sign::Crash => canvas.cross("crash", (x, y), 7.0),
+        Sign::Restart => canvas.triangle("restart", (x, y), 7.5),
+        Sign::Clock => canvas.disc("clock", (x, y), 5.0),
+        Sign::Suspects => canvas.disc("suspects", (x, y), 3.5),
+        Sign::Trusts => canvas.disc("trusts", (x, y), 3.5),
+        Sign::Leads => canvas.star("leads", (x, y), 10.0),
     }
 }
 
 impl State {
-    fn ink(self) -> Ink {
+    fn class(self) -> &'static str {
         match self {
-            Self::Stands => Ink::Stands,
-            Self::Leads => Ink::Reign,
-            Self::Paused => Ink::Pause,
-            Self::Dead => Ink::DeadLine,
+            Self::Campaigns => "campaigns",
+            Self::Leads => "leader-bar",
+            Self::Paused => "pause",
+            Self::Down => "dead-line",
         }
     }
 
     fn words(self) -> &'static str {
         match self {
-            Self::Stands => "takes part in an election",
+            Self::Campaigns => "takes part in an election",
             Self::Leads => "leads",
             Self::Paused => "is paused",
-            Self::Dead => "is dead",
+            Self::Down => "is dead",
         }
     }
 }
@@ -412,7 +410,7 @@ fn instants(plot: &Plot) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Film;
+    use super::super::Recording;
     use super::*;
     use crate::run;
     use crate::scenario::Scenario;
@@ -460,16 +458,16 @@ mod tests {
         ]
     "#;
 
-    fn film(scenario: &str) -> (Scene, Vec<Record>) {
+    fn recorded(scenario: &str) -> (RunInfo, Vec<TraceEvent>) {
         let case = Scenario::from_toml("test", scenario).unwrap();
-        let mut film = Film::new(false);
-        run::run(&case, Some(&mut film));
-        (Scene::of(&case), film.records().unwrap().to_vec())
+        let mut recording = Recording::new(false);
+        run::run(&case, Some(&mut recording));
+        (RunInfo::of(&case), recording.events().unwrap().to_vec())
     }
 
     fn drawn(scenario: &str, options: &Options) -> String {
-        let (scene, records) = film(scenario);
-        space_time(&scene, &records, options).unwrap()
+        let (info, events) = recorded(scenario);
+        space_time(&info, &events, options).unwrap()
     }
 
     fn count(text: &str, pattern: &str) -> usize {
@@ -579,12 +577,12 @@ mod tests {
 
     #[test]
     fn what_does_not_matter_stands_back() {
-        let (scene, records) = film(FIGURE_1);
-        let campaign = records
-            .iter()
-            .position(|record| matches!(record.what, crate::record::What::Campaign { .. }));
+        let (info, events) = recorded(FIGURE_1);
+        let is_campaign =
+            |event: &TraceEvent| matches!(event.kind, crate::trace::EventKind::Campaign { .. });
+        let campaign = events.iter().position(is_campaign);
         let emphasis = Some(BTreeSet::from([campaign.unwrap(), campaign.unwrap() + 1]));
-        let svg = space_time(&scene, &records, &Options { emphasis, ..Options::default() });
+        let svg = space_time(&info, &events, &Options { emphasis, ..Options::default() });
         // Fifteen arrows and three marks, less the election that is called and its first message.
         assert_eq!(count(&svg.unwrap(), " faint\""), 15 + 3 - 2);
         assert_eq!(count(&drawn(FIGURE_1, &Options::default()), " faint\""), 0);
@@ -603,13 +601,13 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused() {
-        let (scene, _) = film("algorithm = \"bully\"\nmembers = 61\ninitiators = [61]");
-        let refused = space_time(&scene, &[], &Options::default());
+        let (info, _) = recorded("algorithm = \"bully\"\nmembers = 61\ninitiators = [61]");
+        let refused = space_time(&info, &[], &Options::default());
         assert_eq!(refused, Err(TooLarge::Members(61)));
         let case = Scenario::from_toml("test", "algorithm = \"bully\"\nmembers = 60").unwrap();
-        let mut records = Vec::new();
-        run::run(&case, Some(&mut records));
-        let refused = space_time(&Scene::of(&case), &records, &Options::default());
+        let mut events = Vec::new();
+        run::run(&case, Some(&mut events));
+        let refused = space_time(&RunInfo::of(&case), &events, &Options::default());
         assert_eq!(refused, Err(TooLarge::Messages));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
 use doyen_core::registry::Algorithm;
+use serde_json::{Map, Value};
 
 use crate::plan::Report;
 use crate::row::{Field, Row, Unit};

@@ -12,8 +12,8 @@ use doyen_core::protocol::{Bonds, Protocol};
 use super::roster::Status;
 use super::{Armed, World};
 use crate::oracle::Counted;
-use crate::record::What;
 use crate::time::Time;
+use crate::trace::EventKind;
 
 /// One member's lease.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +76,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let counted = armed.as_ref().map(Armed::counted);
             oracle.saw_lease(self.now, position, until.zip(counted));
         }
-        self.record_of(position, What::Leased { member: self.id(position), until });
+        self.record_of(position, EventKind::Leased { member: self.id(position), until });
     }
 
     /// Leases that have run out by now, though their holders have not noticed.

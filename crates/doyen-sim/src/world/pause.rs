@@ -12,8 +12,8 @@ use doyen_core::time::Span;
 
 use super::roster::Status;
 use super::{Delivery, Item, OVERDUE_RANK, RESUME_RANK, World};
-use crate::record::What;
 use crate::time::Time;
+use crate::trace::EventKind;
 
 /// One member's pause.
 pub(super) struct Pause<M, T> {
@@ -49,7 +49,7 @@ impl<P: Protocol> World<'_, '_, P> {
         pause.until = until;
         self.work += 1;
         self.queue.push(until.0, RESUME_RANK, Item::Resume(position));
-        self.record_of(position, What::Paused { member: self.id(position), until });
+        self.record_of(position, EventKind::Paused { member: self.id(position), until });
     }
 
     /// Something happens to a paused member: it waits until the member resumes.

@@ -23,7 +23,7 @@ use super::{AT_ONCE, Delivery, World};
 use crate::account::Sight;
 use crate::fault::{Disk, Place};
 use crate::random::splitmix;
-use crate::record::What;
+use crate::trace::EventKind;
 
 /// The first port that members have.
 const PORT: u16 = 7_400;
@@ -215,7 +215,7 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         let id = self.id(old);
         let note = "a second process of it starts elsewhere; this one is the old one now";
-        self.record_of(old, What::Noted { member: id, note: note.to_owned() });
+        self.record_of(old, EventKind::Noted { member: id, note: note.to_owned() });
         let process = self.processes.add(member, place);
         self.network.add_process(self.members.len(), member);
         if let Some(config) = self.configs.others.get(&old).cloned() {
@@ -248,7 +248,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.members.push(id, protocol);
         if self.observer.is_some() {
             let rules = rules(out);
-            self.record(What::Restarted { member: id, disk: is_clone, rules });
+            self.record(EventKind::Restarted { member: id, disk: is_clone, rules });
         }
         self.books.fold(self.now, 0, process, Sight::Restarted);
         self.announce(process, view);
@@ -320,7 +320,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// Tells those who watch what a process does. What an old process believes, waits for and dies of is not so of its
     /// member.
-    pub(super) fn record_of(&mut self, position: u32, what: What) {
+    pub(super) fn record_of(&mut self, position: u32, what: EventKind) {
         if self.observer.is_none() {
             return;
         }
@@ -329,22 +329,22 @@ impl<P: Protocol> World<'_, '_, P> {
         }
         if let Some(note) = of_old_process(&what) {
             let member: NodeId = self.id(position);
-            self.record(What::Noted { member, note: format!("old process: {note}") });
+            self.record(EventKind::Noted { member, note: format!("old process: {note}") });
         }
     }
 }
 
 /// What is told of an old process.
-fn of_old_process(what: &What) -> Option<String> {
+fn of_old_process(what: &EventKind) -> Option<String> {
     Some(match what {
-        What::Noted { note, .. } => note.clone(),
-        What::View { leader: Some(leader), epoch, role, .. } => {
-            format!("{role}, leader {leader}, term {epoch}")
+        EventKind::Noted { note, .. } => note.clone(),
+        EventKind::View { leader: Some(leader), term, role, .. } => {
+            format!("{role}, leader {leader}, term {term}")
         }
-        What::View { leader: None, role, .. } => format!("{role}, knows no leader"),
-        What::Leased { until: None, .. } => "has no lease any more".to_owned(),
-        What::Crashed { .. } => "stops".to_owned(),
-        What::Paused { until, .. } => format!("hangs until {until}"),
+        EventKind::View { leader: None, role, .. } => format!("{role}, knows no leader"),
+        EventKind::Leased { until: None, .. } => "has no lease any more".to_owned(),
+        EventKind::Crashed { .. } => "stops".to_owned(),
+        EventKind::Paused { until, .. } => format!("hangs until {until}"),
         _ => return None,
     })
 }

@@ -12,7 +12,7 @@ use super::watch::rules;
 use super::{AT_ONCE, World};
 use crate::account::Sight;
 use crate::fault::{Disk, Place};
-use crate::record::What;
+use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
     /// Comes up again, if it is down: with what is left of its disk, and with another pace if one is given.
@@ -41,7 +41,7 @@ impl<P: Protocol> World<'_, '_, P> {
         member.status = Status::Up;
         if self.observer.is_some() {
             let rules = rules(out);
-            self.record(What::Restarted {
+            self.record(EventKind::Restarted {
                 member: id,
                 disk: !matches!(disk, Disk::Lost | Disk::New),
                 rules,
@@ -116,6 +116,6 @@ impl<P: Protocol> World<'_, '_, P> {
         let owner = self.processes.owner(position);
         self.copies.insert(owner, (life, self.disks.get(&position).cloned()));
         let note = "its disk is copied".to_owned();
-        self.record(What::Noted { member: self.id(position), note });
+        self.record(EventKind::Noted { member: self.id(position), note });
     }
 }

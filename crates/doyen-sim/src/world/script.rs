@@ -7,8 +7,8 @@ use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
 use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Disk, Fault, Place, Trigger};
 use crate::hash::FastMap;
-use crate::record::What;
 use crate::time::Time;
+use crate::trace::EventKind;
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::protocol::{Effect, Effects, Event, Notice, Order, Protocol, Refusal, Role};
 use doyen_core::time::Span;
@@ -159,14 +159,19 @@ impl<P: Protocol> World<'_, '_, P> {
 
     fn order(&mut self, member: u32, order: Order, out: &mut Effects<P>) {
         let id = self.id(member);
-        let told = |rules| What::Ordered { member: id, order: format!("{order}"), rules };
+        let told = |rules| EventKind::Commanded { member: id, command: format!("{order}"), rules };
         self.instruct(member, Event::Order(order), told, out);
     }
 
     /// Everything has been stopped that ran under the member's lease.
     fn retire(&mut self, member: u32, out: &mut Effects<P>) {
         let id = self.id(member);
-        self.instruct(member, Event::Retired, |rules| What::Retired { member: id, rules }, out);
+        self.instruct(
+            member,
+            Event::Retired,
+            |rules| EventKind::Retired { member: id, rules },
+            out,
+        );
     }
 
     /// Something happens to a member that those who watch are told of.
@@ -174,7 +179,7 @@ impl<P: Protocol> World<'_, '_, P> {
         &mut self,
         member: u32,
         event: Event<P::Message, P::Timer>,
-        what: impl FnOnce(Vec<String>) -> What,
+        what: impl FnOnce(Vec<String>) -> EventKind,
         out: &mut Effects<P>,
     ) {
         match self.members[member].status {
@@ -231,7 +236,7 @@ impl<P: Protocol> World<'_, '_, P> {
         state.protocol.handle(self.configs.of(member), Event::Campaign, out);
         if self.observer.is_some() {
             let (member, rules) = (self.id(member), rules(out));
-            self.record(What::Campaign { member, rules });
+            self.record(EventKind::Campaign { member, rules });
         }
         self.act(member, AT_ONCE, out);
     }
@@ -252,28 +257,28 @@ impl<P: Protocol> World<'_, '_, P> {
             }
             Fault::Cut { from, to } => {
                 if self.network.cut(from, to) {
-                    self.record(What::Cut { from: self.id(from), to: self.id(to) });
+                    self.record(EventKind::Cut { from: self.id(from), to: self.id(to) });
                 }
             }
             Fault::Mend { from, to } => {
                 if self.network.mend(from, to) {
-                    self.record(What::Mended { from: self.id(from), to: self.id(to) });
+                    self.record(EventKind::Mended { from: self.id(from), to: self.id(to) });
                 }
             }
             Fault::Partition { ref sides, ref old } => {
                 self.network.partition(self.sides(sides, old));
                 let groups = groups(sides, |position| self.id(position));
-                self.record(What::Partitioned { groups });
+                self.record(EventKind::Partitioned { groups });
             }
             Fault::Weather(ref rule) => {
                 self.network.disturb(rule.clone());
                 let text =
                     rule.in_words(|position| self.id(position), |kind| self.books.kinds[kind].name);
-                self.record(What::Weather { text });
+                self.record(EventKind::Network { text });
             }
             Fault::Heal => {
                 self.network.heal();
-                self.record(What::Healed);
+                self.record(EventKind::Healed);
             }
         }
     }
@@ -298,7 +303,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if let Some(oracle) = &mut self.oracle {
             oracle.saw_crash(self.now, position);
         }
-        self.record_of(position, What::Crashed { member: self.id(position), forwards });
+        self.record_of(position, EventKind::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
         self.publish_lease(position);
     }
@@ -327,7 +332,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if let Some(oracle) = &mut self.oracle {
             oracle.saw_clock(now, position, &moved);
         }
-        self.record_of(position, What::Clock { member: self.id(position), rate_ppm, jump });
+        self.record_of(position, EventKind::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);
     }
 }

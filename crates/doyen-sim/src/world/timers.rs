@@ -8,8 +8,8 @@ use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, Armed, Item, LEASE_RANK, TIMER_RANK, World, digest_of};
 use crate::account::Sight;
-use crate::record::What;
 use crate::time::Time;
+use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn arm(&mut self, member: u32, timer: P::Timer, after: Delay, lag: Span) {
@@ -21,7 +21,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.observer.is_some() {
             let (id, upkeep) = (self.id(member), P::is_upkeep(timer));
             let timer = format!("{timer:?}");
-            self.record_of(member, What::Armed { member: id, timer, upkeep, due });
+            self.record_of(member, EventKind::Armed { member: id, timer, background: upkeep, due });
         }
     }
 
@@ -84,7 +84,10 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.observer.is_some() {
             let (id, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
             let timer = format!("{timer:?}");
-            self.record_of(member, What::Fired { member: id, timer, upkeep, rules });
+            self.record_of(
+                member,
+                EventKind::Fired { member: id, timer, background: upkeep, rules },
+            );
         }
         self.act(member, AT_ONCE, out);
     }

@@ -8,20 +8,14 @@ use super::process::is_final;
 use super::{Delivery, World};
 use crate::network::Fate;
 use crate::oracle::Sending;
-use crate::record::{self, Record, What};
+use crate::trace::{EventKind, TraceEvent};
 
 impl<P: Protocol> World<'_, '_, P> {
     pub(super) fn inform(&mut self, position: u32, notice: Notice) {
-        if self.observer.is_some() {
-            let member = self.id(position);
-            let what = match notice {
-                Notice::Down(peer) => Some(What::Suspected { member, peer }),
-                Notice::Up(peer) => Some(What::Trusted { member, peer }),
-                _ => record::note(&notice).map(|note| What::Noted { member, note }),
-            };
-            if let Some(what) = what {
-                self.record_of(position, what);
-            }
+        if self.observer.is_some()
+            && let Some(event) = EventKind::of_notice(self.id(position), &notice)
+        {
+            self.record_of(position, event);
         }
         if P::has_sessions() && is_final(&notice) && self.members[position].is_alive() {
             self.crash(position, false);
@@ -41,7 +35,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if self.observer.is_some() {
             let name = self.books.kinds[kind].name.to_owned();
             let (to, rules) = (self.id(to), rules(out));
-            self.record(What::Received { id, from, to, kind: name, rules });
+            self.record(EventKind::Received { id, from, to, kind: name, rules });
         }
         self.count(to, false, kind);
     }
@@ -53,7 +47,7 @@ impl<P: Protocol> World<'_, '_, P> {
             Fate::Lost => (None, None),
             Fate::Arrives { at, again } => (Some(at), again),
         };
-        self.record(What::Sent {
+        self.record(EventKind::Sent {
             id,
             from,
             to: self.id(to),
@@ -84,9 +78,13 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
-    pub(super) fn record(&mut self, what: What) {
+    /// Shows an event to the observer, and forgets an observer that has seen enough.
+    pub(super) fn record(&mut self, kind: EventKind) {
         if let Some(observer) = &mut self.observer {
-            observer.observe(&Record { at: self.now, what });
+            observer.observe(&TraceEvent { at: self.now, kind });
+            if !observer.wants_more() {
+                self.observer = None;
+            }
         }
     }
 }

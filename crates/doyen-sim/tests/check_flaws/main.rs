@@ -14,7 +14,7 @@ use doyen_core::protocol::Protocol;
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
-use doyen_sim::check::schedule::Move;
+use doyen_sim::check::schedule::StepText;
 use doyen_sim::check::search::{Limits, Plan};
 use doyen_sim::check::{self, Explorable, Report, Rules, Scene, Timers};
 use doyen_sim::scenario::{Case, Scenario};
@@ -89,7 +89,7 @@ fn finding(report: Report, property: Property) -> Finding {
     // What `docs/flaws.md` has in its table.
     let (states, steps, repeated) = (report.progress.states, found.path.len(), found.cycle.len());
     println!("{property}: {states} states, {steps} steps, then {repeated} for ever");
-    let words = |steps: &[Move]| steps.iter().map(Move::to_string).collect();
+    let words = |steps: &[StepText]| steps.iter().map(StepText::to_string).collect();
     Finding { path: words(&found.path), cycle: words(&found.cycle) }
 }
 

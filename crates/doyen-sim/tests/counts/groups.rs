@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::account::Outcome;
-use doyen_sim::record::Record;
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, RingOrder, Scenario};
+use doyen_sim::trace::TraceEvent;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(scenario: &Scenario) -> Outcome {
 }
 
 /// A run and everything that happened in it.
-pub(crate) fn watch(scenario: &Scenario) -> (Outcome, Vec<Record>) {
+pub(crate) fn watch(scenario: &Scenario) -> (Outcome, Vec<TraceEvent>) {
     let mut records = Vec::new();
     let outcome = run::run(&resolve(scenario), Some(&mut records));
     (outcome, records)

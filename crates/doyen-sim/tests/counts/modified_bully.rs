@@ -1,8 +1,8 @@
 //! Part B: the modified bully.
 
 use doyen_core::registry::Algorithm::ModifiedBully;
-use doyen_sim::record::{Record, What};
 use doyen_sim::scenario::{LinkException, Scenario};
+use doyen_sim::trace::{EventKind, TraceEvent};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 
@@ -34,9 +34,9 @@ fn size_and_several() -> impl Strategy<Value = (u32, Vec<u32>)> {
 }
 
 /// Whether `member` waited for the COORDINATOR in vain.
-fn gave_up(records: &[Record], member: u32) -> bool {
-    records.iter().any(|record| match &record.what {
-        What::Fired { member: who, rules, .. } => {
+fn gave_up(records: &[TraceEvent], member: u32) -> bool {
+    records.iter().any(|record| match &record.kind {
+        EventKind::Fired { member: who, rules, .. } => {
             who.0 == member && rules.iter().any(|rule| rule == "M13")
         }
         _ => false,

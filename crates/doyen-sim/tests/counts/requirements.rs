@@ -7,8 +7,8 @@
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 use doyen_sim::account::Ended;
-use doyen_sim::record::What;
 use doyen_sim::scenario::{Initiator, Initiators, Scenario};
+use doyen_sim::trace::EventKind;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -56,7 +56,7 @@ proptest! {
         let delay = delay(reading.0, reading.1, random);
         let (_, records) = watch(&Scenario { delay, seed: Some(seed), ..scenario(&group, reading) });
         for record in records {
-            if let What::View { member, leader: Some(leader), .. } = record.what {
+            if let EventKind::View { member, leader: Some(leader), .. } = record.kind {
                 prop_assert_eq!(leader.0, group.best(), "{} at {}", member, record.at);
             }
         }

@@ -9,9 +9,9 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::replay;
-use doyen_sim::record::Observer;
 use doyen_sim::render::columns::{self, Columns};
-use doyen_sim::render::{Clock, Scene, mermaid, script, shiviz, svg};
+use doyen_sim::render::{RunInfo, mermaid, svg};
+use doyen_sim::trace::Observer;
 use serde_json::json;
 
 use super::output::{self, Output};
@@ -24,11 +24,9 @@ Examples:
   doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
   doyen replay counterexample.toml
   doyen replay counterexample.toml --svg why.svg
-  doyen replay counterexample.toml --script crates/doyen-core/tests/scripts/bully/my_claim
   doyen replay n1.trace                    every event of one node, heartbeats included
   doyen replay n1.trace n2.trace n3.trace  what came of several, and whether two leases ran at once
 
-ShiViz reads its log with the expression (?<host>\\S*) (?<clock>{.*})\\n(?<event>.*)
 Exit: 0 the run no longer breaks the property (traces: every promise was kept), 1 it does, 2 the file is wrong, 4 the
 file ends too early to tell.")]
 pub(crate) struct Replay {
@@ -44,21 +42,9 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
     mermaid: Option<PathBuf>,
 
-    /// Write a log with vector clocks, for `ShiViz`
-    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
-    shiviz: Option<PathBuf>,
-
-    /// Write a golden script for the tests of the algorithm
-    #[arg(long, value_name = "FILE", help_heading = "Counterexamples only")]
-    script: Option<PathBuf>,
-
     /// Show heartbeats and acknowledgements too
     #[arg(long, help_heading = "Counterexamples only")]
     upkeep: bool,
-
-    /// Write times as multiples of D, as the literature does
-    #[arg(long, help_heading = "Counterexamples only")]
-    in_d: bool,
 
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output")]
@@ -97,10 +83,7 @@ impl Replay {
         let asked = [
             ("svg", self.svg.is_some()),
             ("mermaid", self.mermaid.is_some()),
-            ("shiviz", self.shiviz.is_some()),
-            ("script", self.script.is_some()),
             ("upkeep", self.upkeep),
-            ("in-d", self.in_d),
         ];
         match asked.into_iter().find(|&(_, is_asked)| is_asked) {
             Some((flag, _)) => {
@@ -113,11 +96,11 @@ impl Replay {
     /// Writes the files that are asked for, all of them or none; says whether one is the standard output.
     fn write_files(&self, replay: &replay::Replay) -> Result<bool> {
         let stdout = Path::new("-");
-        let asked = [&self.svg, &self.mermaid, &self.shiviz, &self.script];
+        let asked = [&self.svg, &self.mermaid];
         let targets = || asked.into_iter().flatten().map(PathBuf::as_path);
         output::check_distinct(targets().chain(self.json.then_some(stdout)))?;
         let mut outputs = Vec::new();
-        for (target, make) in asked.into_iter().zip([svg, mermaid, shiviz, script]) {
+        for (target, make) in asked.into_iter().zip([svg, mermaid]) {
             if let Some(target) = target {
                 let mut output = Output::create(target)?;
                 output.write_text(&make(self, replay)?)?;
@@ -130,17 +113,13 @@ impl Replay {
         Ok(targets().any(|target| target == stdout))
     }
 
-    fn clock(&self) -> Clock {
-        if self.in_d { Clock::Transmissions } else { Clock::Seconds }
-    }
-
     fn write_columns(&self, replay: &replay::Replay, out: &mut impl Write) -> Result<()> {
         if !replay.case.about.is_empty() {
             writeln!(out, "{}\n", replay.case.about)?;
         }
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let options = columns::Options { colour, clock: self.clock(), upkeep: self.upkeep };
-        let mut columns = Columns::new(Scene::of(&replay.case), options, out);
+        let options = columns::Options { colour, background: self.upkeep };
+        let mut columns = Columns::new(RunInfo::of(&replay.case), options, out);
         for (index, record) in replay.records.iter().enumerate() {
             if replay.repeats_from() == Some(index) {
                 columns.remark("from here on again and again:");
@@ -153,46 +132,26 @@ impl Replay {
 
 fn svg(command: &Replay, replay: &replay::Replay) -> Result<String> {
     let mut options = svg::Options::default();
-    options.clock = command.clock();
-    options.upkeep = command.upkeep;
+    options.background = command.upkeep;
     let repeated =
         replay.repeats_from().filter(|_| replay.broken).and_then(|first| replay.records.get(first));
     let repeated = repeated.map(|record| format!("; from {} on for ever", record.at));
     options.subtitle = Some(replay.verdict() + &repeated.unwrap_or_default());
     options.emphasis = replay.broken.then(|| replay.past.clone());
-    svg::space_time(&Scene::of(&replay.case), &replay.records, &options)
+    svg::space_time(&RunInfo::of(&replay.case), &replay.records, &options)
         .map_err(|problem| anyhow!("cannot draw this run: {problem}"))
 }
 
 fn mermaid(_: &Replay, replay: &replay::Replay) -> Result<String> {
-    mermaid::sequence(&Scene::of(&replay.case), &replay.records, replay.repeats_from())
+    mermaid::sequence(&RunInfo::of(&replay.case), &replay.records, replay.repeats_from())
         .map_err(|problem| anyhow!("cannot draw this run: {problem}"))
-}
-
-fn shiviz(_: &Replay, replay: &replay::Replay) -> Result<String> {
-    Ok(shiviz::log(&Scene::of(&replay.case), &replay.records))
-}
-
-fn script(command: &Replay, replay: &replay::Replay) -> Result<String> {
-    if replay.is_timed {
-        return Err(anyhow!(
-            "--script: {} is a run by the clock; a script is made of steps",
-            command.files[0].display()
-        ));
-    }
-    if let Some(from) = replay.from {
-        return Err(anyhow!("--script: the run begins {from} into a simulation; a script cannot"));
-    }
-    let claim = replay.verdict() + ".";
-    let steps: Vec<_> = replay.steps.iter().map(|played| played.step.clone()).collect();
-    script::golden(&replay.case, &claim, &steps).map_err(|problem| anyhow!("--script: {problem}"))
 }
 
 fn summary(replay: &replay::Replay) -> serde_json::Value {
     let step = |played: &replay::Played| {
         json!({
             "at": played.at,
-            "step": played.step,
+            "step": played.step.words,
             "rules": played.rules,
             "repeated": played.repeated,
         })

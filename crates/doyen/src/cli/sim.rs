@@ -59,9 +59,7 @@ impl Sim {
             return check_determinism(&case);
         }
         let outputs = self.show.open()?;
-        let spinner = Spinner::start("simulating");
-        let outcome = run::run(&case, None);
-        drop(spinner);
+        let (outcome, columns) = self.show.run(&case, outputs);
         // A run that was cut short is not what a formula is about.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
         let differences = expect::differences(&case, &outcome, formula.as_ref());
@@ -69,7 +67,7 @@ impl Sim {
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }
-        let shown = self.show.show(&case, &summary, outputs);
+        let shown = columns.and_then(|columns| self.show.show(&case, &summary, columns));
         if !differences.is_empty() {
             return Ok(Answer::No);
         }

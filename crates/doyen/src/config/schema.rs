@@ -3,8 +3,8 @@
 //! Parsing, `--print-config`, the flags of `doyen node`, the example file and the table in `docs/node.md` all come from
 //! [`KEYS`]. A setting is added here, and read in `config/resolve.rs` or `config/timing.rs`.
 
-use doyen_core::registry::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::registry::Algorithm;
 
 use super::value::{Kind, Value};
 

@@ -326,10 +326,7 @@ impl<P: Explore> Machine<'_, P> {
             Input::Replace(process) => return Stimulus::Replace(process),
             Input::Clone(process) => return Stimulus::Clone(process),
             Input::Rejoin => return Stimulus::Start(Origin::Rejoining),
-            Input::Command(command) => match command.order(self.terms.preference()) {
-                Some(order) => Event::Order(order),
-                None => return Stimulus::Wait(0),
-            },
+            Input::Command(command) => Event::Order(command.order(self.terms.preference())),
             Input::Wait(ticks) => return Stimulus::Wait(ticks),
         })
     }

@@ -9,11 +9,10 @@ use std::collections::BTreeSet;
 use doyen_core::members::NodeId;
 
 use crate::hash::FastMap;
-use crate::record::{Record, What};
-use crate::render::subject;
+use crate::trace::{EventKind, TraceEvent};
 
 /// Which records happened before those at `ends`, these included.
-pub(super) fn causal_past(records: &[Record], ends: &[usize]) -> BTreeSet<usize> {
+pub(super) fn causal_past(records: &[TraceEvent], ends: &[usize]) -> BTreeSet<usize> {
     let causes = causes(records);
     let mut past = BTreeSet::new();
     let mut open = ends.to_vec();
@@ -23,32 +22,34 @@ pub(super) fn causal_past(records: &[Record], ends: &[usize]) -> BTreeSet<usize>
         }
     }
     let last = ends.iter().copied().max().unwrap_or(0);
-    past.extend((0..last).filter(|&index| subject(&records[index].what).is_none()));
+    past.extend((0..last).filter(|&index| records[index].kind.member().is_none()));
     past
 }
 
 /// The records that directly precede each record.
-fn causes(records: &[Record]) -> Vec<Vec<usize>> {
+fn causes(records: &[TraceEvent]) -> Vec<Vec<usize>> {
     let mut latest: FastMap<NodeId, usize> = FastMap::default();
     let mut turns: FastMap<NodeId, usize> = FastMap::default();
     let mut sent: FastMap<u32, usize> = FastMap::default();
     let mut causes = Vec::with_capacity(records.len());
     for (index, record) in records.iter().enumerate() {
         let mut direct = Vec::new();
-        match record.what {
-            What::Sent { id, .. } => drop(sent.insert(id, index)),
-            What::Received { id, .. } | What::Missed { id, .. } => direct.extend(sent.get(&id)),
-            What::Suspected { peer, .. } | What::Trusted { peer, .. } => {
+        match record.kind {
+            EventKind::Sent { id, .. } => drop(sent.insert(id, index)),
+            EventKind::Received { id, .. } | EventKind::Missed { id, .. } => {
+                direct.extend(sent.get(&id))
+            }
+            EventKind::Suspected { peer, .. } | EventKind::Trusted { peer, .. } => {
                 direct.extend(turns.get(&peer));
             }
-            What::Crashed { member, .. } | What::Restarted { member, .. } => {
+            EventKind::Crashed { member, .. } | EventKind::Restarted { member, .. } => {
                 turns.insert(member, index);
             }
             _ => {}
         }
         // What a dead member misses has no part in what it does later.
-        let is_missed = matches!(record.what, What::Missed { .. });
-        if let Some(member) = subject(&record.what).filter(|_| !is_missed) {
+        let is_missed = matches!(record.kind, EventKind::Missed { .. });
+        if let Some(member) = record.kind.member().filter(|_| !is_missed) {
             direct.extend(latest.insert(member, index));
         }
         causes.push(direct);

@@ -8,7 +8,7 @@ use crate::check::search::{Limits, Plan};
 use crate::check::{Violation, check};
 use crate::oracle::Breach;
 use crate::render;
-use crate::render::{mermaid, script, shiviz, svg};
+use crate::render::{mermaid, svg};
 use crate::scenario::Scenario;
 
 const BOUNDED: Timers = Timers::Bounded { tick: Span::from_millis(1), detection: 2 };
@@ -50,20 +50,20 @@ fn check_records(replay: &Replay) {
     let records = &replay.records;
     assert!(records.is_sorted_by_key(|record| record.at));
     for record in records {
-        let (What::Received { id, .. } | What::Missed { id, .. }) = record.what else { continue };
-        let is_sending =
-            |other: &&Record| matches!(other.what, What::Sent { id: sent, .. } if sent == id);
+        let (EventKind::Received { id, .. } | EventKind::Missed { id, .. }) = record.kind else {
+            continue;
+        };
+        let is_sending = |other: &&TraceEvent| matches!(other.kind, EventKind::Sent { id: sent, .. } if sent == id);
         let sending = records.iter().find(is_sending).unwrap();
-        let What::Sent { arrives, again, .. } = sending.what else { unreachable!() };
+        let EventKind::Sent { arrives, again, .. } = sending.kind else { unreachable!() };
         assert!(sending.at <= record.at);
         assert!([arrives, again].contains(&Some(record.at)), "{sending:?} {record:?}");
     }
-    let scene = render::Scene::of(&replay.case);
+    let info = render::RunInfo::of(&replay.case);
     let emphasis = Some(replay.past.clone());
     let options = svg::Options { emphasis, ..svg::Options::default() };
-    svg::space_time(&scene, records, &options).unwrap();
-    mermaid::sequence(&scene, records, replay.repeats_from()).unwrap();
-    shiviz::log(&scene, records);
+    svg::space_time(&info, records, &options).unwrap();
+    mermaid::sequence(&info, records, replay.repeats_from()).unwrap();
 }
 
 #[test]
@@ -88,7 +88,8 @@ fn whoever_waits_for_ever_is_named() {
     );
     assert_eq!(replay.ending, Ending::Rest);
     let crashes = replay.records.iter().enumerate();
-    let mut crashes = crashes.filter(|(_, record)| matches!(record.what, What::Crashed { .. }));
+    let mut crashes =
+        crashes.filter(|(_, record)| matches!(record.kind, EventKind::Crashed { .. }));
     assert!(crashes.all(|(index, _)| replay.past.contains(&index)));
     assert!(replay.steps.iter().any(|played| played.rules == ["R4"]), "{:?}", replay.steps);
 }
@@ -100,7 +101,8 @@ fn a_cycle_is_played_once_and_marked() {
     assert!(first > 0 && first < replay.records.len());
     let repeated = replay.steps.iter().filter(|played| played.repeated).count();
     assert!(repeated > 0 && repeated < replay.steps.len());
-    let diagram = mermaid::sequence(&render::Scene::of(&replay.case), &replay.records, Some(first));
+    let diagram =
+        mermaid::sequence(&render::RunInfo::of(&replay.case), &replay.records, Some(first));
     let diagram = diagram.unwrap();
     assert!(diagram.contains("    loop for ever\n") && diagram.ends_with("    end\n"), "{diagram}");
 }
@@ -110,7 +112,8 @@ fn the_past_of_two_leaders_leaves_out_what_came_of_nothing() {
     let replay = two_leaders().replay().unwrap();
     assert_eq!(replay.facts.len(), 2);
     assert_eq!(replay.ending, Ending::There);
-    let reign = |record: &Record| matches!(record.what, What::View { role: Role::Leader, .. });
+    let reign =
+        |record: &TraceEvent| matches!(record.kind, EventKind::View { role: Role::Leader, .. });
     let reigns: Vec<usize> =
         (0..replay.records.len()).filter(|&index| reign(&replay.records[index])).collect();
     assert!(reigns.iter().all(|index| replay.past.contains(index)));
@@ -130,12 +133,11 @@ fn a_step_that_cannot_happen_is_named_with_its_line() {
     assert!(!problem.contains('\n'));
 }
 
-/// Two messages under way read the same, but one is older: nothing holds that was not seen in both ways.
+/// Two messages under way read the same, but one is older: words alone may mean either, a line of a file means one.
 #[test]
-fn ways_that_were_not_followed_are_not_taken_for_sound() {
+fn words_that_fit_two_steps_are_refused_and_an_identity_tells_them_apart() {
     let scenario = "algorithm = \"bully\"\nmembers = 2\nfifo = false";
     let scenario = Scenario::parse("test", scenario).unwrap();
-    let case = scenario.resolve().unwrap();
     let rules = Rules {
         budget: Budget { crashes: 1, restarts: 1, ..Budget::default() },
         timers: BOUNDED,
@@ -144,18 +146,22 @@ fn ways_that_were_not_followed_are_not_taken_for_sound() {
         from: None,
         scope: None,
     };
-    let steps = ["wait 1 tick", "crash 1", "restart 1", "deliver ELECTION from 1 to 2"];
-    let path: Vec<Move> = steps.iter().map(|step| step.parse().unwrap()).collect();
-    let violation =
-        Violation { property: Property::Termination, path: path.clone(), cycle: Vec::new() };
-    let file = Counterexample::new(scenario, &rules, violation);
-    let follow = |most_ways| {
-        let schedule = Schedule { file: &file, rules: &rules, path: &path, cycle: &[], most_ways };
-        play(machine::<AnyProtocol>(&case, &run::any_config(&case), &rules), &case, &schedule)
+    let replay = |last: &str| {
+        let steps = ["wait 1 tick", "crash 1", "restart 1", last];
+        let path: Vec<StepText> = steps.into_iter().map(StepText::new).collect();
+        let violation = Violation { property: Property::Termination, path, cycle: Vec::new() };
+        Counterexample::new(scenario.clone(), &rules, violation).replay()
     };
-    assert!(!follow(2).unwrap().broken);
-    let problem = follow(1).unwrap_err();
-    assert!(problem.starts_with("step 4: what the file says up to here fits more"), "{problem}");
+    let words = "deliver ELECTION from 1 to 2";
+    let problem = replay(words).unwrap_err();
+    let several = format!("step 4: `{words}` may mean several steps; write `");
+    assert!(problem.starts_with(&several), "{problem}");
+    let lines: Vec<&str> = problem.split('`').filter(|part| part.contains(" #")).collect();
+    assert_eq!(lines.len(), 2, "{problem}");
+    for line in lines {
+        assert!(!replay(line).unwrap().broken);
+    }
+    assert!(replay(&format!("{words} #00000000")).unwrap_err().contains("cannot happen here"));
 }
 
 /// The same run, asked about something that holds in it.
@@ -205,7 +211,7 @@ fn a_file_that_lacks_a_step_judges_nothing() {
 
 #[test]
 fn what_is_repeated_for_ever_must_come_round_and_put_nothing_off() {
-    let changed = |change: fn(&mut Vec<Move>, &mut Vec<Move>)| {
+    let changed = |change: fn(&mut Vec<StepText>, &mut Vec<StepText>)| {
         let mut file = unheard();
         let Course::Schedule { path, cycle, .. } = &mut file.course else { unreachable!() };
         change(path, cycle);
@@ -229,18 +235,19 @@ fn a_message_to_one_who_is_down_for_good_arrives_in_vain() {
         from: None,
         scope: None,
     };
-    let path = vec!["deliver ELECTION from 1 to 2".parse().unwrap()];
+    let path = vec![StepText::new("deliver ELECTION from 1 to 2")];
     let violation = Violation { property: Property::Agreement, path, cycle: Vec::new() };
     let replay = Counterexample::new(scenario, &rules, violation).replay().unwrap();
-    let missed = |record: &&Record| matches!(record.what, What::Missed { to: NodeId(3), .. });
+    let missed =
+        |record: &&TraceEvent| matches!(record.kind, EventKind::Missed { to: NodeId(3), .. });
     assert_eq!(replay.records.iter().filter(missed).count(), 2);
     check_records(&replay);
 }
 
 #[test]
 fn the_steps_of_a_tick_follow_each_other_closely() {
-    let moves = ["crash 1", "crash 2", "wait 2 ticks", "crash 3", "crash 4"];
-    let moves: Vec<Move> = moves.iter().map(|step| step.parse().unwrap()).collect();
+    let acts = [Act::Crash(1), Act::Crash(2), Act::Wait(2), Act::Crash(3), Act::Crash(4)];
+    let steps = acts.map(|act| Step { act, crash_after: 0 });
     let rules = Rules {
         budget: Budget::default(),
         timers: BOUNDED,
@@ -250,7 +257,7 @@ fn the_steps_of_a_tick_follow_each_other_closely() {
         scope: None,
     };
     let micros = |rules: &Rules| -> Vec<u64> {
-        let times = times(&moves, rules, Span::from_millis(1));
+        let times = times(&steps, rules, Span::from_millis(1));
         times.into_iter().map(|time| time.0 / 1_000).collect()
     };
     assert_eq!(micros(&rules), [50, 100, 2_000, 2_000, 2_050]);
@@ -343,24 +350,6 @@ fn a_timed_file_may_be_about_a_message_that_grows() {
 }
 
 #[test]
-fn generated_scripts_are_among_those_that_are_played() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../doyen-core/tests/scripts/bully");
-    for (file, name) in [
-        (unanswered(), "generated_whoever_answers_dies"),
-        (unheard(), "generated_a_leader_that_only_says_ok"),
-        (two_leaders(), "generated_hardened_two_lead_after_losses"),
-    ] {
-        let replay = file.replay().unwrap();
-        let facts: Vec<String> = replay.facts.iter().map(ToString::to_string).collect();
-        let claim = format!("{} does not hold: {}.", replay.property, facts.join("; "));
-        let steps: Vec<Move> = replay.steps.into_iter().map(|played| played.step).collect();
-        let script = script::golden(&replay.case, &claim, &steps).unwrap();
-        let played = std::fs::read_to_string(format!("{folder}/{name}")).unwrap_or_default();
-        assert!(played.starts_with(&script), "{name} should begin with:\n{script}");
-    }
-}
-
-#[test]
 fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
     let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"";
     let scenario = Scenario::parse("test", scenario).unwrap();
@@ -377,7 +366,7 @@ fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
     let file = Counterexample::new(scenario, &rules, found);
     let replay = Counterexample::parse("found.toml", &file.to_toml()).unwrap().replay().unwrap();
     assert!(replay.broken, "{}", file.to_toml());
-    assert!(matches!(replay.records[0].what, What::Campaign { .. }));
+    assert!(matches!(replay.records[0].kind, EventKind::Campaign { .. }));
     assert!(replay.steps[0].at > Time(1_500_000));
     check_records(&replay);
 }

@@ -7,13 +7,13 @@ use super::super::property::Property;
 use super::{Ending, Replay, past_of};
 use crate::account::Ended;
 use crate::oracle::{Breach, Oracle};
-use crate::record::Record;
 use crate::run;
 use crate::scenario::Case;
+use crate::trace::TraceEvent;
 
 /// Runs `case`, and judges whether it breaks `property`.
 pub(super) fn replay(case: Case, property: Property) -> Replay {
-    let mut records: Vec<Record> = Vec::new();
+    let mut records: Vec<TraceEvent> = Vec::new();
     let mut oracle = Oracle::of(&case, &[property]);
     let outcome = run::judge(&case, Some(&mut records), &mut oracle);
     let breach = oracle.breach().cloned();

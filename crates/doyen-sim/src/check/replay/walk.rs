@@ -1,23 +1,15 @@
-//! Finds the steps of the machine that a schedule tells of, and judges where they lead.
-//!
-//! A schedule is in words, and words may fit several steps: two messages under way may read the same and yet differ
-//! in their age, or in what they do not print. So every way that fits is followed, side by side; ways that meet
-//! become one, unless what is judged tells them apart. If there are more than can be followed, nothing is said that
-//! those left out could contradict.
+//! Follows a schedule through the machine, step by step, and judges where it leads.
 
 use super::super::machine::{Explorable, Hand, Machine, Step};
 use super::super::property::Property;
-use super::super::schedule::Move;
+use super::super::schedule::StepText;
 use super::super::space::{Claim, Space, Successors};
-
-/// The most ways that are followed at once.
-pub(super) const MOST_WAYS: usize = 256;
 
 /// How many of the possible steps an error names.
 const MOST_NAMED: usize = 4;
 
 /// A way through the machine.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Walk {
     pub(super) steps: Vec<Step>,
     /// The state before the first step, and after each.
@@ -27,100 +19,47 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    fn state(&self) -> &[u32] {
+    /// The state at the end.
+    pub(super) fn state(&self) -> &[u32] {
         self.states.last().expect("a walk begins somewhere")
     }
-
-    /// The same, with one step more.
-    fn and(&self, step: Step, reached: &[u32], breaks: bool) -> Self {
-        let mut longer = self.clone();
-        longer.steps.push(step);
-        longer.states.push(reached.to_vec());
-        longer.misstep |= breaks;
-        longer
-    }
-
-    /// Whether `other`, which is as long, can be left out: it has come to the same state, has no more missteps, and goes
-    /// the same round for ever if it returns to its state number `home`.
-    fn stands_for(&self, other: &Self, home: usize) -> bool {
-        self.state() == other.state()
-            && self.misstep >= other.misstep
-            && self.states.get(home) == other.states.get(home)
-    }
 }
 
-/// The ways that a schedule tells of.
-#[derive(Debug)]
-pub(super) struct Ways {
-    /// At least one.
-    pub(super) walks: Vec<Walk>,
-    /// The place in the schedule of the first step that led on in more ways than were followed, if there is one.
-    pub(super) cut_at: Option<usize>,
-}
-
-/// A step that is not possible where the schedule has it.
-#[derive(Debug)]
-pub(super) struct Stuck {
-    /// Its place in the schedule.
-    pub(super) index: usize,
-    pub(super) problem: String,
-}
-
-/// The ways that `moves` tell of, of which at most `most` are followed. Whatever comes after the first `home` of them is
-/// repeated for ever.
-pub(super) fn walks<P: Explorable>(
+/// Takes the steps of a schedule. If one cannot be taken, names its place and the reason.
+pub(super) fn follow<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &mut Hand<P>,
-    moves: &[Move],
-    home: usize,
-    most: usize,
-) -> Result<Ways, Stuck> {
-    let start = Walk { steps: Vec::new(), states: vec![machine.start()], misstep: false };
-    let mut ways = vec![start];
-    let mut cut_at = None;
+    schedule: &[StepText],
+) -> Result<Walk, (usize, String)> {
+    let mut walk = Walk { steps: Vec::new(), states: vec![machine.start()], misstep: false };
     let mut out = Successors::new();
-    for (index, wanted) in moves.iter().enumerate() {
-        let mut next: Vec<Walk> = Vec::new();
-        let mut possible: Vec<Move> = Vec::new();
-        for way in &ways {
-            machine.steps(hand, way.state(), false, &mut out);
-            for successor in out.list() {
-                let step = machine.describe(hand, way.state(), successor.step);
-                if step != *wanted {
-                    possible.push(step);
-                    continue;
-                }
-                let way = way.and(successor.step, out.state(successor), successor.breaks.is_some());
-                if next.iter().any(|other| other.stands_for(&way, home)) {
-                    continue;
-                }
-                if next.len() >= most {
-                    cut_at.get_or_insert(index);
-                    continue;
-                }
-                next.push(way);
-            }
+    for (index, wanted) in schedule.iter().enumerate() {
+        machine.steps(hand, walk.state(), false, &mut out);
+        let described = |step| machine.describe(hand, walk.state(), step);
+        let mut meant = out.list().iter().filter(|next| wanted.means(&described(next.step)));
+        let Some(next) = meant.next() else {
+            let whole = out.list().iter().filter(|next| next.step.crash_after == 0);
+            let possible: Vec<StepText> = whole.map(|next| described(next.step)).collect();
+            return Err((index, impossible(wanted, &possible)));
+        };
+        if meant.next().is_some() {
+            let lines = out.list().iter().map(|next| described(next.step));
+            let fitting: Vec<String> = lines
+                .filter(|step| wanted.means(step))
+                .map(|step| format!("`{}`", step.line()))
+                .collect();
+            let fitting = fitting.join(" or ");
+            return Err((index, format!("`{wanted}` may mean several steps; write {fitting}")));
         }
-        if next.is_empty() {
-            return Err(match cut_at {
-                None => Stuck { index, problem: impossible(wanted, &possible) },
-                Some(cut_at) => Stuck { index: cut_at, problem: too_many(most) },
-            });
-        }
-        ways = next;
+        let reached = out.state(next).to_vec();
+        walk.misstep |= next.breaks.is_some();
+        walk.steps.push(next.step);
+        walk.states.push(reached);
     }
-    Ok(Ways { walks: ways, cut_at })
+    Ok(walk)
 }
 
-/// What is wrong with a schedule that could not be followed in every way it may mean.
-pub(super) fn too_many(most: usize) -> String {
-    format!(
-        "what the file says up to here fits more than the {most} ways that can be followed, and none of those followed \
-         leads where it should: nothing can be said; check again with fewer members or faults"
-    )
-}
-
-fn impossible(wanted: &Move, possible: &[Move]) -> String {
+fn impossible(wanted: &StepText, possible: &[StepText]) -> String {
     let instead = named(possible).unwrap_or_else(|| "nothing".to_owned());
     format!(
         "`{wanted}` cannot happen here, but {instead} can: the file was edited, or belongs to another version of the \
@@ -128,10 +67,10 @@ fn impossible(wanted: &Move, possible: &[Move]) -> String {
     )
 }
 
-/// The first few of some steps, each once; those apart in the middle of which somebody crashes.
-fn named(steps: &[Move]) -> Option<String> {
+/// The first few of some steps, each once.
+fn named(steps: &[StepText]) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
-    for step in steps.iter().filter(|step| step.crash_after.is_none()) {
+    for step in steps {
         let name = format!("`{step}`");
         if !names.contains(&name) {
             names.push(name);
@@ -181,13 +120,13 @@ fn unrest<P: Explorable>(
     out.is_stranded().then(|| stranded.to_owned())
 }
 
-/// Those of the possible steps in words that must be taken at last and by their name are `meant`.
+/// Those of the possible steps that must be taken at last and by their name are `meant`.
 fn due<P: Explorable>(
     machine: &Machine<'_, P>,
     hand: &Hand<P>,
     (state, possible): (&[u32], &Successors<Step>),
     meant: impl Fn(Step) -> bool,
-) -> Vec<Move> {
+) -> Vec<StepText> {
     let steps = possible.list().iter().map(|next| next.step);
     let due = steps.filter(|&step| machine.duty(step).is_some_and(&meant));
     due.map(|step| machine.describe(hand, state, step)).collect()
@@ -244,25 +183,4 @@ fn duties<P: Explorable>(machine: &Machine<'_, P>, hand: &mut Hand<P>, state: &[
     let mut out = Successors::new();
     machine.steps(hand, state, false, &mut out);
     out.list().iter().filter_map(|next| machine.duty(next.step)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn walk(states: &[u32], misstep: bool) -> Walk {
-        let states = states.iter().map(|&state| vec![state]).collect();
-        Walk { steps: Vec::new(), states, misstep }
-    }
-
-    #[test]
-    fn ways_that_meet_are_one_unless_what_is_judged_tells_them_apart() {
-        let (sound, other) = (walk(&[0, 1, 3], false), walk(&[0, 2, 3], false));
-        assert!(sound.stands_for(&other, 0) && other.stands_for(&sound, 0));
-        assert!(!sound.stands_for(&walk(&[0, 1, 4], false), 0), "they have not met");
-        let broken = walk(&[0, 2, 3], true);
-        assert!(!sound.stands_for(&broken, 0), "a step of it broke a claim");
-        assert!(broken.stands_for(&sound, 0));
-        assert!(!sound.stands_for(&other, 1), "what is repeated begins elsewhere");
-    }
 }

@@ -1,96 +1,69 @@
-//! One line: what happened, to whom, and how it is said.
+//! The lines of one instant, before they are written: events that say the same become one line.
 
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::NodeId;
 
-use super::super::Scene;
-use super::super::cast::{Cast, Face, Turn, subject};
-use super::super::words::{bracketed, clock_change, deed, names, sides, timer_name};
-use crate::record::{Record, What};
-use crate::time::Time;
+use super::super::RunInfo;
+use super::super::describe::{Phrase, bracketed, describe, describe_network};
+use super::super::model::{MemberState, RunModel, Transition};
+use crate::trace::{EventKind, TraceEvent};
+
+/// The most lines that are kept back.
+const MOST_LINES: usize = 200;
+
+/// The most members that are kept back.
+const MOST_MEMBERS: usize = 5_000;
+
+/// The lines of one instant.
+#[derive(Debug, Default)]
+pub(super) struct Instant {
+    lines: Vec<Line>,
+    members: usize,
+}
+
+impl Instant {
+    /// Adds a line, or joins it to one that says the same if no line in between is about its members.
+    pub(super) fn add(&mut self, line: Line) {
+        self.members += 1;
+        for earlier in self.lines.iter_mut().rev() {
+            if earlier.says_the_same(&line) {
+                return earlier.join(line);
+            }
+            if earlier.comes_before(&line) {
+                break;
+            }
+        }
+        self.lines.push(line);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.lines.len() >= MOST_LINES || self.members >= MOST_MEMBERS
+    }
+
+    pub(super) fn take(&mut self) -> Vec<Line> {
+        self.members = 0;
+        std::mem::take(&mut self.lines)
+    }
+}
 
 /// An event that concerns one member, several in the same way, or all of them.
 #[derive(Debug)]
 pub(super) struct Line {
-    act: Act,
-    /// Whom it concerns; nobody stands for all.
+    /// Nothing if only life lines change.
+    phrase: Option<Phrase>,
+    pub(super) sign: char,
+    /// The sign of the peers.
+    pub(super) peer_sign: Option<char>,
+    pub(super) colour: Colour,
+    /// Whom it concerns; empty if it concerns all.
     subjects: Vec<NodeId>,
     /// Who else is named: addressees, senders, a leader, a suspect.
     pub(super) peers: Vec<NodeId>,
-    /// Where the subjects stand, and how they are after it.
-    pub(super) faces: Vec<(usize, Face)>,
-}
-
-/// What happened. Equal acts may share a line.
-#[derive(PartialEq, Debug)]
-enum Act {
-    /// Nothing to speak of: only life lines change.
-    Nothing,
-    Sends {
-        text: String,
-        fate: Fate,
-    },
-    Receives {
-        kind: String,
-        rules: Vec<String>,
-    },
-    Misses {
-        kind: String,
-    },
-    Fires {
-        timer: String,
-        rules: Vec<String>,
-    },
-    Campaigns {
-        rules: Vec<String>,
-    },
-    Suspects,
-    Trusts,
-    Leads {
-        epoch: Epoch,
-        /// What an epoch is called.
-        called: &'static str,
-    },
-    /// What is said of it in one way wherever a run is shown.
-    Does {
-        deed: String,
-    },
-    StepsDown,
-    Follows,
-    FollowsNobody,
-    IsDead,
-    Crashes {
-        forwards: bool,
-    },
-    Restarts {
-        disk: bool,
-        rules: Vec<String>,
-    },
-    Pauses {
-        until: Time,
-    },
-    Clock {
-        change: String,
-    },
-    IsCut,
-    IsMended,
-    Partitioned {
-        text: String,
-        /// On which side each member is, by place.
-        sides: Vec<Option<char>>,
-    },
-    /// Messages fare differently.
-    Weather {
-        text: String,
-    },
-    Healed,
-}
-
-/// What became of a message.
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Fate {
-    Arrives,
-    ArrivesTwice,
-    Lost,
+    /// Where the subjects stand, and their states after it.
+    pub(super) states: Vec<(usize, MemberState)>,
+    /// The peers sent what the subjects receive.
+    is_receipt: bool,
+    /// The sign of each member in a line about the whole network.
+    pub(super) sides: Vec<Option<char>>,
 }
 
 /// What a sign is coloured with.
@@ -119,218 +92,216 @@ impl Colour {
 }
 
 impl Line {
-    /// What `record` says, unless it is about somebody who is not a member. `cast` takes note of it.
-    pub(super) fn new(record: &Record, scene: &Scene, cast: &mut Cast) -> Option<Self> {
-        let Some(member) = subject(&record.what) else {
-            let (act, peers) = tell(record, Turn::Nothing, scene);
-            return Some(Self { act, subjects: Vec::new(), peers, faces: Vec::new() });
+    /// What `event` says, unless it is not shown. `model` takes note of it.
+    pub(super) fn new(event: &TraceEvent, model: &mut RunModel) -> Option<Self> {
+        let shown = model.apply(event)?;
+        let (sign, colour) = sign(&event.kind, shown.transition);
+        let mut line = Self {
+            phrase: None,
+            sign,
+            peer_sign: None,
+            colour,
+            subjects: event.kind.member().into_iter().collect(),
+            peers: Vec::new(),
+            states: Vec::new(),
+            is_receipt: false,
+            sides: Vec::new(),
         };
-        let place = scene.place(member)?;
-        let turn = cast.note(place, &record.what);
-        let (act, peers) = tell(record, turn, scene);
-        Some(Self { act, subjects: vec![member], peers, faces: vec![(place, cast.face(place))] })
+        let Some((place, _)) = shown.member else {
+            let one = describe_network(&event.kind).unwrap_or_default();
+            line.phrase = Some(Phrase { one, ..Phrase::default() });
+            line.sides = sides(&event.kind, &model.info);
+            return Some(line);
+        };
+        line.states.push((place, model.member(place)));
+        match &event.kind {
+            EventKind::Sent { to, text, arrives, again, .. } => {
+                let (fate, sign) = match (arrives, again) {
+                    (None, _) => (", lost", '×'),
+                    (Some(_), None) => ("", '○'),
+                    (Some(_), Some(_)) => (", twice", '○'),
+                };
+                line.name(*to, Phrase::link("", "→", format!(" {text}{fate}")));
+                line.peer_sign = Some(sign);
+            }
+            EventKind::Received { from, kind, rules, .. } => {
+                line.name(*from, Phrase::link("", "←", format!(" {kind}{}", bracketed(rules))));
+                line.is_receipt = true;
+            }
+            EventKind::Missed { from, kind, .. } => {
+                line.name(*from, Phrase::link("", "←", format!(" {kind}, in vain")));
+                line.is_receipt = true;
+            }
+            EventKind::Cut { to, .. } => {
+                line.name(*to, Phrase::link("cut ", "→", String::new()));
+                line.peer_sign = Some(sign);
+            }
+            EventKind::Mended { to, .. } => {
+                line.name(*to, Phrase::link("mended ", "→", String::new()));
+                line.peer_sign = Some(sign);
+            }
+            _ => {
+                if let Some((phrase, peers)) = describe(event, shown.transition, &model.info) {
+                    (line.phrase, line.peers) = (Some(phrase), peers);
+                }
+            }
+        }
+        Some(line)
     }
 
-    /// Whether nothing is to be said about it.
-    pub(super) fn is_silent(&self) -> bool {
-        self.act == Act::Nothing
+    fn name(&mut self, peer: NodeId, phrase: Phrase) {
+        (self.phrase, self.peers) = (Some(phrase), vec![peer]);
     }
 
-    /// Whether `later` says the same of another member, or the same of this member and another one.
-    pub(super) fn takes(&self, later: &Self) -> bool {
-        let same = self.act == later.act && !self.subjects.is_empty();
-        same && (self.peers == later.peers || self.subjects == later.subjects)
+    /// The event in words, if there is anything to say.
+    pub(super) fn text(&self) -> Option<String> {
+        self.phrase.as_ref().map(|phrase| phrase.of(&self.subjects, &self.peers))
     }
 
-    /// Adds a line that this one [`takes`](Self::takes).
-    pub(super) fn join(&mut self, later: Self) {
+    /// Whether `later` says the same of another member, or the same of this member and another peer.
+    fn says_the_same(&self, later: &Self) -> bool {
+        self.phrase == later.phrase
+            && (self.sign, self.peer_sign) == (later.sign, later.peer_sign)
+            && !self.subjects.is_empty()
+            && (self.peers == later.peers || self.subjects == later.subjects)
+    }
+
+    /// Adds a line that says the same.
+    fn join(&mut self, later: Self) {
         if self.subjects == later.subjects {
             self.peers.extend(later.peers);
-            self.faces = later.faces;
+            self.states = later.states;
         } else {
             self.subjects.extend(later.subjects);
-            self.faces.extend(later.faces);
+            self.states.extend(later.states);
         }
     }
 
     /// Whether this line may be a cause of `later`, or concerns the same member: then they keep their order.
-    pub(super) fn comes_before(&self, later: &Self) -> bool {
-        let sender = match later.act {
-            Act::Receives { .. } | Act::Misses { .. } => &later.peers[..],
-            _ => &[],
-        };
-        let concerned = |id: &NodeId| later.subjects.contains(id) || sender.contains(id);
+    fn comes_before(&self, later: &Self) -> bool {
+        let senders = if later.is_receipt { &later.peers[..] } else { &[] };
+        let concerned = |id: &NodeId| later.subjects.contains(id) || senders.contains(id);
         self.subjects.is_empty() || later.subjects.is_empty() || self.subjects.iter().any(concerned)
     }
-
-    /// The sign of those whom it concerns.
-    pub(super) fn sign(&self) -> char {
-        match &self.act {
-            Act::Nothing | Act::Partitioned { .. } | Act::Weather { .. } | Act::Healed => ' ',
-            Act::Sends { .. } => '●',
-            Act::Receives { .. } => '▼',
-            Act::Misses { .. } => '×',
-            Act::Fires { .. } => 'T',
-            Act::Campaigns { .. } => '!',
-            Act::Suspects => '?',
-            Act::Does { .. } => '·',
-            Act::Trusts => '+',
-            Act::Leads { .. } => '★',
-            Act::StepsDown | Act::FollowsNobody => '☆',
-            Act::Follows => '✓',
-            Act::IsDead | Act::Crashes { .. } => '✖',
-            Act::Restarts { .. } => '↺',
-            Act::Pauses { .. } => 'z',
-            Act::Clock { .. } => '@',
-            Act::IsCut => '#',
-            Act::IsMended => '=',
-        }
-    }
-
-    /// The sign of those who are named besides.
-    pub(super) fn peer_sign(&self) -> Option<char> {
-        match self.act {
-            Act::Sends { fate: Fate::Lost, .. } => Some('×'),
-            Act::Sends { .. } => Some('○'),
-            Act::IsCut => Some('#'),
-            Act::IsMended => Some('='),
-            _ => None,
-        }
-    }
-
-    /// The side on which the member at `place` is, in a line about a partition.
-    pub(super) fn side(&self, place: usize) -> Option<char> {
-        match &self.act {
-            Act::Partitioned { sides, .. } => sides[place],
-            Act::Healed => Some('='),
-            _ => None,
-        }
-    }
-
-    pub(super) fn colour(&self) -> Colour {
-        match &self.act {
-            Act::Leads { .. } | Act::StepsDown => Colour::Leader,
-            Act::Campaigns { .. } => Colour::Call,
-            Act::Misses { .. } | Act::IsDead | Act::Crashes { .. } => Colour::Bad,
-            Act::Sends { fate: Fate::Lost, .. } | Act::Suspects => Colour::Bad,
-            Act::IsCut | Act::Partitioned { .. } | Act::Weather { .. } => Colour::Bad,
-            Act::Follows | Act::Trusts | Act::Restarts { .. } => Colour::Good,
-            Act::IsMended | Act::Healed => Colour::Good,
-            _ => Colour::None,
-        }
-    }
-
-    /// The event in words.
-    pub(super) fn text(&self) -> String {
-        let (who, peers) = (names(&self.subjects), names(&self.peers));
-        let s = if self.subjects.len() > 1 { "" } else { "s" };
-        match &self.act {
-            Act::Nothing => String::new(),
-            Act::Sends { text, fate } => {
-                let fate = match fate {
-                    Fate::Arrives => "",
-                    Fate::ArrivesTwice => ", twice",
-                    Fate::Lost => ", lost",
-                };
-                format!("{who} → {peers} {text}{fate}")
-            }
-            Act::Receives { kind, rules } => format!("{who} ← {peers} {kind}{}", bracketed(rules)),
-            Act::Misses { kind } => format!("{who} ← {peers} {kind}, in vain"),
-            Act::Fires { timer, rules } => {
-                format!("{who}: timer {timer} fires{}", bracketed(rules))
-            }
-            Act::Campaigns { rules } => format!("{who} call{s} an election{}", bracketed(rules)),
-            Act::Suspects => format!("{who} suspect{s} {peers}"),
-            Act::Does { deed } => format!("{who}: {deed}"),
-            Act::Trusts => format!("{who} trust{s} {peers} again"),
-            Act::Leads { epoch: Epoch(0), .. } => format!("{who} lead{s}"),
-            Act::Leads { epoch, called } => format!("{who} lead{s} in {called} {epoch}"),
-            Act::StepsDown if self.peers.is_empty() => format!("{who} no longer lead{s}"),
-            Act::StepsDown => format!("{who} no longer lead{s}, follow{s} {peers}"),
-            Act::Follows => format!("{who} follow{s} {peers}"),
-            Act::FollowsNobody => format!("{who} follow{s} nobody"),
-            Act::IsDead => format!("{who} {} dead", if s.is_empty() { "are" } else { "is" }),
-            Act::Crashes { forwards: false } => {
-                format!("{who} crash{}", if s.is_empty() { "" } else { "es" })
-            }
-            Act::Crashes { forwards: true } => {
-                format!("{who} crash{}, but still forward{s}", if s.is_empty() { "" } else { "es" })
-            }
-            Act::Restarts { disk, rules } => {
-                let disk = if *disk { "" } else { " without a disk" };
-                format!("{who} restart{s}{disk}{}", bracketed(rules))
-            }
-            Act::Pauses { until } => format!("{who} pause{s} until {until}"),
-            Act::Clock { change } => format!("{who}: clock {change}"),
-            Act::IsCut => format!("cut {who} → {peers}"),
-            Act::IsMended => format!("mended {who} → {peers}"),
-            Act::Partitioned { text, .. } => format!("partition {text}"),
-            Act::Weather { text } => format!("weather: {text}"),
-            Act::Healed => "healed".to_owned(),
-        }
-    }
 }
 
-/// What happened, and who else is named.
-fn tell(record: &Record, turn: Turn, scene: &Scene) -> (Act, Vec<NodeId>) {
-    match record.what.clone() {
-        What::Sent { to, text, arrives, again, .. } => {
-            let fate = match (arrives, again) {
-                (None, _) => Fate::Lost,
-                (Some(_), None) => Fate::Arrives,
-                (Some(_), Some(_)) => Fate::ArrivesTwice,
-            };
-            (Act::Sends { text, fate }, vec![to])
-        }
-        What::Received { from, kind, rules, .. } => (Act::Receives { kind, rules }, vec![from]),
-        What::Missed { from, kind, .. } => (Act::Misses { kind }, vec![from]),
-        What::Armed { .. } => (Act::Nothing, vec![]),
-        What::Ordered { .. } | What::Retired { .. } | What::Noted { .. } | What::Leased { .. } => {
-            (does(record, turn, scene), vec![])
-        }
-        What::Fired { timer, rules, .. } => {
-            (Act::Fires { timer: timer_name(&timer).to_owned(), rules }, vec![])
-        }
-        What::Campaign { rules, .. } => (Act::Campaigns { rules }, vec![]),
-        What::Suspected { peer, .. } => (Act::Suspects, vec![peer]),
-        What::Trusted { peer, .. } => (Act::Trusts, vec![peer]),
-        What::View { epoch, .. } => match turn {
-            Turn::Leads => (Act::Leads { epoch, called: scene.epoch() }, vec![]),
-            Turn::Retires => (does(record, turn, scene), vec![]),
-            Turn::StepsDown(leader) => (Act::StepsDown, leader.into_iter().collect()),
-            Turn::Follows(leader) => (Act::Follows, vec![leader]),
-            Turn::Alone => (Act::FollowsNobody, vec![]),
-            _ => (Act::Nothing, vec![]),
+/// The sign of the member to which something happens.
+fn sign(event: &EventKind, transition: Transition) -> (char, Colour) {
+    match event {
+        EventKind::Sent { arrives: None, .. } => ('●', Colour::Bad),
+        EventKind::Sent { .. } => ('●', Colour::None),
+        EventKind::Received { .. } => ('▼', Colour::None),
+        EventKind::Missed { .. } => ('×', Colour::Bad),
+        EventKind::Fired { .. } => ('T', Colour::None),
+        EventKind::Campaign { .. } => ('!', Colour::Call),
+        EventKind::Suspected { .. } => ('?', Colour::Bad),
+        EventKind::Trusted { .. } => ('+', Colour::Good),
+        EventKind::View { .. } => match transition {
+            Transition::Leads => ('★', Colour::Leader),
+            Transition::StepsDown(_) => ('☆', Colour::Leader),
+            Transition::LosesLeader => ('☆', Colour::None),
+            Transition::Follows(_) => ('✓', Colour::Good),
+            _ => ('·', Colour::None),
         },
-        What::Crashed { forwards: false, .. } if record.at == Time::ZERO => (Act::IsDead, vec![]),
-        What::Crashed { forwards, .. } => (Act::Crashes { forwards }, vec![]),
-        What::Restarted { disk, rules, .. } => (Act::Restarts { disk, rules }, vec![]),
-        What::Paused { until, .. } => (Act::Pauses { until }, vec![]),
-        What::Clock { rate_ppm, jump, .. } => {
-            (Act::Clock { change: clock_change(rate_ppm, jump) }, vec![])
-        }
-        What::Cut { to, .. } => (Act::IsCut, vec![to]),
-        What::Mended { to, .. } => (Act::IsMended, vec![to]),
-        What::Partitioned { groups } => {
-            (Act::Partitioned { text: sides(&groups), sides: letters(&groups, scene) }, vec![])
-        }
-        What::Weather { text } => (Act::Weather { text }, vec![]),
-        What::Healed => (Act::Healed, vec![]),
+        EventKind::Crashed { .. } => ('✖', Colour::Bad),
+        EventKind::Restarted { .. } => ('↺', Colour::Good),
+        EventKind::Paused { .. } => ('z', Colour::None),
+        EventKind::Clock { .. } => ('@', Colour::None),
+        EventKind::Cut { .. } => ('#', Colour::Bad),
+        EventKind::Mended { .. } => ('=', Colour::Good),
+        EventKind::Partitioned { .. } | EventKind::Network { .. } => (' ', Colour::Bad),
+        EventKind::Healed => (' ', Colour::Good),
+        _ => ('·', Colour::None),
     }
 }
 
-/// What is said of it wherever a run is shown.
-fn does(record: &Record, turn: Turn, scene: &Scene) -> Act {
-    deed(record, turn, scene).map_or(Act::Nothing, |deed| Act::Does { deed })
+/// What stands in each column when the network as a whole changes: a letter for each side of a partition.
+fn sides(event: &EventKind, info: &RunInfo) -> Vec<Option<char>> {
+    let mut sides = vec![None; info.len()];
+    match event {
+        EventKind::Healed => sides.fill(Some('=')),
+        EventKind::Partitioned { groups } => {
+            for (group, letter) in groups.iter().zip(('a'..='z').cycle()) {
+                for place in group.iter().filter_map(|&id| info.place(id)) {
+                    sides[place] = Some(letter);
+                }
+            }
+        }
+        _ => {}
+    }
+    sides
 }
 
-/// A letter for each side of a partition, by place.
-fn letters(groups: &[Vec<NodeId>], scene: &Scene) -> Vec<Option<char>> {
-    let mut letters = vec![None; scene.len()];
-    for (group, letter) in groups.iter().zip(('a'..='z').cycle()) {
-        for place in group.iter().filter_map(|&id| scene.place(id)) {
-            letters[place] = Some(letter);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Time;
+    use doyen_core::members::Members;
+    use doyen_core::protocol::Class;
+    use doyen_core::time::Span;
+
+    fn texts(events: &[EventKind]) -> Vec<String> {
+        let info = RunInfo {
+            title: String::new(),
+            members: Members::range(1, 5).unwrap(),
+            clockwise: false,
+            leader: None,
+            leases: false,
+            transmission: Span::ZERO,
+        };
+        let mut model = RunModel::new(info, false);
+        let mut instant = Instant::default();
+        for kind in events {
+            let event = TraceEvent { at: Time(7), kind: kind.clone() };
+            instant.add(Line::new(&event, &mut model).unwrap());
+        }
+        instant.take().iter().filter_map(Line::text).collect()
+    }
+
+    fn sent(from: u32, to: u32, text: &str) -> EventKind {
+        EventKind::Sent {
+            id: 0,
+            from: NodeId(from),
+            to: NodeId(to),
+            kind: text.to_owned(),
+            text: text.to_owned(),
+            class: Class::Election,
+            arrives: Some(Time(7)),
+            again: None,
         }
     }
-    letters
+
+    fn received(to: u32, from: u32, kind: &str) -> EventKind {
+        let (to, from, kind) = (NodeId(to), NodeId(from), kind.to_owned());
+        EventKind::Received { id: 0, from, to, kind, rules: Vec::new() }
+    }
+
+    #[test]
+    fn a_broadcast_is_one_line_and_so_are_its_receipts() {
+        let events = [
+            sent(5, 1, "X"),
+            sent(5, 2, "X"),
+            sent(5, 3, "X"),
+            received(1, 5, "X"),
+            sent(1, 4, "Y"),
+            received(2, 5, "X"),
+            sent(2, 4, "Y"),
+        ];
+        assert_eq!(texts(&events), ["5 → 1..3 X", "1,2 ← 5 X", "1,2 → 4 Y"]);
+    }
+
+    #[test]
+    fn nothing_moves_above_its_cause() {
+        // 1 answers each question on its own: the second answer must not stand above the second question.
+        let answers =
+            [received(1, 2, "ASK"), sent(1, 2, "OK"), received(1, 3, "ASK"), sent(1, 3, "OK")];
+        assert_eq!(texts(&answers), ["1 ← 2 ASK", "1 → 2 OK", "1 ← 3 ASK", "1 → 3 OK"]);
+        // A message that takes no time is received below the line in which it is sent.
+        let instant = [received(1, 2, "X"), sent(2, 3, "X"), received(3, 2, "X")];
+        assert_eq!(texts(&instant), ["1 ← 2 X", "2 → 3 X", "3 ← 2 X"]);
+        // A partition concerns everybody.
+        let groups = vec![vec![NodeId(1)], vec![NodeId(2), NodeId(3), NodeId(4), NodeId(5)]];
+        let partition = [sent(1, 2, "X"), EventKind::Partitioned { groups }, sent(1, 3, "X")];
+        assert_eq!(texts(&partition), ["1 → 2 X", "partition 1 | 2..5", "1 → 3 X"]);
+    }
 }

@@ -1,102 +1,9 @@
-//! Strokes, shapes and text as SVG.
+//! Strokes, shapes and text as SVG. What something looks like, the class of the style sheet says that each call names.
 
 use std::fmt::Write;
 
 /// A place in the picture.
 pub(crate) type Point = (f64, f64);
-
-/// What something is drawn with: the classes of the style sheet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ink {
-    Heading,
-    Subheading,
-    Grid,
-    Axis,
-    AxisName,
-    Tick,
-    Name,
-    Ending,
-    Legend,
-    Life,
-    Stands,
-    Reign,
-    Lease,
-    LeaseRest,
-    Term,
-    Stretch,
-    Pause,
-    DeadLine,
-    Split,
-    SplitGround,
-    SplitEdge,
-    SplitName,
-    Cut,
-    Mended,
-    /// A message of this colour.
-    Message(usize),
-    Way,
-    UnderWay,
-    Lost,
-    Call,
-    CallSign,
-    Mark,
-    Timer,
-    TimerName,
-    Crash,
-    Restart,
-    ClockFault,
-    Suspects,
-    Trusts,
-    Leads,
-}
-
-impl Ink {
-    fn class(self) -> &'static str {
-        match self {
-            Self::Heading => "heading",
-            Self::Subheading => "subheading",
-            Self::Grid => "grid",
-            Self::Axis => "axis",
-            Self::AxisName => "axis-name",
-            Self::Tick => "tick",
-            Self::Name => "name",
-            Self::Ending => "ending",
-            Self::Legend => "legend",
-            Self::Life => "life",
-            Self::Stands => "stands",
-            Self::Reign => "reign",
-            Self::Lease => "lease",
-            Self::LeaseRest => "lease-rest",
-            Self::Term => "term",
-            Self::Pause => "pause",
-            Self::Stretch => "stretch",
-            Self::DeadLine => "dead-line",
-            Self::Split => "split",
-            Self::SplitGround => "split-ground",
-            Self::SplitEdge => "split-edge",
-            Self::SplitName => "split-name",
-            Self::Cut => "cut",
-            Self::Mended => "mended",
-            Self::Message(kind) => {
-                ["m m0", "m m1", "m m2", "m m3", "m m4", "m m5", "m m6", "m m7"][kind % 8]
-            }
-            Self::Way => "way",
-            Self::UnderWay => "under-way",
-            Self::Lost => "lost",
-            Self::Call => "call",
-            Self::CallSign => "call-sign",
-            Self::Mark => "mark",
-            Self::Timer => "timer",
-            Self::TimerName => "timer-name",
-            Self::Crash => "crash",
-            Self::Restart => "restart",
-            Self::ClockFault => "clock",
-            Self::Suspects => "suspects",
-            Self::Trusts => "trusts",
-            Self::Leads => "leads",
-        }
-    }
-}
 
 /// A picture in the making.
 #[derive(Debug)]
@@ -121,14 +28,13 @@ impl Canvas {
     }
 
     /// Begins a group that says `title` on hover. [`close`](Self::close) ends it.
-    pub(super) fn open(&mut self, ink: Ink, title: &str) {
-        self.open_faint(ink, title, false);
+    pub(super) fn open(&mut self, class: &str, title: &str) {
+        self.open_faint(class, title, false);
     }
 
     /// Begins a group that may stand back.
-    pub(super) fn open_faint(&mut self, ink: Ink, title: &str, faint: bool) {
+    pub(super) fn open_faint(&mut self, class: &str, title: &str, faint: bool) {
         let faint = if faint { " faint" } else { "" };
-        let class = ink.class();
         self.push(&format!("<g class=\"{class}{faint}\">"));
         if !title.is_empty() {
             self.push(&format!("<title>{}</title>", escaped(title)));
@@ -139,8 +45,8 @@ impl Canvas {
         self.push("</g>\n");
     }
 
-    pub(super) fn text(&mut self, ink: Ink, x: f64, y: f64, text: &str) {
-        let (class, text) = (ink.class(), escaped(text));
+    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
+        let text = escaped(text);
         self.push(&format!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\">{text}</text>\n",
             n(x),
@@ -148,17 +54,16 @@ impl Canvas {
         ));
     }
 
-    pub(super) fn line(&mut self, ink: Ink, from: Point, to: Point) {
-        let (class, path) = (ink.class(), segment(from, to));
+    pub(super) fn line(&mut self, class: &str, from: Point, to: Point) {
+        let path = segment(from, to);
         self.push(&format!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
-    pub(super) fn rect(&mut self, ink: Ink, from: Point, to: Point, radius: f64) {
+    pub(super) fn rect(&mut self, class: &str, from: Point, to: Point, radius: f64) {
         let (width, height) = ((to.0 - from.0).max(0.0), to.1 - from.1);
         let radius = n(radius.min(width / 2.0));
         self.push(&format!(
-            "<rect class=\"{}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{radius}\"/>",
-            ink.class(),
+            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"{radius}\"/>",
             n(from.0),
             n(from.1),
             n(width),
@@ -168,12 +73,12 @@ impl Canvas {
 
     /// An arrow in the colour of the group.
     pub(super) fn arrow(&mut self, from: Point, to: Point) {
-        self.line(Ink::Way, from, short_of(from, to, 7.0));
+        self.line("way", from, short_of(from, to, 7.0));
         self.tip(from, to);
     }
 
     pub(super) fn dashed_arrow(&mut self, from: Point, to: Point) {
-        self.line(Ink::UnderWay, from, short_of(from, to, 7.0));
+        self.line("under-way", from, short_of(from, to, 7.0));
         self.tip(from, to);
     }
 
@@ -201,21 +106,20 @@ impl Canvas {
     }
 
     /// The tip of an arrow of its own colour.
-    pub(super) fn head(&mut self, ink: Ink, from: Point, to: Point) {
-        let (class, path) = (ink.class(), tip(from, to));
+    pub(super) fn head(&mut self, class: &str, from: Point, to: Point) {
+        let path = tip(from, to);
         self.push(&format!("<path class=\"{class} tip\" d=\"{path}\"/>"));
     }
 
-    pub(super) fn cross(&mut self, ink: Ink, (x, y): Point, size: f64) {
-        let (class, one) = (ink.class(), segment((x - size, y - size), (x + size, y + size)));
+    pub(super) fn cross(&mut self, class: &str, (x, y): Point, size: f64) {
+        let one = segment((x - size, y - size), (x + size, y + size));
         let other = segment((x - size, y + size), (x + size, y - size));
         self.push(&format!("<path class=\"{class}\" d=\"{one}{other}\"/>"));
     }
 
-    pub(super) fn disc(&mut self, ink: Ink, (x, y): Point, radius: f64) {
+    pub(super) fn disc(&mut self, class: &str, (x, y): Point, radius: f64) {
         self.push(&format!(
-            "<circle class=\"{}\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
-            ink.class(),
+            "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
             n(x),
             n(y),
             n(radius)
@@ -223,9 +127,8 @@ impl Canvas {
     }
 
     /// A triangle that points to the right.
-    pub(super) fn triangle(&mut self, ink: Ink, (x, y): Point, size: f64) {
+    pub(super) fn triangle(&mut self, class: &str, (x, y): Point, size: f64) {
         let (back, tip, half) = (n(x - size * 0.6), n(x + size), size);
-        let class = ink.class();
         self.push(&format!(
             "<path class=\"{class}\" d=\"M{back} {}L{tip} {}L{back} {}Z\"/>",
             n(y - half),
@@ -236,7 +139,7 @@ impl Canvas {
 
     /// A five-pointed star. The sines and cosines of 36° and 72° stand here as numbers, so that every machine draws
     /// the same.
-    pub(super) fn star(&mut self, ink: Ink, (x, y): Point, radius: f64) {
+    pub(super) fn star(&mut self, class: &str, (x, y): Point, radius: f64) {
         const RAYS: [Point; 10] = [
             (0.0, -1.0),
             (0.588, -0.809),
@@ -255,7 +158,6 @@ impl Canvas {
             let command = if ray == 0 { 'M' } else { 'L' };
             let _ = write!(path, "{command}{} {}", n(x + dx * length), n(y + dy * length));
         }
-        let class = ink.class();
         self.push(&format!("<path class=\"{class}\" d=\"{path}Z\"/>"));
     }
 

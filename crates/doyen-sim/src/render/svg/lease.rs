@@ -1,7 +1,7 @@
 //! Who had a lease when, and in which term.
 
 use super::Picture;
-use super::canvas::{Canvas, Ink, Point};
+use super::canvas::{Canvas, Point};
 use super::plot::{Lane, Lease, Plot};
 use crate::time::Time;
 
@@ -27,7 +27,7 @@ impl Picture<'_> {
             let others = lane.terms.iter().copied().filter(|&(_, term)| !has_lease(term));
             for (at, term) in leases.chain(others) {
                 let (x, y) = (self.x(at), self.y(place) + 21.0);
-                canvas.text(Ink::Term, x, y, &format!("term {term}"));
+                canvas.text("term", x, y, &format!("term {term}"));
             }
         }
     }
@@ -38,23 +38,23 @@ impl Picture<'_> {
         let (id, term, renewals) = (lane.key.id, lease.term, lease.renewals);
         let times = if renewals == 1 { "once".to_owned() } else { format!("{renewals} times") };
         let title = format!("{id} has a lease of term {term} from {from} to {to}, renewed {times}");
-        canvas.open(Ink::Stretch, &title);
-        draw_bar(canvas, Ink::Lease, (left, y), right);
+        canvas.open("stretch", &title);
+        draw_bar(canvas, "lease", (left, y), right);
         canvas.close();
         if let Some(until) = lease.stands_to() {
             let deadline = self.unit.short(until.0);
             let title =
                 format!("{id} has no lease any more, but said that it had until {deadline}");
-            canvas.open(Ink::Stretch, &title);
-            draw_bar(canvas, Ink::LeaseRest, (right, y), self.x(until));
+            canvas.open("stretch", &title);
+            draw_bar(canvas, "lease-rest", (right, y), self.x(until));
             canvas.close();
         }
     }
 }
 
 /// A lease, beneath the life line that runs through `from`.
-pub(super) fn draw_bar(canvas: &mut Canvas, ink: Ink, from: Point, right: f64) {
-    canvas.rect(ink, (from.0, from.1 + 7.0), (right, from.1 + 11.5), 2.0);
+pub(super) fn draw_bar(canvas: &mut Canvas, class: &str, from: Point, right: f64) {
+    canvas.rect(class, (from.0, from.1 + 7.0), (right, from.1 + 11.5), 2.0);
 }
 
 /// Every moment at which a lease begins or ends; one that runs on at the end of the run may end anywhere.

@@ -1,9 +1,9 @@
 //! What the picture shows, explained: only what occurs in it.
 
-use super::canvas::{self, Canvas, Ink, Point};
+use super::canvas::{self, Canvas, Point};
 use super::lease::draw_bar;
 use super::plot::{Fate, Sign, State};
-use super::{MARGIN, Picture, draw_link, draw_sign, skin};
+use super::{MARGIN, Picture, draw_link, draw_sign, style};
 
 /// How wide the sample beside a word is.
 const SAMPLE: f64 = 30.0;
@@ -11,37 +11,27 @@ const SAMPLE: f64 = 30.0;
 /// How far apart rows are.
 const ROW: f64 = 23.0;
 
-/// A sample, and what it means.
-struct Entry {
-    sample: Sample,
-    text: String,
-}
+/// What something means, and how it is drawn from one point to another.
+type Entry = (String, Box<dyn Fn(&mut Canvas, Point, Point)>);
 
-enum Sample {
-    Kind(usize),
-    Fate(Fate),
-    State(State),
-    Lease(Ink),
-    Sign(Sign),
-    Link(Ink),
+fn entry(text: &str, draw: impl Fn(&mut Canvas, Point, Point) + 'static) -> Entry {
+    (text.to_owned(), Box::new(draw))
 }
 
 impl Picture<'_> {
     /// Draws the legend from `top` on; says where it ends.
     pub(super) fn draw_legend(&self, canvas: &mut Canvas, top: f64, width: f64) -> f64 {
         let mut y = top;
-        for entries in [self.messages(), self.signs(), self.states()] {
-            if entries.is_empty() {
-                continue;
-            }
+        let rows = [self.messages(), self.signs(), self.states()];
+        for entries in rows.into_iter().filter(|entries| !entries.is_empty()) {
             let mut x = MARGIN;
-            for entry in entries {
-                let room = SAMPLE + 8.0 + canvas::width(&entry.text, 12.0) + 18.0;
+            for (text, draw) in entries {
+                let room = SAMPLE + 8.0 + canvas::width(&text, 12.0) + 18.0;
                 if x + room > width && x > MARGIN {
                     (x, y) = (MARGIN, y + ROW);
                 }
-                draw_sample(canvas, &entry.sample, (x, y));
-                canvas.text(Ink::Legend, x + SAMPLE + 8.0, y + 4.0, &entry.text);
+                draw(canvas, (x, y), (x + SAMPLE, y));
+                canvas.text("legend", x + SAMPLE + 8.0, y + 4.0, &text);
                 x += room;
             }
             y += ROW;
@@ -51,25 +41,34 @@ impl Picture<'_> {
 
     fn messages(&self) -> Vec<Entry> {
         let plot = self.plot;
-        let kinds = plot.kinds.iter().enumerate().map(|(index, name)| {
+        let mut entries = Vec::new();
+        for (index, name) in plot.kinds.iter().enumerate() {
             let sent = plot.arrows.iter().filter(|arrow| arrow.kind == index);
             let count = sent.filter(|arrow| arrow.fate != Fate::Doubled).count();
-            let sample = Sample::Kind(skin::kind(&plot.kinds, index));
-            Entry { sample, text: format!("{name} ({count})") }
-        });
-        let fates = [
+            let class = style::class_of(style::colour_of(&plot.kinds, index));
+            entries.push(entry(&format!("{name} ({count})"), move |canvas, from, to| {
+                canvas.open(&class, "");
+                canvas.arrow(from, to);
+                canvas.close();
+            }));
+        }
+        for (fate, text) in [
             (Fate::Missed, "receiver dead"),
             (Fate::Lost, "lost"),
             (Fate::Doubled, "arrives again"),
             (Fate::UnderWay, "still under way"),
-        ];
-        let occurs = |fate: &Fate| plot.arrows.iter().any(|arrow| arrow.fate == *fate);
-        let fates = fates.into_iter().filter(|(fate, _)| occurs(fate));
-        kinds.chain(fates.map(|(fate, text)| Entry::new(Sample::Fate(fate), text))).collect()
+        ] {
+            if plot.arrows.iter().any(|arrow| arrow.fate == fate) {
+                entries
+                    .push(entry(text, move |canvas, from, to| draw_fate(canvas, fate, from, to)));
+            }
+        }
+        entries
     }
 
     fn signs(&self) -> Vec<Entry> {
-        let signs = [
+        let mut entries = Vec::new();
+        for (sign, text) in [
             (Sign::Campaign, "calls an election"),
             (Sign::Timer(String::new()), "a timer fires"),
             (Sign::Crash, "crashes"),
@@ -77,85 +76,68 @@ impl Picture<'_> {
             (Sign::Clock, "its clock changes"),
             (Sign::Suspects, "suspects a member"),
             (Sign::Trusts, "trusts it again"),
-        ];
-        let same =
-            |one: &Sign, other: &Sign| std::mem::discriminant(one) == std::mem::discriminant(other);
-        let occurs = |sign: &Sign| self.plot.marks.iter().any(|mark| same(&mark.sign, sign));
-        let signs = signs.into_iter().filter(|(sign, _)| occurs(sign));
-        let links = [(false, Ink::Cut, "a link is cut"), (true, Ink::Mended, "it is mended")];
-        let occurs = |mended: bool| self.plot.cuts.iter().any(|cut| cut.mended == mended);
-        let links = links.into_iter().filter(|(mended, ..)| occurs(*mended));
-        (signs.map(|(sign, text)| Entry::new(Sample::Sign(sign), text)))
-            .chain(links.map(|(_, ink, text)| Entry::new(Sample::Link(ink), text)))
-            .collect()
+        ] {
+            let kind = std::mem::discriminant(&sign);
+            if self.plot.marks.iter().any(|mark| std::mem::discriminant(&mark.sign) == kind) {
+                entries.push(entry(text, move |canvas, from, to| {
+                    canvas.line("life", from, to);
+                    draw_sign(canvas, &sign, (from.0 + SAMPLE / 2.0, from.1));
+                }));
+            }
+        }
+        for (mended, class, text) in
+            [(false, "cut", "a link is cut"), (true, "mended", "it is mended")]
+        {
+            if self.plot.cuts.iter().any(|cut| cut.mended == mended) {
+                entries
+                    .push(entry(text, move |canvas, from, to| draw_link(canvas, class, from, to)));
+            }
+        }
+        entries
     }
 
     fn states(&self) -> Vec<Entry> {
-        let states = [
-            (State::Stands, "takes part in an election"),
-            (State::Leads, "leads"),
-            (State::Paused, "is paused"),
-            (State::Dead, "is dead"),
-        ];
-        let stretches = || self.plot.lanes.iter().flat_map(|lane| &lane.stretches);
-        let occurs = |state: State| stretches().any(|stretch| stretch.state == state);
-        let states = states.into_iter().filter(|(state, _)| occurs(*state));
+        let mut entries = Vec::new();
+        for state in [State::Campaigns, State::Leads, State::Paused, State::Down] {
+            let mut stretches = self.plot.lanes.iter().flat_map(|lane| &lane.stretches);
+            if stretches.any(|stretch| stretch.state == state) {
+                entries.push(entry(state.words(), move |canvas, from, to| match state {
+                    State::Down => canvas.line(state.class(), from, to),
+                    _ => {
+                        canvas.line("life", from, to);
+                        let (above, below) = ((from.0, from.1 - 5.0), (to.0, to.1 + 5.0));
+                        canvas.rect(state.class(), above, below, 5.0);
+                    }
+                }));
+            }
+        }
         let leases = || self.plot.lanes.iter().flat_map(|lane| &lane.leases);
         let rests = leases().any(|lease| lease.stands_to().is_some());
-        let leases = [
-            (leases().next().is_some(), Ink::Lease, "has a lease"),
-            (rests, Ink::LeaseRest, "has it no more, but others may count on it"),
-        ];
-        let leases = leases.into_iter().filter(|&(occurs, ..)| occurs);
-        (states.map(|(state, text)| Entry::new(Sample::State(state), text)))
-            .chain(leases.map(|(_, ink, text)| Entry::new(Sample::Lease(ink), text)))
-            .collect()
-    }
-}
-
-impl Entry {
-    fn new(sample: Sample, text: &str) -> Self {
-        Self { sample, text: text.to_owned() }
-    }
-}
-
-fn draw_sample(canvas: &mut Canvas, sample: &Sample, from: Point) {
-    let to = (from.0 + SAMPLE, from.1);
-    let middle = (from.0 + SAMPLE / 2.0, from.1);
-    match sample {
-        Sample::Kind(colour) => {
-            canvas.open(Ink::Message(*colour), "");
-            canvas.arrow(from, to);
-            canvas.close();
+        for (occurs, class, text) in [
+            (leases().next().is_some(), "lease", "has a lease"),
+            (rests, "lease-rest", "has it no more, but others may count on it"),
+        ] {
+            if occurs {
+                entries.push(entry(text, move |canvas, from, to| {
+                    canvas.line("life", (from.0, from.1 - 3.0), (to.0, to.1 - 3.0));
+                    draw_bar(canvas, class, (from.0, from.1 - 3.0), to.0);
+                }));
+            }
         }
-        Sample::Fate(fate) => draw_fate(canvas, *fate, from, to),
-        Sample::State(State::Dead) => canvas.line(Ink::DeadLine, from, to),
-        Sample::State(state) => {
-            canvas.line(Ink::Life, from, to);
-            canvas.rect(state.ink(), (from.0, from.1 - 5.0), (to.0, to.1 + 5.0), 5.0);
-        }
-        Sample::Lease(ink) => {
-            canvas.line(Ink::Life, (from.0, from.1 - 3.0), (to.0, to.1 - 3.0));
-            draw_bar(canvas, *ink, (from.0, from.1 - 3.0), to.0);
-        }
-        Sample::Sign(sign) => {
-            canvas.line(Ink::Life, from, to);
-            draw_sign(canvas, sign, middle);
-        }
-        Sample::Link(ink) => draw_link(canvas, *ink, from, to),
+        entries
     }
 }
 
 fn draw_fate(canvas: &mut Canvas, fate: Fate, from: Point, to: Point) {
-    canvas.open(Ink::Message(0), "");
+    canvas.open(&style::class_of(0), "");
     match fate {
         Fate::Received => canvas.arrow(from, to),
         Fate::Doubled => canvas.dashed_arrow(from, to),
-        Fate::UnderWay => canvas.line(Ink::UnderWay, from, to),
+        Fate::UnderWay => canvas.line("under-way", from, to),
         Fate::Lost | Fate::Missed => {
             let end = if fate == Fate::Lost { (from.0 + to.0) / 2.0 } else { to.0 - 6.0 };
-            canvas.line(Ink::Way, from, (end, from.1));
-            canvas.cross(Ink::Lost, (end, from.1), 5.0);
+            canvas.line("way", from, (end, from.1));
+            canvas.cross("lost", (end, from.1), 5.0);
         }
     }
     canvas.close();

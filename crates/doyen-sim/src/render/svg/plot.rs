@@ -1,15 +1,15 @@
-//! What there is to draw: life lines, arrows and marks, from the records of a run.
+//! What there is to draw: life lines, arrows and marks, from the events of a run.
 
 use doyen_core::members::{Epoch, Key, NodeId};
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
-use super::super::cast::{Cast, Life, Turn, subject};
-use super::super::words::{bracketed, deed, sides, timer_name};
-use super::super::{Filter, MAX_MEMBERS, MAX_MESSAGES, Scene, TooLarge, Unit};
+use super::super::describe::{bracketed, describe, sides, timer_name};
+use super::super::model::{Life, MemberState, RunModel, Transition};
+use super::super::{MAX_MEMBERS, MAX_MESSAGES, RunInfo, TooLarge, Unit};
 use crate::hash::FastMap;
-use crate::record::{Record, What};
 use crate::time::Time;
+use crate::trace::{EventKind, TraceEvent};
 
 /// Everything there is to draw.
 #[derive(Debug)]
@@ -75,11 +75,10 @@ impl Lease {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    /// Takes part in an election.
-    Stands,
+    Campaigns,
     Leads,
     Paused,
-    Dead,
+    Down,
 }
 
 /// A message on its way.
@@ -95,8 +94,8 @@ pub(super) struct Arrow {
     /// What it says besides its kind.
     pub(super) fields: String,
     pub(super) title: String,
-    /// The records it was drawn from.
-    pub(super) records: Vec<usize>,
+    /// The events it was drawn from.
+    pub(super) events: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -118,7 +117,7 @@ pub(super) struct Mark {
     pub(super) at: Time,
     pub(super) sign: Sign,
     pub(super) title: String,
-    pub(super) record: usize,
+    pub(super) event: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -153,22 +152,19 @@ pub(super) struct Cut {
 }
 
 impl Plot {
-    /// What there is to draw of `records`, unless it is too much.
+    /// What there is to draw of `events`, unless it is too much.
     pub(super) fn new(
-        scene: &Scene,
-        records: &[Record],
-        upkeep: bool,
+        info: &RunInfo,
+        events: &[TraceEvent],
+        background: bool,
         unit: Unit,
     ) -> Result<Self, TooLarge> {
-        if scene.len() > MAX_MEMBERS {
-            return Err(TooLarge::Members(scene.len()));
+        if info.len() > MAX_MEMBERS {
+            return Err(TooLarge::Members(info.len()));
         }
-        let mut plotter = Plotter::new(scene, unit);
-        let mut filter = Filter::new(upkeep);
-        for (index, record) in records.iter().enumerate() {
-            if filter.passes(&record.what) {
-                plotter.take(index, record);
-            }
+        let mut plotter = Plotter::new(RunModel::new(info.clone(), background), unit);
+        for (index, event) in events.iter().enumerate() {
+            plotter.take(index, event);
             if plotter.plot.arrows.len() > MAX_MESSAGES {
                 return Err(TooLarge::Messages);
             }
@@ -177,12 +173,11 @@ impl Plot {
     }
 }
 
-/// Makes a plot from one record after the other.
-struct Plotter<'a> {
-    scene: &'a Scene,
+/// Makes a plot from one event after the other.
+struct Plotter {
+    model: RunModel,
     unit: Unit,
     plot: Plot,
-    cast: Cast,
     /// Since when each member is dead, and since when it has its role.
     dead: Vec<Option<Time>>,
     since: Vec<Time>,
@@ -190,8 +185,8 @@ struct Plotter<'a> {
     sent: FastMap<u32, usize>,
 }
 
-impl<'a> Plotter<'a> {
-    fn new(scene: &'a Scene, unit: Unit) -> Self {
+impl Plotter {
+    fn new(model: RunModel, unit: Unit) -> Self {
         let lane = |key| Lane {
             key,
             stretches: Vec::new(),
@@ -200,7 +195,7 @@ impl<'a> Plotter<'a> {
             ending: String::new(),
         };
         let plot = Plot {
-            lanes: scene.keys().into_iter().map(lane).collect(),
+            lanes: model.info.keys().into_iter().map(lane).collect(),
             arrows: Vec::new(),
             marks: Vec::new(),
             splits: Vec::new(),
@@ -209,40 +204,32 @@ impl<'a> Plotter<'a> {
             end: Time::ZERO,
             flight: 0,
         };
-        let count = scene.len();
-        let (cast, sent) = (Cast::new(scene), FastMap::default());
-        Self {
-            scene,
-            unit,
-            plot,
-            cast,
-            dead: vec![None; count],
-            since: vec![Time::ZERO; count],
-            sent,
+        let count = model.info.len();
+        let (dead, since) = (vec![None; count], vec![Time::ZERO; count]);
+        Self { model, unit, plot, dead, since, sent: FastMap::default() }
+    }
+
+    fn take(&mut self, index: usize, event: &TraceEvent) {
+        let Some(shown) = self.model.apply(event) else { return };
+        self.plot.end = self.plot.end.max(event.at);
+        let Some((lane, before)) = shown.member else { return self.take_split(event) };
+        match &event.kind {
+            EventKind::Sent { .. } => self.take_send(index, lane, event),
+            EventKind::Received { id, rules, .. } => {
+                self.land(index, *id, event.at, Fate::Received, &bracketed(rules));
+            }
+            EventKind::Missed { id, to, .. } => {
+                self.land(index, *id, event.at, Fate::Missed, &format!(": {to} is dead"));
+            }
+            EventKind::Cut { from, to } => self.take_cut(event.at, lane, *from, *to, false),
+            EventKind::Mended { from, to } => self.take_cut(event.at, lane, *from, *to, true),
+            _ => self.take_event(index, event, (lane, before), shown.transition),
         }
     }
 
-    fn take(&mut self, index: usize, record: &Record) {
-        self.plot.end = self.plot.end.max(record.at);
-        let Some(member) = subject(&record.what) else { return self.take_split(record) };
-        let Some(lane) = self.scene.place(member) else { return };
-        match &record.what {
-            What::Sent { .. } => self.take_send(index, lane, record),
-            What::Received { id, rules, .. } => {
-                self.land(index, *id, record.at, Fate::Received, &bracketed(rules));
-            }
-            What::Missed { id, to, .. } => {
-                self.land(index, *id, record.at, Fate::Missed, &format!(": {to} is dead"));
-            }
-            What::Cut { from, to } => self.take_cut(record.at, lane, *from, *to, false),
-            What::Mended { from, to } => self.take_cut(record.at, lane, *from, *to, true),
-            _ => self.take_event(index, lane, record),
-        }
-    }
-
-    fn take_send(&mut self, index: usize, from: usize, record: &Record) {
-        let What::Sent { id, to, kind, text, arrives, .. } = &record.what else { return };
-        let Some(to) = self.scene.place(*to) else { return };
+    fn take_send(&mut self, index: usize, from: usize, event: &TraceEvent) {
+        let EventKind::Sent { id, to, kind, text, arrives, .. } = &event.kind else { return };
+        let Some(to) = self.model.info.place(*to) else { return };
         let fields = text.strip_prefix(kind.as_str()).unwrap_or(text).trim().to_owned();
         let kinds = &mut self.plot.kinds;
         let kind = kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
@@ -250,7 +237,7 @@ impl<'a> Plotter<'a> {
             kinds.len() - 1
         });
         let fate = if arrives.is_some() { Fate::UnderWay } else { Fate::Lost };
-        let (lanes, when) = (&self.plot.lanes, self.unit.short(record.at.0));
+        let (lanes, when) = (&self.plot.lanes, self.unit.short(event.at.0));
         let ids = (lanes[from].key.id, lanes[to].key.id);
         let mut title = format!("{} → {} {text}, sent at {when}", ids.0, ids.1);
         if fate == Fate::Lost {
@@ -260,13 +247,13 @@ impl<'a> Plotter<'a> {
         self.plot.arrows.push(Arrow {
             from,
             to,
-            sent: record.at,
-            ends: arrives.unwrap_or(record.at),
+            sent: event.at,
+            ends: arrives.unwrap_or(event.at),
             fate,
             kind,
             fields,
             title,
-            records: vec![index],
+            events: vec![index],
         });
     }
 
@@ -284,80 +271,88 @@ impl<'a> Plotter<'a> {
         };
         let arrow = &mut self.plot.arrows[arrow];
         arrow.ends = at;
-        arrow.records.push(index);
+        arrow.events.push(index);
         let (when, again) = (self.unit.short(at.0), if again { " again" } else { "" });
         arrow.title.push_str(&format!(", arrives{again} at {when}{note}"));
     }
 
     fn take_cut(&mut self, at: Time, from: usize, out: NodeId, into: NodeId, mended: bool) {
-        let Some(to) = self.scene.place(into) else { return };
+        let Some(to) = self.model.info.place(into) else { return };
         let what = if mended { "mended" } else { "cut" };
         let title = format!("{what} {out} → {into} at {}", self.unit.short(at.0));
         self.plot.cuts.push(Cut { at, from, to, mended, title });
     }
 
-    fn take_split(&mut self, record: &Record) {
-        if matches!(record.what, What::Weather { .. }) {
+    fn take_split(&mut self, event: &TraceEvent) {
+        if matches!(event.kind, EventKind::Network { .. }) {
             return; // the network is as whole as before
         }
         if let Some(last) = self.plot.splits.last_mut().filter(|last| last.to.is_none()) {
-            last.to = Some(record.at);
+            last.to = Some(event.at);
         }
-        if let What::Partitioned { groups } = &record.what {
-            let split = Split { from: record.at, to: None, label: sides(groups) };
+        if let EventKind::Partitioned { groups } = &event.kind {
+            let split = Split { from: event.at, to: None, label: sides(groups) };
             self.plot.splits.push(split);
         }
     }
 
     /// Everything that changes a life line or is a mark on it.
-    fn take_event(&mut self, index: usize, lane: usize, record: &Record) {
-        let at = record.at;
-        let sign = match &record.what {
-            What::Fired { timer, .. } => Some(Sign::Timer(timer_name(timer).to_owned())),
-            What::Campaign { .. } => Some(Sign::Campaign),
-            What::Suspected { .. } => Some(Sign::Suspects),
-            What::Trusted { .. } => Some(Sign::Trusts),
-            What::Clock { .. } => Some(Sign::Clock),
-            What::View { role, epoch, .. } => {
-                self.close_role(lane, at);
-                self.note_term(lane, at, *role, *epoch);
+    fn take_event(
+        &mut self,
+        index: usize,
+        event: &TraceEvent,
+        (lane, before): (usize, MemberState),
+        transition: Transition,
+    ) {
+        let at = event.at;
+        let sign = match &event.kind {
+            EventKind::Fired { timer, .. } => Some(Sign::Timer(timer_name(timer).to_owned())),
+            EventKind::Campaign { .. } => Some(Sign::Campaign),
+            EventKind::Suspected { .. } => Some(Sign::Suspects),
+            EventKind::Trusted { .. } => Some(Sign::Trusts),
+            EventKind::Clock { .. } => Some(Sign::Clock),
+            EventKind::View { role, term, .. } => {
+                self.close_role(lane, before.role, at);
+                // Where leaders have leases, a member that campaigns or leads in another term says in which.
+                if self.model.info.leases && *role != Role::Follower && *term != before.term {
+                    self.plot.lanes[lane].terms.push((at, *term));
+                }
+                (transition == Transition::Leads).then_some(Sign::Leads)
+            }
+            EventKind::Leased { until, .. } => {
+                self.take_lease(lane, before.term, at, *until);
                 None
             }
-            What::Leased { until, .. } => {
-                self.take_lease(lane, at, *until);
-                None
-            }
-            What::Retired { .. } => {
+            EventKind::Retired { .. } => {
                 if let Some(lease) = self.running_lease(lane) {
                     lease.given_up = true;
                 }
                 None
             }
-            What::Crashed { forwards, .. } => {
-                self.close_role(lane, at);
+            EventKind::Crashed { forwards, .. } => {
+                self.close_role(lane, before.role, at);
                 self.cut_pauses_short(lane, at);
                 self.dead[lane].get_or_insert(at);
                 // Of one that is dead from the beginning the life line says enough.
                 (at > Time::ZERO || *forwards).then_some(Sign::Crash)
             }
-            What::Restarted { .. } => {
+            EventKind::Restarted { .. } => {
                 self.close_death(lane, at);
                 self.since[lane] = at;
                 Some(Sign::Restart)
             }
-            What::Paused { until, .. } => {
+            EventKind::Paused { until, .. } => {
                 let pause = Stretch { state: State::Paused, from: at, to: *until };
                 self.plot.lanes[lane].stretches.push(pause);
                 None
             }
             _ => None,
         };
-        let turn = self.cast.note(lane, &record.what);
-        let sign = if turn == Turn::Leads { Some(Sign::Leads) } else { sign };
-        if let (Some(sign), Some(deed)) = (sign, deed(record, turn, self.scene)) {
+        let described = describe(event, transition, &self.model.info);
+        if let (Some(sign), Some((phrase, peers))) = (sign, described) {
             let (id, when) = (self.plot.lanes[lane].key.id, self.unit.short(at.0));
-            let title = format!("{id}: {deed}, at {when}");
-            self.plot.marks.push(Mark { lane, at, sign, title, record: index });
+            let title = format!("{id}: {}, at {when}", phrase.predicate(&peers));
+            self.plot.marks.push(Mark { lane, at, sign, title, event: index });
         }
     }
 
@@ -367,8 +362,7 @@ impl<'a> Plotter<'a> {
     }
 
     /// The lease of a member runs until another time than before.
-    fn take_lease(&mut self, lane: usize, at: Time, until: Option<Time>) {
-        let term = self.cast.face(lane).epoch;
+    fn take_lease(&mut self, lane: usize, term: Epoch, at: Time, until: Option<Time>) {
         match (self.running_lease(lane), until) {
             (Some(lease), Some(until)) => {
                 lease.until = until;
@@ -384,32 +378,24 @@ impl<'a> Plotter<'a> {
         }
     }
 
-    /// Where leaders have leases, a member that stands or leads says in which term when that is another.
-    fn note_term(&mut self, lane: usize, at: Time, role: Role, epoch: Epoch) {
-        let before = self.cast.face(lane).epoch;
-        if self.scene.leases && role != Role::Follower && epoch != before {
-            self.plot.lanes[lane].terms.push((at, epoch));
-        }
-    }
-
     /// Draws the role a member has had until now.
-    fn close_role(&mut self, lane: usize, at: Time) {
+    fn close_role(&mut self, lane: usize, role: Role, at: Time) {
         let from = std::mem::replace(&mut self.since[lane], at);
-        let state = match self.cast.face(lane).role {
+        let state = match role {
             Role::Follower => return,
-            Role::Candidate => State::Stands,
+            Role::Candidate => State::Campaigns,
             Role::Leader | Role::Retiring => State::Leads,
         };
         let stretches = &mut self.plot.lanes[lane].stretches;
         match stretches.iter_mut().rev().find(|last| last.state == state && last.to == from) {
-            Some(last) => last.to = at, // a new epoch, the same reign
+            Some(last) => last.to = at, // a new term under the same leader
             None => stretches.push(Stretch { state, from, to: at }),
         }
     }
 
     fn close_death(&mut self, lane: usize, at: Time) {
         if let Some(from) = self.dead[lane].take() {
-            self.plot.lanes[lane].stretches.push(Stretch { state: State::Dead, from, to: at });
+            self.plot.lanes[lane].stretches.push(Stretch { state: State::Down, from, to: at });
         }
     }
 
@@ -428,11 +414,11 @@ impl<'a> Plotter<'a> {
         }
         let end = Time(u64::MAX); // the drawing ends before it
         for lane in 0..self.plot.lanes.len() {
-            self.close_role(lane, end);
+            let state = self.model.member(lane);
+            self.close_role(lane, state.role, end);
             self.close_death(lane, end);
-            let face = self.cast.face(lane);
-            let ending = match (face.life, face.role, face.leader) {
-                (Life::Dead, ..) => "dead".to_owned(),
+            let ending = match (state.life, state.role, state.leader) {
+                (Life::Down, ..) => "dead".to_owned(),
                 (_, Role::Leader | Role::Retiring, _) => "leads".to_owned(),
                 (_, Role::Candidate, _) => "electing".to_owned(),
                 (_, Role::Follower, None) => "no leader".to_owned(),
@@ -450,6 +436,6 @@ impl<'a> Plotter<'a> {
         let mut flights: Vec<u64> = arrived.map(flight).collect();
         flights.sort_unstable();
         let median = flights.get(flights.len() / 2).copied().filter(|&nanos| nanos > 0);
-        median.unwrap_or(self.scene.transmission.as_nanos()).max(1)
+        median.unwrap_or(self.model.info.transmission.as_nanos()).max(1)
     }
 }

@@ -32,10 +32,6 @@ pub(super) struct Flags {
     #[arg(long, value_name = "SHARE", help_heading = "Network")]
     duplicate: Option<String>,
 
-    /// Which kinds of messages of the same instant are handled first, such as COORDINATOR,ELECTION,OK
-    #[arg(long, value_name = "KINDS", value_delimiter = ',', help_heading = "Network")]
-    order: Vec<String>,
-
     /// End the run at this time at the latest
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     until: Option<String>,
@@ -98,9 +94,6 @@ impl Flags {
         set(&mut scenario.bound, &self.bound);
         set(&mut scenario.loss, &self.loss.clone().map(Share::Text));
         set(&mut scenario.duplicate, &self.duplicate.clone().map(Share::Text));
-        if !self.order.is_empty() {
-            scenario.order.clone_from(&self.order);
-        }
     }
 
     fn apply_faults(&self, scenario: &mut Scenario) -> Result<()> {

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
-use doyen_sim::record::Observer;
+use doyen_core::protocol::Class;
+use doyen_sim::account::Outcome;
 use doyen_sim::render::columns::{self, Columns};
-use doyen_sim::render::{Clock, Film, Scene, mermaid, svg};
+use doyen_sim::render::{MAX_MESSAGES, Recording, RunInfo, mermaid, svg};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
-use doyen_sim::trace;
+use doyen_sim::trace::{self, EventKind, Observer, Observers, TraceEvent};
 
 use super::summary;
 use crate::cli::output::{self, Output};
+use crate::cli::progress::Spinner;
 
 /// A run that is shown event by event unless asked otherwise: what a person reads.
 const SMALL_RUN_MEMBERS: usize = 16;
@@ -37,10 +39,6 @@ pub(super) struct Show {
     /// Show heartbeats and acknowledgements too
     #[arg(long, help_heading = "Output")]
     upkeep: bool,
-
-    /// Write times as multiples of D, as the literature does
-    #[arg(long, help_heading = "Output")]
-    in_d: bool,
 
     /// Draw the space-time diagram; - is the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -79,8 +77,69 @@ impl Show {
         Ok(Outputs { svg: create(&self.svg)?, trace: create(&self.trace)? })
     }
 
-    pub(super) fn show(&self, case: &Case, summary: &Summary, outputs: Outputs) -> Result<()> {
-        self.write_files(case, outputs)?;
+    /// Runs `case` once: everything that is asked for comes from this run. Says what it came to, and gives the columns of
+    /// a small run. Files appear together or not at all.
+    pub(super) fn run(&self, case: &Case, outputs: Outputs) -> (Outcome, Result<Option<Vec<u8>>>) {
+        let Outputs { svg, mut trace } = outputs;
+        let header = trace::Header::of(case);
+        let mut writer = trace.as_mut().map(|output| trace::Writer::new(&header, output));
+        let mut recording = (self.mermaid || svg.is_some()).then(|| Recording::new(self.upkeep));
+        let streams = self.columns && !self.is_machine_readable();
+        let is_small = case.members().len() <= SMALL_RUN_MEMBERS;
+        let previews = is_small && !self.summary && !self.is_machine_readable();
+        let (mut stdout, mut buffer) = (io::stdout(), Vec::new());
+        let columns = if streams {
+            Some(self.columns(case, &mut stdout))
+        } else if previews {
+            Some(self.columns(case, &mut buffer))
+        } else {
+            None
+        };
+        let mut columns = columns.map(|columns| Live { columns, streams, messages: 0, events: 0 });
+        let mut observers = Observers::default();
+        observers.0.extend(writer.as_mut().map(|it| it as &mut dyn Observer));
+        observers.0.extend(recording.as_mut().map(|it| it as &mut dyn Observer));
+        observers.0.extend(columns.as_mut().map(|it| it as &mut dyn Observer));
+        let spinner = (!streams).then(|| Spinner::start("simulating"));
+        let is_watched = !observers.0.is_empty();
+        let outcome = run::run(case, is_watched.then_some(&mut observers as &mut dyn Observer));
+        drop(spinner);
+        let written = writer.map_or(Ok(()), trace::Writer::finish);
+        let is_whole = columns.map_or(Ok(false), |live| {
+            let is_whole = live.wants_more() && !streams;
+            live.columns.finish().map(|()| is_whole)
+        });
+        let finished = written
+            .context("cannot write the trace")
+            .and_then(|()| self.finish_files(case, recording.as_ref(), svg, trace))
+            .and_then(|()| Ok(is_whole?))
+            .map(|is_whole| is_whole && outcome.messages.total <= SMALL_RUN_MESSAGES);
+        (outcome, finished.map(|is_small| is_small.then_some(buffer)))
+    }
+
+    fn finish_files(
+        &self,
+        case: &Case,
+        recording: Option<&Recording>,
+        mut svg: Option<Output>,
+        trace: Option<Output>,
+    ) -> Result<()> {
+        if let Some(recording) = recording {
+            self.draw(case, recording, svg.as_mut())?;
+        }
+        for output in [svg, trace].into_iter().flatten() {
+            output.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Prints what a run came to. `columns` are those of a small run, unless they were printed while it went on.
+    pub(super) fn show(
+        &self,
+        case: &Case,
+        summary: &Summary,
+        columns: Option<Vec<u8>>,
+    ) -> Result<()> {
         let mut out = io::stdout().lock();
         if self.json {
             serde_json::to_writer(&mut out, summary)?;
@@ -89,19 +148,16 @@ impl Show {
         if self.is_machine_readable() {
             return Ok(());
         }
-        if !case.about.is_empty() {
+        if !case.about.is_empty() && !self.columns {
             writeln!(out, "{}\n", case.about)?;
         }
-        let small = case.members().len() <= SMALL_RUN_MEMBERS
-            && summary.outcome.messages.total <= SMALL_RUN_MESSAGES;
-        let columns = self.columns || (small && !self.summary);
-        if columns {
-            self.write_columns(case, &mut out)?;
+        let shows_columns = self.columns || columns.is_some();
+        out.write_all(&columns.unwrap_or_default())?;
+        if shows_columns {
             writeln!(out)?;
         }
-        let unit = self.in_d.then_some(case.config.timing.transmission);
-        summary::write(&mut out, case, summary, unit)?;
-        if !columns && !self.summary {
+        summary::write(&mut out, case, summary)?;
+        if !shows_columns && !self.summary {
             writeln!(out, "--columns shows every event.")?;
         }
         if uses_chance(case) {
@@ -114,53 +170,51 @@ impl Show {
         Ok(())
     }
 
-    fn clock(&self) -> Clock {
-        if self.in_d { Clock::Transmissions } else { Clock::Seconds }
-    }
-
-    fn write_columns(&self, case: &Case, out: &mut impl Write) -> Result<()> {
+    fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<&'a mut dyn Write> {
         let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let options = columns::Options { colour, clock: self.clock(), upkeep: self.upkeep };
-        let mut columns = Columns::new(Scene::of(case), options, out);
-        run::run(case, Some(&mut columns));
-        Ok(columns.finish()?)
+        let options = columns::Options { colour, background: self.upkeep };
+        if self.columns && !case.about.is_empty() {
+            // If it cannot be written, neither can the first line of the columns, which says so.
+            let _ = writeln!(out, "{}\n", case.about);
+        }
+        Columns::new(RunInfo::of(case), options, out)
     }
 
-    /// Trace and pictures, each from one more run, which is the same as the others. They appear together or not at
-    /// all.
-    fn write_files(&self, case: &Case, outputs: Outputs) -> Result<()> {
-        let Outputs { mut svg, mut trace } = outputs;
-        if let Some(output) = &mut trace {
-            let mut writer = trace::Writer::new(&trace::Header::of(case), output);
-            run::run(case, Some(&mut writer));
-            writer.finish().context("cannot write the trace")?;
-        }
-        if self.mermaid || svg.is_some() {
-            self.draw(case, svg.as_mut())?;
-        }
-        for output in [svg, trace].into_iter().flatten() {
-            output.finish()?;
-        }
-        Ok(())
-    }
-
-    fn draw(&self, case: &Case, output: Option<&mut Output>) -> Result<()> {
-        let mut film = Film::new(self.upkeep);
-        run::run(case, Some(&mut film as &mut dyn Observer));
-        let scene = Scene::of(case);
+    fn draw(&self, case: &Case, recording: &Recording, output: Option<&mut Output>) -> Result<()> {
+        let info = RunInfo::of(case);
         let refused = |problem| anyhow!("cannot draw this run: {problem}");
-        let records = film.records().map_err(refused)?;
+        let events = recording.events().map_err(refused)?;
         if let Some(output) = output {
             let mut options = svg::Options::default();
-            options.clock = self.clock();
-            options.upkeep = self.upkeep;
-            output.write_text(&svg::space_time(&scene, records, &options).map_err(refused)?)?;
+            options.background = self.upkeep;
+            output.write_text(&svg::space_time(&info, events, &options).map_err(refused)?)?;
         }
         if self.mermaid {
-            let diagram = mermaid::sequence(&scene, records, None).map_err(refused)?;
+            let diagram = mermaid::sequence(&info, events, None).map_err(refused)?;
             io::stdout().lock().write_all(diagram.as_bytes())?;
         }
         Ok(())
+    }
+}
+
+/// Columns that are written while a run goes on: all of them, or those of a run that may turn out to be small.
+struct Live<'a> {
+    columns: Columns<&'a mut dyn Write>,
+    streams: bool,
+    messages: u64,
+    events: usize,
+}
+
+impl Observer for Live<'_> {
+    fn observe(&mut self, event: &TraceEvent) {
+        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Election, .. });
+        self.messages += u64::from(is_counted);
+        self.events += 1;
+        self.columns.observe(event);
+    }
+
+    fn wants_more(&self) -> bool {
+        self.streams || self.messages <= SMALL_RUN_MESSAGES && self.events <= 10 * MAX_MESSAGES
     }
 }
 

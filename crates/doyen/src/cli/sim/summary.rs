@@ -7,15 +7,9 @@ use doyen_sim::account::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 
-/// Writes what a run came to. `unit`: write times as multiples of this.
-pub(super) fn write(
-    out: &mut impl Write,
-    case: &Case,
-    summary: &Summary,
-    unit: Option<Span>,
-) -> io::Result<()> {
+/// Writes what a run came to.
+pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io::Result<()> {
     let outcome = &summary.outcome;
-    let time = |span: Span| in_unit(span, unit);
     writeln!(
         out,
         "{} ({}), {}, counted by the `{}` convention: {}",
@@ -27,13 +21,13 @@ pub(super) fn write(
     )?;
     write_messages(out, summary)?;
     let informed = match outcome.informed {
-        Some(span) => format!("all members agreed at {}", time(span)),
+        Some(span) => format!("all members agreed at {}", span),
         None => "members never agreed".to_owned(),
     };
     writeln!(
         out,
         "  time        last message at {}, {informed}; {}",
-        time(outcome.turnaround),
+        outcome.turnaround,
         counted(u64::from(outcome.stages), "stage")
     )?;
     writeln!(
@@ -43,7 +37,7 @@ pub(super) fn write(
         counted(u64::from(outcome.involved), "member"),
         times(outcome.leader_changes)
     )?;
-    writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap, time))?;
+    writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap))?;
     if outcome.ended != Ended::Quiet {
         writeln!(
             out,
@@ -103,24 +97,13 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
 }
 
 /// How long there was no leader, and how long more than one.
-fn leaders(downtime: Span, overlap: Span, time: impl Fn(Span) -> String) -> String {
+fn leaders(downtime: Span, overlap: Span) -> String {
     match (downtime, overlap) {
         (Span::ZERO, Span::ZERO) => "leaders     always exactly one".to_owned(),
-        (downtime, Span::ZERO) => format!("downtime    {}", time(downtime)),
+        (downtime, Span::ZERO) => format!("downtime    {}", downtime),
         (downtime, overlap) => {
-            format!("downtime    {}; two leaders at once for {}", time(downtime), time(overlap))
+            format!("downtime    {}; two leaders at once for {}", downtime, overlap)
         }
-    }
-}
-
-/// A length of time, in multiples of `unit` if there is one.
-fn in_unit(span: Span, unit: Option<Span>) -> String {
-    match unit.map(Span::as_nanos) {
-        Some(nanos @ 1..) => {
-            let text = format!("{:.3}", span.as_nanos() as f64 / nanos as f64);
-            format!("{} D", text.trim_end_matches('0').trim_end_matches('.'))
-        }
-        _ => span.to_string(),
     }
 }
 

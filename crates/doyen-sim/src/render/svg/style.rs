@@ -1,53 +1,31 @@
-//! Colours and type.
+//! The style sheet of a space-time diagram: type, strokes and colours.
 
 use super::Theme;
 
-/// The colours on one ground.
-struct Palette {
-    ground: &'static str,
-    ink: &'static str,
-    soft: &'static str,
-    line: &'static str,
-    grid: &'static str,
-    stands: &'static str,
-    reign: &'static str,
-    reign_edge: &'static str,
-    bad: &'static str,
-    good: &'static str,
-    messages: [&'static str; 8],
-}
+/// The colours by name, on a light and on a dark ground; then those of the messages.
+const PALETTE: [(&str, [&str; 2]); 10] = [
+    ("GROUND", ["#ffffff", "#10151d"]),
+    ("INK", ["#1b2430", "#e8edf4"]),
+    ("SOFT", ["#5b6778", "#9aa7b8"]),
+    ("LINE", ["#8793a5", "#66738a"]),
+    ("GRID", ["#edf0f4", "#1d2530"]),
+    ("CAMPAIGN", ["#cfe1f7", "#1f3c5f"]),
+    ("LEADER", ["#f5bd1f", "#e0a90f"]),
+    ("EDGE", ["#8a6400", "#ffe08a"]),
+    ("BAD", ["#c8102e", "#ff6b78"]),
+    ("GOOD", ["#14804a", "#4fd08b"]),
+];
 
-const LIGHT: Palette = Palette {
-    ground: "#ffffff",
-    ink: "#1b2430",
-    soft: "#5b6778",
-    line: "#8793a5",
-    grid: "#edf0f4",
-    stands: "#cfe1f7",
-    reign: "#f5bd1f",
-    reign_edge: "#8a6400",
-    bad: "#c8102e",
-    good: "#14804a",
-    messages: [
-        "#1769c4", "#12805c", "#d0510a", "#8a3ffc", "#6b4f3a", "#7a8797", "#c2185b", "#007f93",
-    ],
-};
-
-const DARK: Palette = Palette {
-    ground: "#10151d",
-    ink: "#e8edf4",
-    soft: "#9aa7b8",
-    line: "#66738a",
-    grid: "#1d2530",
-    stands: "#1f3c5f",
-    reign: "#e0a90f",
-    reign_edge: "#ffe08a",
-    bad: "#ff6b78",
-    good: "#4fd08b",
-    messages: [
-        "#64aef7", "#46cf9a", "#ff9450", "#be95ff", "#c8a78d", "#8592a3", "#ff7eb0", "#3ec9dc",
-    ],
-};
+const MESSAGES: [[&str; 2]; 8] = [
+    ["#1769c4", "#64aef7"],
+    ["#12805c", "#46cf9a"],
+    ["#d0510a", "#ff9450"],
+    ["#8a3ffc", "#be95ff"],
+    ["#6b4f3a", "#c8a78d"],
+    ["#7a8797", "#8592a3"],
+    ["#c2185b", "#ff7eb0"],
+    ["#007f93", "#3ec9dc"],
+];
 
 /// The kinds that every diagram draws in the same colour; the others take what is left, in order.
 const KNOWN: [&[&str]; 7] = [
@@ -61,7 +39,7 @@ const KNOWN: [&[&str]; 7] = [
 ];
 
 /// The colour of the kind at `index`.
-pub(super) fn kind(kinds: &[String], index: usize) -> usize {
+pub(super) fn colour_of(kinds: &[String], index: usize) -> usize {
     let known = |name: &str| KNOWN.iter().position(|names| names.contains(&name));
     if let Some(colour) = known(&kinds[index]) {
         return colour;
@@ -69,27 +47,43 @@ pub(super) fn kind(kinds: &[String], index: usize) -> usize {
     let taken: Vec<usize> = kinds.iter().filter_map(|name| known(name)).collect();
     let strangers = kinds[..index].iter().filter(|name| known(name).is_none()).count();
     // At least the last one is free: no known kind has it.
-    let free: Vec<usize> = (0..8).rev().filter(|colour| !taken.contains(colour)).collect();
+    let free: Vec<usize> =
+        (0..MESSAGES.len()).rev().filter(|colour| !taken.contains(colour)).collect();
     free[strangers % free.len()]
+}
+
+/// The class of messages of this colour.
+pub(super) fn class_of(colour: usize) -> String {
+    format!("m m{colour}")
 }
 
 /// The style sheet. Every rule is bound to the diagram, so that it may stand within a page.
 pub(super) fn style(theme: Theme, dense: bool) -> String {
-    let mut style = SHAPES.to_owned();
-    if dense {
-        style.push_str(THIN);
-    }
-    match theme {
-        Theme::Light => style.push_str(&colours(&LIGHT)),
-        Theme::Dark => style.push_str(&colours(&DARK)),
+    let thin = if dense { THIN } else { "" };
+    let colours = match theme {
+        Theme::Light => colours(0),
+        Theme::Dark => colours(1),
         Theme::Auto => {
-            style.push_str(&colours(&LIGHT));
-            style.push_str("@media (prefers-color-scheme: dark) {\n");
-            style.push_str(&colours(&DARK));
-            style.push_str("}\n");
+            format!("{}@media (prefers-color-scheme: dark) {{\n{}}}\n", colours(0), colours(1))
         }
+    };
+    format!("{SHAPES}{thin}{colours}")
+}
+
+/// The colours on the light or the dark ground.
+fn colours(ground: usize) -> String {
+    let mut sheet = COLOURS.to_owned();
+    for (name, colours) in PALETTE {
+        sheet = sheet.replace(&format!("${name}"), colours[ground]);
     }
-    style
+    for (kind, colours) in MESSAGES.into_iter().enumerate() {
+        let (message, colour) = (format!(".doyen-run .m{kind}"), colours[ground]);
+        sheet.push_str(&format!(
+            "{message} .way, {message} .under-way {{ stroke: {colour}; }}\n\
+             {message} .tip, {message} .label {{ fill: {colour}; }}\n"
+        ));
+    }
+    sheet
 }
 
 /// What does not depend on the ground.
@@ -135,30 +129,6 @@ const THIN: &str = "\
 .doyen-run .m .tip { opacity: 0.7; }
 ";
 
-fn colours(palette: &Palette) -> String {
-    let mut sheet = COLOURS.to_owned();
-    for (name, colour) in [
-        ("GROUND", palette.ground),
-        ("INK", palette.ink),
-        ("SOFT", palette.soft),
-        ("LINE", palette.line),
-        ("GRID", palette.grid),
-        ("STANDS", palette.stands),
-        ("REIGN", palette.reign),
-        ("EDGE", palette.reign_edge),
-        ("BAD", palette.bad),
-        ("GOOD", palette.good),
-    ] {
-        sheet = sheet.replace(&format!("${name}"), colour);
-    }
-    for (kind, colour) in palette.messages.into_iter().enumerate() {
-        sheet.push_str(&format!(
-            ".doyen-run .m{kind} .way, .doyen-run .m{kind} .under-way {{ stroke: {colour}; }}\n.doyen-run .m{kind} .tip, .doyen-run .m{kind} .label {{ fill: {colour}; }}\n"
-        ));
-    }
-    sheet
-}
-
 /// What does. A name in capitals stands for a colour of the palette.
 const COLOURS: &str = "\
 .doyen-run .ground { fill: $GROUND; }
@@ -166,8 +136,8 @@ const COLOURS: &str = "\
 .doyen-run .subheading, .doyen-run .tick, .doyen-run .axis-name, .doyen-run .ending, .doyen-run .timer-name { fill: $SOFT; }
 .doyen-run .grid { stroke: $GRID; }
 .doyen-run .axis, .doyen-run .life, .doyen-run .dead-line { stroke: $LINE; }
-.doyen-run .stands { fill: $STANDS; }
-.doyen-run .reign { fill: $REIGN; }
+.doyen-run .campaigns { fill: $CAMPAIGN; }
+.doyen-run .leader-bar { fill: $LEADER; }
 .doyen-run .lease { fill: $GOOD; }
 .doyen-run .lease-rest { fill: $GROUND; stroke: $GOOD; }
 .doyen-run .term { fill: $GOOD; }
@@ -187,7 +157,7 @@ const COLOURS: &str = "\
 .doyen-run .clock { fill: $GROUND; stroke: $INK; }
 .doyen-run .suspects { fill: $GROUND; stroke: $BAD; }
 .doyen-run .trusts { fill: $GROUND; stroke: $GOOD; }
-.doyen-run .leads { fill: $REIGN; stroke: $EDGE; }
+.doyen-run .leads { fill: $LEADER; stroke: $EDGE; }
 .doyen-run .gap { stroke: $GROUND; }
 .doyen-run .gap-edge { stroke: $LINE; }
 ";
@@ -201,7 +171,7 @@ mod tests {
         let kinds = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let colours = |names: &[&str]| {
             let kinds = kinds(names);
-            (0..kinds.len()).map(|index| kind(&kinds, index)).collect::<Vec<_>>()
+            (0..kinds.len()).map(|index| colour_of(&kinds, index)).collect::<Vec<_>>()
         };
         assert_eq!(colours(&["ELECTION", "OK", "COORDINATOR"]), [0, 1, 2]);
         assert_eq!(colours(&["COORDINATOR", "ELECTION"]), [2, 0]);

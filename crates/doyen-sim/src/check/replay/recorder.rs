@@ -1,7 +1,7 @@
-//! Plays the steps of the machine once more and records them, as the simulator records a run.
+//! Records the steps of a schedule as the simulator records a run.
 //!
-//! Every event is handed to the state machine again, which tells what it makes of it, and by which rules. Messages get
-//! numbers, so that a receipt is paired with its sending.
+//! Every event is handed to the state machine again, in the state to which the machine of the check has come, and tells
+//! what it does and by which rules. Messages get numbers, so that a receipt is paired with its sending.
 
 use doyen_core::explore::Explore;
 use std::convert::Infallible;
@@ -14,27 +14,27 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
-use super::super::budget::ANY;
 use super::super::local::{self, Handled, Local, Stimulus};
 use super::super::machine::{Act, Explorable, Flight, Machine, Step, is_elected, leads_in_a_term};
 use super::super::property::{Fact, Property};
 use super::super::space::Space;
 use super::super::{Scene, Timers};
 use crate::hash::FastMap;
-use crate::record::{self, Record, What};
 use crate::time::Time;
+use crate::trace::{EventKind, TraceEvent};
 
-/// Everybody, and what has been recorded of them.
-pub(super) struct Stage<'m, 'c, P: Explore> {
+/// Every process, and what has been recorded of them.
+pub(super) struct Recorder<'m, 'c, P: Explore> {
     machine: &'m Machine<'c, P>,
     /// How long a message takes that nobody hears.
     transmission: Span,
     /// One in each slot.
     locals: Vec<Local<P>>,
     under_way: Vec<Letter<P::Message>>,
-    restarts_left: u8,
+    /// Whether a process may still start.
+    may_start: bool,
     now: Time,
-    records: Vec<Record>,
+    records: Vec<TraceEvent>,
     /// The record of each message, by its number.
     sent: FastMap<u32, usize>,
     next_id: u32,
@@ -54,17 +54,17 @@ struct Letter<M> {
 /// A rule that fired, in order.
 pub(super) type Fired = Vec<String>;
 
-impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
+impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
     /// Sets the scene: everybody starts, the dead die, and whoever has noticed already calls an election.
     pub(super) fn new(machine: &'m Machine<'c, P>, scene: &Scene<'c>, transmission: Span) -> Self {
         let expiries = machine.rules.timers.expiries();
         let unborn = |id| Local::unborn(id, expiries);
-        let mut stage = Self {
+        let mut recorder = Self {
             machine,
             transmission,
             locals: scene.members.iter().map(unborn).collect(),
             under_way: Vec::new(),
-            restarts_left: machine.rules.budget.restarts,
+            may_start: machine.may_start(&machine.start()),
             now: Time::ZERO,
             records: Vec::new(),
             sent: FastMap::default(),
@@ -72,14 +72,14 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             reigns: Vec::new(),
             missteps: Vec::new(),
         };
-        stage.begin(scene);
-        stage
+        recorder.begin(scene);
+        recorder
     }
 
     /// Goes on from where the machine begins, in the middle of a simulation: `records` tell of what was before.
     pub(super) fn resume(
         machine: &'m Machine<'c, P>,
-        records: Vec<Record>,
+        records: Vec<TraceEvent>,
         now: Time,
         transmission: Span,
     ) -> Self {
@@ -87,26 +87,26 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let mut open: Vec<(u32, usize)> = Vec::new();
         let mut next_id = 0;
         for (index, record) in records.iter().enumerate() {
-            match record.what {
-                What::Sent { id, .. } => {
+            match record.kind {
+                EventKind::Sent { id, .. } => {
                     open.push((id, index));
                     next_id = next_id.max(id + 1);
                 }
-                What::Received { id, .. } | What::Missed { id, .. } => {
+                EventKind::Received { id, .. } | EventKind::Missed { id, .. } => {
                     open.retain(|&(sent, _)| sent != id);
                 }
                 _ => {}
             }
         }
-        let restarts_left = machine.rules.budget.restarts;
+        let may_start = machine.may_start(&machine.start());
         let (sent, reigns, missteps) = (FastMap::default(), Vec::new(), Vec::new());
         let under_way = Vec::new();
-        let mut stage = Self {
+        let mut recorder = Self {
             machine,
             transmission,
             locals,
             under_way,
-            restarts_left,
+            may_start,
             now,
             records,
             sent,
@@ -115,9 +115,9 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             missteps,
         };
         for flight in flights {
-            stage.pick_up(flight, &mut open);
+            recorder.pick_up(flight, &mut open);
         }
-        stage
+        recorder
     }
 
     /// Finds the sending of a message that is under way when the schedule begins, among those that are `open`.
@@ -125,15 +125,17 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let ids = self.machine.terms.members;
         let [one, other] = [flight.from, flight.to].map(|position| ids.at(usize::from(position)));
         let words = flight.message.to_string();
-        let is_it = |&(_, index): &(u32, usize)| match &self.records[index].what {
-            What::Sent { from, to, text, .. } => (*from, *to) == (one, other) && *text == words,
+        let is_it = |&(_, index): &(u32, usize)| match &self.records[index].kind {
+            EventKind::Sent { from, to, text, .. } => {
+                (*from, *to) == (one, other) && *text == words
+            }
             _ => false,
         };
         let Some(place) = open.iter().position(is_it) else {
             return self.send(usize::from(flight.from), other, flight.message);
         };
         let (id, index) = open.remove(place);
-        if let What::Sent { arrives, again, .. } = &mut self.records[index].what {
+        if let EventKind::Sent { arrives, again, .. } = &mut self.records[index].kind {
             (*arrives, *again) = (None, None);
         }
         self.sent.insert(id, index);
@@ -148,10 +150,10 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
                 // Whatever it did is forgotten but for what it stored.
                 let start = self.handle(member, founding.clone(), None);
                 self.locals[member] = start.local;
-                let crashed = What::Crashed { member: id, forwards: false };
-                self.happen(member, Stimulus::Crash, None, |_| Some(crashed));
+                let crashed = EventKind::Crashed { member: id, forwards: false };
+                self.happen(member, Stimulus::Crash, None, Some(crashed));
             } else {
-                self.happen(member, founding.clone(), None, |_| None);
+                self.happen(member, founding.clone(), None, None);
             }
         }
         let live: Vec<usize> =
@@ -159,13 +161,13 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         for &dead in scene.dead.iter().filter(|_| scene.dead_known) {
             for &member in &live {
                 let told = Stimulus::Event(Event::PeerDown(dead));
-                self.happen(member, told, None, |_| None);
+                self.happen(member, told, None, None);
             }
         }
         for &id in &scene.initiators {
             if let Some(member) = scene.members.position(id) {
-                let campaign = |rules| Some(What::Campaign { member: id, rules });
-                self.happen(member, Stimulus::Event(Event::Campaign), None, campaign);
+                let campaign = EventKind::Campaign { member: id, rules: Fired::new() };
+                self.happen(member, Stimulus::Event(Event::Campaign), None, Some(campaign));
             }
         }
         // Detectors have had all the time they need.
@@ -173,115 +175,101 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         self.locals.iter_mut().for_each(|local| local.calm = calm);
     }
 
-    /// Takes a step at a time; says which rules fired.
-    pub(super) fn play(&mut self, step: Step, at: Time) -> Fired {
+    /// Takes a step at a time from the state `before`; says which rules fired.
+    pub(super) fn play(&mut self, before: &[u32], step: Step, at: Time) -> Fired {
+        self.stand_at(before);
         self.let_go(at);
         self.now = at;
         self.missteps.clear();
         let crash_after = (step.crash_after > 0).then_some(u32::from(step.crash_after));
-        let ids: Vec<NodeId> = self.locals.iter().map(|local| local.id).collect();
-        let id = |slot: u8| ids[usize::from(slot)];
-        match step.act {
-            Act::Deliver(flight) => self.deliver(flight, None, false, crash_after),
-            Act::Double(flight) => self.deliver(flight, None, true, crash_after),
-            Act::DoubleAt { flight, slot } => self.deliver(flight, Some(slot), true, crash_after),
+        let id = |slot: u8| self.locals[usize::from(slot)].id;
+        let event = Stimulus::Event;
+        let rules = Fired::new();
+        let (slot, stimulus, event) = match step.act {
+            Act::Deliver(flight) => return self.deliver(flight, None, false, crash_after),
+            Act::Double(flight) => return self.deliver(flight, None, true, crash_after),
+            Act::DoubleAt { flight, slot } => {
+                return self.deliver(flight, Some(slot), true, crash_after);
+            }
             Act::Lose(flight) => {
                 self.take(flight);
-                Fired::new()
+                return rules;
             }
-            Act::Expire { member, timer, upkeep } => {
-                let timer = self.machine.timer(timer);
-                let fired = |rules| What::Fired {
-                    member: id(member),
-                    timer: format!("{timer:?}"),
-                    upkeep,
-                    rules,
-                };
-                let event = Stimulus::Event(Event::Timer(timer));
-                self.happen(member.into(), event, crash_after, |rules| Some(fired(rules)))
-            }
-            Act::Report { member, peer, up: true } => {
-                let what = What::Trusted { member: id(member), peer: id(peer) };
-                let event = Stimulus::Event(Event::PeerUp(id(peer)));
-                self.happen(member.into(), event, crash_after, |_| Some(what))
-            }
-            Act::Report { member, peer, up: false } => {
-                let what = What::Suspected { member: id(member), peer: id(peer) };
-                let event = Stimulus::Event(Event::PeerDown(id(peer)));
-                self.happen(member.into(), event, crash_after, |_| Some(what))
-            }
-            Act::Suspect { member, peer } => {
-                let what = What::Suspected { member: id(member), peer: id(peer) };
-                self.happen(member.into(), Stimulus::Suspect(id(peer)), crash_after, |_| Some(what))
-            }
-            Act::Campaign(member) => {
-                let what = |rules| Some(What::Campaign { member: id(member), rules });
-                self.happen(member.into(), Stimulus::Event(Event::Campaign), crash_after, what)
-            }
-            Act::Crash(member) => {
-                let what = What::Crashed { member: id(member), forwards: false };
-                self.happen(member.into(), Stimulus::Crash, None, |_| Some(what))
-            }
-            Act::Restart(member) => {
-                if self.restarts_left != ANY {
-                    self.restarts_left = self.restarts_left.saturating_sub(1);
-                }
-                let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
-                let origin = self.locals[usize::from(member)].origin();
-                self.happen(member.into(), Stimulus::Start(origin), crash_after, what)
-            }
-            Act::Rejoin(member) => {
-                let what = |rules| Some(What::Restarted { member: id(member), disk: false, rules });
-                self.happen(member.into(), Stimulus::Start(Origin::Rejoining), crash_after, what)
-            }
-            Act::Replace(member) => {
-                let (slot, process) = self.room_for_a_process(member.into());
-                self.locals[slot] = self.locals[usize::from(member)].clone();
-                let what = |rules| Some(What::Restarted { member: id(member), disk: false, rules });
-                self.happen(member.into(), Stimulus::Replace(process), crash_after, what)
-            }
-            Act::Clone(member) => {
-                let (slot, process) = self.room_for_a_process(member.into());
-                self.locals[slot] = self.locals[usize::from(member)].clone();
-                let what = |rules| Some(What::Restarted { member: id(member), disk: true, rules });
-                self.happen(slot, Stimulus::Clone(process), crash_after, what)
-            }
-            Act::Command { member, command } => {
-                let Some(order) = command.order(self.machine.terms.preference()) else {
-                    return Fired::new();
-                };
-                let text = order.to_string();
-                let what = |rules| Some(What::Ordered { member: id(member), order: text, rules });
-                self.happen(member.into(), Stimulus::Event(Event::Order(order)), crash_after, what)
-            }
-            Act::Wait(ticks) => {
-                for member in 0..self.locals.len() {
-                    self.locals[member] = self.handle(member, Stimulus::Wait(ticks), None).local;
-                }
+            Act::Wait(_) => {
                 if let Timers::Bounded { .. } = self.machine.rules.timers {
                     self.under_way.iter_mut().for_each(|letter| letter.flight.age += 1);
                 }
-                Fired::new()
+                return rules;
             }
-        }
+            Act::Expire { member: slot, timer, upkeep: background } => {
+                let timer = self.machine.timer(timer);
+                let name = format!("{timer:?}");
+                let fired = EventKind::Fired { member: id(slot), timer: name, background, rules };
+                (slot, event(Event::Timer(timer)), fired)
+            }
+            Act::Report { member: slot, peer, up: true } => {
+                let (member, peer) = (id(slot), id(peer));
+                (slot, event(Event::PeerUp(peer)), EventKind::Trusted { member, peer })
+            }
+            Act::Report { member: slot, peer, up: false } => {
+                let (member, peer) = (id(slot), id(peer));
+                (slot, event(Event::PeerDown(peer)), EventKind::Suspected { member, peer })
+            }
+            Act::Suspect { member: slot, peer } => {
+                let (member, peer) = (id(slot), id(peer));
+                (slot, Stimulus::Suspect(peer), EventKind::Suspected { member, peer })
+            }
+            Act::Campaign(slot) => {
+                (slot, event(Event::Campaign), EventKind::Campaign { member: id(slot), rules })
+            }
+            Act::Crash(slot) => {
+                (slot, Stimulus::Crash, EventKind::Crashed { member: id(slot), forwards: false })
+            }
+            Act::Restart(slot) => {
+                let origin = self.locals[usize::from(slot)].origin();
+                let restarted = EventKind::Restarted { member: id(slot), disk: true, rules };
+                (slot, Stimulus::Start(origin), restarted)
+            }
+            Act::Rejoin(slot) => {
+                let restarted = EventKind::Restarted { member: id(slot), disk: false, rules };
+                (slot, Stimulus::Start(Origin::Rejoining), restarted)
+            }
+            Act::Replace(slot) => {
+                let restarted = EventKind::Restarted { member: id(slot), disk: false, rules };
+                let (_, process) = self.copy_process(slot);
+                (slot, Stimulus::Replace(process), restarted)
+            }
+            Act::Clone(slot) => {
+                let restarted = EventKind::Restarted { member: id(slot), disk: true, rules };
+                let (copy, process) = self.copy_process(slot);
+                (copy, Stimulus::Clone(process), restarted)
+            }
+            Act::Command { member: slot, command } => {
+                let order = command.order(self.machine.terms.preference());
+                let command = order.to_string();
+                let commanded = EventKind::Commanded { member: id(slot), command, rules };
+                (slot, event(Event::Order(order)), commanded)
+            }
+        };
+        self.happen(slot.into(), stimulus, crash_after, Some(event))
+    }
+
+    fn stand_at(&mut self, state: &[u32]) {
+        self.locals = self.machine.taken_apart(state).0;
+        self.may_start = self.machine.may_start(state);
     }
 
     /// Everything that was recorded, and what no step may do. Messages still under way arrive after the end.
-    pub(super) fn finish(mut self) -> (Vec<Record>, Vec<(Property, Fact)>) {
+    pub(super) fn finish(mut self, state: &[u32]) -> (Vec<TraceEvent>, Vec<(Property, Fact)>) {
+        self.stand_at(state);
         let end = self.now + self.transmission;
         self.let_go(end);
         for letter in &self.under_way {
-            if let What::Sent { arrives, .. } = &mut self.records[self.sent[&letter.id]].what {
+            if let EventKind::Sent { arrives, .. } = &mut self.records[self.sent[&letter.id]].kind {
                 arrives.get_or_insert(end);
             }
         }
         (self.records, self.missteps)
-    }
-
-    /// What each live member believes.
-    pub(super) fn views(&self) -> Vec<Option<View>> {
-        let members = self.locals.iter().take(self.machine.terms.members.len());
-        members.map(|local| local.state.as_ref().map(Protocol::view)).collect()
     }
 
     /// How much has been recorded.
@@ -289,17 +277,19 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         self.records.len()
     }
 
-    fn record(&mut self, what: What) {
-        self.records.push(Record { at: self.now, what });
+    fn record(&mut self, what: EventKind) {
+        self.records.push(TraceEvent { at: self.now, kind: what });
     }
 
-    /// The slot of a further process of a member, and which of its processes that is.
-    fn room_for_a_process(&self, member: usize) -> (usize, u8) {
-        let id = self.locals[member].id;
-        let processes = self.locals.iter().filter(|local| local.id == id).count() as u8;
-        let vacant = Local::vacant();
+    /// Copies a process to a slot of its own; names the slot, and the number of the process that begins by it.
+    fn copy_process(&mut self, member: u8) -> (u8, u8) {
+        let process = &self.locals[usize::from(member)];
+        let number = self.locals.iter().filter(|local| local.id == process.id).count() as u8;
+        let (vacant, copy) = (Local::vacant(), process.clone());
         let slot = self.locals.iter().position(|local| *local == vacant);
-        (slot.expect("a process that begins has a slot"), processes)
+        let slot = slot.expect("a process that begins has a slot");
+        self.locals[slot] = copy;
+        (slot as u8, number)
     }
 
     /// `at`: the slot of the process at which it arrives, if it is not that of its member.
@@ -321,12 +311,12 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let (from, to) = (ids.at(usize::from(from)), ids.at(usize::from(to)));
         let kind = name_of(&message).to_owned();
         if !self.locals[member].is_up() {
-            self.record(What::Missed { id, from, to, kind });
+            self.record(EventKind::Missed { id, from, to, kind });
             return Fired::new();
         }
-        let received = |rules| Some(What::Received { id, from, to, kind, rules });
+        let received = EventKind::Received { id, from, to, kind, rules: Fired::new() };
         let event = Stimulus::Event(Event::Message { from, message });
-        self.happen(member, event, crash_after, received)
+        self.happen(member, event, crash_after, Some(received))
     }
 
     /// The first message that is the one with this number in the machine, under way no more.
@@ -339,7 +329,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
     /// Notes when a message arrives, or arrives again.
     fn arrive(&mut self, id: u32, at: Time) {
         let record = self.sent[&id];
-        if let What::Sent { arrives, again, .. } = &mut self.records[record].what {
+        if let EventKind::Sent { arrives, again, .. } = &mut self.records[record].kind {
             let arrival = if arrives.is_some() { again } else { arrives };
             *arrival = Some(at);
         }
@@ -348,7 +338,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
     /// Lets messages to members that are down for good, of which the machine knows no more, arrive there in vain.
     fn let_go(&mut self, until: Time) {
         // Where processes are told apart, the machine keeps what another process of the member may hear.
-        if P::has_sessions() || self.restarts_left > 0 || until == self.now {
+        if P::has_sessions() || self.may_start || until == self.now {
             return;
         }
         let (mut vain, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
@@ -361,7 +351,12 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
             self.now = (sent + self.transmission).max(self.now).min(until);
             self.arrive(id, self.now);
             let (from, to) = (ids.at(usize::from(flight.from)), ids.at(usize::from(flight.to)));
-            self.record(What::Missed { id, from, to, kind: name_of(&flight.message).to_owned() });
+            self.record(EventKind::Missed {
+                id,
+                from,
+                to,
+                kind: name_of(&flight.message).to_owned(),
+            });
         }
     }
 
@@ -374,25 +369,33 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         local::handle(&self.machine.terms, &self.locals[member], stimulus, crash_after)
     }
 
-    /// Lets something happen to a member; `told` makes the record of it from the rules that fired.
+    /// Lets something happen to a process, and records it as `event`, with the rules that fired.
     fn happen(
         &mut self,
         member: usize,
         stimulus: Stimulus<P::Message, P::Timer>,
         crash_after: Option<u32>,
-        told: impl FnOnce(Fired) -> Option<What>,
+        event: Option<EventKind>,
     ) -> Fired {
         let handled = self.handle(member, stimulus, crash_after);
         let rules: Fired = handled.rules.iter().map(|&rule| rule.to_owned()).collect();
-        if let Some(what) = told(rules.clone()) {
-            self.record(what);
+        if let Some(mut event) = event {
+            if let EventKind::Received { rules: fired, .. }
+            | EventKind::Fired { rules: fired, .. }
+            | EventKind::Campaign { rules: fired, .. }
+            | EventKind::Commanded { rules: fired, .. }
+            | EventKind::Restarted { rules: fired, .. } = &mut event
+            {
+                fired.clone_from(&rules);
+            }
+            self.record(event);
         }
         self.note_missteps(member, &handled);
         self.locals[member] = handled.local;
-        let Ok(()) = host::apply(handled.effects, &mut Recorder { stage: self, member });
+        let Ok(()) = host::apply(handled.effects, &mut EffectRecorder { recorder: self, member });
         let Local { id, .. } = self.locals[member];
         if crash_after.is_some() && !self.locals[member].is_up() {
-            self.record(What::Crashed { member: id, forwards: false });
+            self.record(EventKind::Crashed { member: id, forwards: false });
         }
         rules
     }
@@ -404,7 +407,7 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
         let id = self.next_id;
         self.next_id += 1;
         self.sent.insert(id, self.records.len());
-        self.record(What::Sent {
+        self.record(EventKind::Sent {
             id,
             from: sender,
             to,
@@ -536,18 +539,18 @@ impl<'m, 'c, P: Explorable> Stage<'m, 'c, P> {
 }
 
 /// Records what a member wants done. It has been done already: the member is in the state that it came to.
-struct Recorder<'s, 'm, 'c, P: Protocol> {
-    stage: &'s mut Stage<'m, 'c, P>,
+struct EffectRecorder<'s, 'm, 'c, P: Explore> {
+    recorder: &'s mut Recorder<'m, 'c, P>,
     member: usize,
 }
 
-impl<P: Explorable> Recorder<'_, '_, '_, P> {
-    fn record(&mut self, what: impl FnOnce(NodeId) -> What) {
-        self.stage.record(what(self.stage.locals[self.member].id));
+impl<P: Explorable> EffectRecorder<'_, '_, '_, P> {
+    fn record(&mut self, what: impl FnOnce(NodeId) -> EventKind) {
+        self.recorder.record(what(self.recorder.locals[self.member].id));
     }
 }
 
-impl<P: Explorable> Host<P> for Recorder<'_, '_, '_, P> {
+impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
     type Error = Infallible;
 
     fn persist(&mut self, _: P::Durable) -> Result<(), Infallible> {
@@ -555,30 +558,26 @@ impl<P: Explorable> Host<P> for Recorder<'_, '_, '_, P> {
     }
 
     fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Infallible> {
-        self.stage.send(self.member, to, message);
+        self.recorder.send(self.member, to, message);
         Ok(())
     }
 
     fn arm(&mut self, timer: P::Timer, after: Delay) {
-        let (upkeep, due) = (P::is_upkeep(timer), self.stage.now + after.min);
-        self.record(|member| What::Armed { member, timer: format!("{timer:?}"), upkeep, due });
+        let (background, due) = (P::is_upkeep(timer), self.recorder.now + after.min);
+        let timer = format!("{timer:?}");
+        self.record(|member| EventKind::Armed { member, timer, background, due });
     }
 
     fn cancel(&mut self, _: P::Timer) {}
 
-    fn announce(&mut self, View { leader, epoch, role }: View) {
-        self.record(|member| What::View { member, leader, epoch, role });
+    fn announce(&mut self, View { leader, epoch: term, role }: View) {
+        self.record(|member| EventKind::View { member, leader, term, role });
     }
 
     fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
-        match notice {
-            Notice::Down(peer) => self.record(|member| What::Suspected { member, peer }),
-            Notice::Up(peer) => self.record(|member| What::Trusted { member, peer }),
-            _ => {
-                if let Some(note) = record::note(&notice) {
-                    self.record(|member| What::Noted { member, note });
-                }
-            }
+        let member = self.recorder.locals[self.member].id;
+        if let Some(event) = EventKind::of_notice(member, &notice) {
+            self.recorder.record(event);
         }
         Ok(())
     }

@@ -1,0 +1,143 @@
+//! What is recorded of a run: one event after another, in one form, whoever records it and whoever reads it.
+//!
+//! Simulator, checker and node write these events; replay and every view of a run read them. An algorithm records what
+//! it does: one that elects nobody has no [`View`](EventKind::View) events, and nothing depends on there being any.
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{Class, Notice, Role};
+use crate::time::Time;
+
+/// Something that happened, and when.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TraceEvent {
+    /// The time since the run began, in nanoseconds where it is written.
+    pub at: Time,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+#[expect(
+    missing_docs,
+    reason = "names such as `from`, `to`, `member` and `until` say what they are"
+)]
+pub enum EventKind {
+    /// A message was sent. A simulator knows at once when it arrives.
+    Sent {
+        /// The message's number; its receipts carry the same.
+        id: u32,
+        from: NodeId,
+        to: NodeId,
+        /// The message's name.
+        kind: String,
+        /// The name and the fields.
+        text: String,
+        class: Class,
+        /// When it arrives; empty if it is lost.
+        arrives: Option<Time>,
+        /// When its duplicate arrives, if the network made one.
+        again: Option<Time>,
+    },
+    /// A message was handled by a live member, or passed on by the control part of a crashed one.
+    Received { id: u32, from: NodeId, to: NodeId, kind: String, rules: Vec<String> },
+    /// A message reached a member that is down.
+    Missed { id: u32, from: NodeId, to: NodeId, kind: String },
+    /// A timer was armed. `background`: it belongs to work that never ends, such as a heartbeat.
+    Armed { member: NodeId, timer: String, background: bool, due: Time },
+    /// A timer fired.
+    Fired { member: NodeId, timer: String, background: bool, rules: Vec<String> },
+    /// A member was told to start an election.
+    Campaign { member: NodeId, rules: Vec<String> },
+    /// An operator gave a member a command.
+    Commanded { member: NodeId, command: String, rules: Vec<String> },
+    /// Everything has been stopped that ran under the lease of a retiring leader.
+    Retired { member: NodeId, rules: Vec<String> },
+    /// A remark of a member: why the leadership changed, why it rejects a command.
+    Noted { member: NodeId, note: String },
+    /// The deadline of a member's lease changed; empty if it has no lease any more.
+    Leased { member: NodeId, until: Option<Time> },
+    /// A member's failure detector gave up a peer.
+    Suspected { member: NodeId, peer: NodeId },
+    /// A member's failure detector hears a peer again.
+    Trusted { member: NodeId, peer: NodeId },
+    /// What a member believes has changed.
+    View { member: NodeId, leader: Option<NodeId>, term: Epoch, role: Role },
+    /// A member crashed. `forwards`: its control part still passes messages on.
+    Crashed { member: NodeId, forwards: bool },
+    /// A member came up again. `disk`: it has what it stored.
+    Restarted { member: NodeId, disk: bool, rules: Vec<String> },
+    /// A member does nothing until then.
+    Paused { member: NodeId, until: Time },
+    /// A member's clock runs at this rate, in parts per million of the true one, and has jumped ahead by nanoseconds.
+    Clock { member: NodeId, rate_ppm: u32, jump: u64 },
+    /// No message gets from one member to another any more.
+    Cut { from: NodeId, to: NodeId },
+    /// A cut was repaired.
+    Mended { from: NodeId, to: NodeId },
+    /// The members are separated into groups.
+    Partitioned { groups: Vec<Vec<NodeId>> },
+    /// Some messages take longer from now on, or are lost more often.
+    Network { text: String },
+    /// Every cut, partition and change of the network is undone.
+    Healed,
+}
+
+impl EventKind {
+    /// The member to which it happens, or with which it begins; none if it concerns all.
+    pub fn member(&self) -> Option<NodeId> {
+        match *self {
+            Self::Sent { from: member, .. }
+            | Self::Received { to: member, .. }
+            | Self::Missed { to: member, .. }
+            | Self::Armed { member, .. }
+            | Self::Fired { member, .. }
+            | Self::Campaign { member, .. }
+            | Self::Commanded { member, .. }
+            | Self::Retired { member, .. }
+            | Self::Noted { member, .. }
+            | Self::Leased { member, .. }
+            | Self::Suspected { member, .. }
+            | Self::Trusted { member, .. }
+            | Self::View { member, .. }
+            | Self::Crashed { member, .. }
+            | Self::Restarted { member, .. }
+            | Self::Paused { member, .. }
+            | Self::Clock { member, .. }
+            | Self::Cut { from: member, .. }
+            | Self::Mended { from: member, .. } => Some(member),
+            Self::Partitioned { .. } | Self::Network { .. } | Self::Healed => None,
+        }
+    }
+
+    /// What a member tells its host, if it is worth an event.
+    pub fn of_notice(member: NodeId, notice: &Notice) -> Option<Self> {
+        let note = match *notice {
+            Notice::Down(peer) => return Some(Self::Suspected { member, peer }),
+            Notice::Up(peer) => return Some(Self::Trusted { member, peer }),
+            Notice::Dropped { .. } | Notice::Unsent(_) => return None,
+            Notice::Changed(ref change) => change.to_string(),
+            Notice::Refused(ref refusal) => format!("refuses: {refusal}"),
+            Notice::ForeignConfiguration(peer) => {
+                format!("ignores {peer}, which is configured otherwise")
+            }
+            Notice::StateIsOld { seen, by } => {
+                format!("halts: its disk is an old copy, for {by} has heard it in term {seen}")
+            }
+            Notice::NobodyToAsk => {
+                "halts: its disk is lost, and nobody can tell it which terms there have been"
+                    .to_owned()
+            }
+            Notice::OutOfTerms => "cannot stand: there is no higher term".to_owned(),
+            Notice::Replaced { seen, by } => {
+                format!("halts: {by} has met incarnation {} of it in another session", seen.0)
+            }
+            Notice::WrongClock => "halts: its clock is plainly wrong".to_owned(),
+        };
+        Some(Self::Noted { member, note })
+    }
+}

@@ -1,0 +1,217 @@
+//! Events in words: the same wherever a run is shown.
+
+use std::fmt::Write;
+
+use doyen_core::members::NodeId;
+
+use super::model::Transition;
+use super::{RunInfo, trimmed};
+use crate::time::Time;
+use crate::trace::{EventKind, TraceEvent};
+
+/// What is said of one member, or of several to which the same happens.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Phrase {
+    /// Stands before the members.
+    pub(super) lead: &'static str,
+    /// Stands between the members and their peers, of one member and of several.
+    pub(super) one: String,
+    pub(super) many: String,
+    /// Stands at the end.
+    pub(super) rest: String,
+}
+
+impl Phrase {
+    fn verb(one: &str, many: &str, rest: &str) -> Self {
+        let [one, many] = [one, many].map(|verb| format!(" {verb}"));
+        Self { lead: "", one, many, rest: rest.to_owned() }
+    }
+
+    /// A remark about each of them, which has no grammar to speak of.
+    fn remark(text: String) -> Self {
+        let text = format!(": {text}");
+        Self { lead: "", one: text.clone(), many: text, rest: String::new() }
+    }
+
+    /// Something that goes from one member to another.
+    pub(super) fn link(lead: &'static str, arrow: &str, rest: String) -> Self {
+        let arrow = format!(" {arrow}");
+        Self { lead, one: arrow.clone(), many: arrow, rest }
+    }
+
+    /// `1,2 suspect 3`.
+    pub(super) fn of(&self, members: &[NodeId], peers: &[NodeId]) -> String {
+        let verb = if members.len() > 1 { &self.many } else { &self.one };
+        let space = if peers.is_empty() { "" } else { " " };
+        let (lead, rest) = (self.lead, &self.rest);
+        format!("{lead}{}{verb}{space}{}{rest}", names(members), names(peers))
+    }
+
+    /// The same without the member's name: `suspects 3`.
+    pub(super) fn predicate(&self, peers: &[NodeId]) -> String {
+        self.of(&[], peers).trim_start_matches([':', ' ']).to_owned()
+    }
+}
+
+/// What a member did or suffered, and which peers that concerns. Nothing of messages and links, which every view shows
+/// in its own way; of leases that they begin and end, not that they are renewed.
+pub(super) fn describe(
+    event: &TraceEvent,
+    transition: Transition,
+    info: &RunInfo,
+) -> Option<(Phrase, Vec<NodeId>)> {
+    let mut peers = Vec::new();
+    let phrase = match &event.kind {
+        EventKind::Fired { timer, rules, .. } => {
+            Phrase::remark(format!("timer {} fires{}", timer_name(timer), bracketed(rules)))
+        }
+        EventKind::Campaign { rules, .. } => {
+            Phrase::verb("calls an election", "call an election", &bracketed(rules))
+        }
+        EventKind::Commanded { command, rules, .. } => {
+            Phrase::remark(format!("is told: {command}{}", bracketed(rules)))
+        }
+        EventKind::Retired { rules, .. } => {
+            Phrase::remark(format!("has retired{}", bracketed(rules)))
+        }
+        EventKind::Noted { note, .. } => Phrase::remark(note.clone()),
+        EventKind::Suspected { peer, .. } => {
+            peers.push(*peer);
+            Phrase::verb("suspects", "suspect", "")
+        }
+        EventKind::Trusted { peer, .. } => {
+            peers.push(*peer);
+            Phrase::verb("trusts", "trust", " again")
+        }
+        EventKind::View { term, .. } => match transition {
+            Transition::Leads if term.0 > 0 => {
+                Phrase::verb("leads", "lead", &format!(" in {} {term}", info.term_name()))
+            }
+            Transition::Leads => Phrase::verb("leads", "lead", ""),
+            Transition::Retires => Phrase::remark("is about to hand over".to_owned()),
+            Transition::StepsDown(None) => Phrase::verb("no longer leads", "no longer lead", ""),
+            Transition::StepsDown(Some(leader)) => {
+                peers.push(leader);
+                Phrase::verb("no longer leads, follows", "no longer lead, follow", "")
+            }
+            Transition::Follows(leader) => {
+                peers.push(leader);
+                Phrase::verb("follows", "follow", "")
+            }
+            Transition::LosesLeader => Phrase::verb("follows nobody", "follow nobody", ""),
+            _ => return None,
+        },
+        EventKind::Leased { until, .. } => Phrase::remark(match (transition, until) {
+            (Transition::GainsLease(term), Some(until)) => {
+                format!("lease of {} {term} until {until}, unless renewed", info.term_name())
+            }
+            (Transition::LosesLease(deadline), _) if deadline <= event.at => {
+                "lease runs out".to_owned()
+            }
+            (Transition::LosesLease(deadline), _) => {
+                format!("acts no more, though its lease runs until {deadline}")
+            }
+            _ => return None,
+        }),
+        EventKind::Crashed { forwards: true, .. } => {
+            Phrase::verb("crashes, but still forwards", "crash, but still forward", "")
+        }
+        EventKind::Crashed { .. } if event.at == Time::ZERO => {
+            Phrase::verb("is dead", "are dead", "")
+        }
+        EventKind::Crashed { .. } => Phrase::verb("crashes", "crash", ""),
+        EventKind::Restarted { disk, rules, .. } => {
+            let disk = if *disk { "" } else { " without a disk" };
+            Phrase::verb("restarts", "restart", &format!("{disk}{}", bracketed(rules)))
+        }
+        EventKind::Paused { until, .. } => {
+            Phrase::verb("pauses", "pause", &format!(" until {until}"))
+        }
+        EventKind::Clock { rate_ppm, jump, .. } => {
+            Phrase::remark(format!("clock {}", clock_change(*rate_ppm, *jump)))
+        }
+        _ => return None,
+    };
+    Some((phrase, peers))
+}
+
+/// What happened to the network as a whole; nothing of anything else.
+pub(super) fn describe_network(event: &EventKind) -> Option<String> {
+    Some(match event {
+        EventKind::Partitioned { groups } => format!("partition {}", sides(groups)),
+        EventKind::Network { text } => format!("network: {text}"),
+        EventKind::Healed => "healed".to_owned(),
+        _ => return None,
+    })
+}
+
+/// `1,3,5..8`: ascending, runs of three and more as the ranges a scenario is written with.
+pub(super) fn names(ids: &[NodeId]) -> String {
+    let mut ids: Vec<u32> = ids.iter().map(|id| id.0).collect();
+    ids.sort_unstable();
+    let mut text = String::new();
+    for run in ids.chunk_by(|&one, &next| one.checked_add(1) == Some(next)) {
+        let shown: &[u32] = if run.len() > 2 { &[run[0], run[run.len() - 1]] } else { run };
+        let (comma, dots) =
+            (if text.is_empty() { "" } else { "," }, if run.len() > 2 { ".." } else { "," });
+        let parts: Vec<String> = shown.iter().map(u32::to_string).collect();
+        let _ = write!(text, "{comma}{}", parts.join(dots));
+    }
+    text
+}
+
+/// `1,2 | 3..5`: the sides of a partition.
+pub(super) fn sides(groups: &[Vec<NodeId>]) -> String {
+    let sides: Vec<String> = groups.iter().map(|group| names(group)).collect();
+    sides.join(" | ")
+}
+
+/// ` [R2 R1]`, and nothing where no rule fired.
+pub(super) fn bracketed(rules: &[String]) -> String {
+    if rules.is_empty() { String::new() } else { format!(" [{}]", rules.join(" ")) }
+}
+
+/// A timer's name without the layers around it and without its number: `Inner(Upkeep(Preempt))` is `Preempt`,
+/// `Hop(HopNumber(3))` is `Hop`.
+pub(super) fn timer_name(timer: &str) -> &str {
+    const LAYERS: [&str; 3] = ["Inner", "Upkeep", "Detector"];
+    let mut words = timer.split(|c: char| !c.is_alphanumeric());
+    words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
+}
+
+/// What a clock fault did: `at 0.9 of the true rate, jumps 5ms ahead`.
+fn clock_change(rate_ppm: u32, jump: u64) -> String {
+    let rate = format!("{}.{:06}", rate_ppm / 1_000_000, rate_ppm % 1_000_000);
+    let mut text = format!("at {} of the true rate", trimmed(&rate));
+    if jump > 0 {
+        let _ = write!(text, ", jumps {} ahead", Time(jump));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_of_ids_are_written_as_ranges() {
+        for (list, text) in [
+            (&[][..], ""),
+            (&[4], "4"),
+            (&[6, 5], "5,6"),
+            (&[7, 5, 6], "5..7"),
+            (&[9, 1, 2, 3, 5], "1..3,5,9"),
+            (&[5, 5, 6], "5,5,6"),
+            (&[u32::MAX, 0], "0,4294967295"),
+        ] {
+            assert_eq!(names(&list.iter().copied().map(NodeId).collect::<Vec<_>>()), text);
+        }
+    }
+
+    #[test]
+    fn a_timer_is_called_by_its_own_name() {
+        assert_eq!(timer_name("Reply"), "Reply");
+        assert_eq!(timer_name("Inner(Upkeep(Preempt))"), "Preempt");
+        assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
+    }
+}

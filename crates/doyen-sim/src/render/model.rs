@@ -1,0 +1,185 @@
+//! What is known of every member at a moment of a run: the one reading of the events that all views share.
+
+use doyen_core::members::{Epoch, NodeId};
+use doyen_core::protocol::{Class, Role};
+
+use super::RunInfo;
+use crate::time::Time;
+use crate::trace::{EventKind, TraceEvent};
+
+/// One member at a moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct MemberState {
+    pub(crate) life: Life,
+    pub(crate) role: Role,
+    pub(crate) leader: Option<NodeId>,
+    pub(crate) term: Epoch,
+    /// The deadline of its lease, where leaders have leases.
+    pub(crate) lease: Option<Time>,
+}
+
+/// Whether a member does anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Life {
+    Up,
+    /// Until this time it does nothing.
+    Paused(Time),
+    Down,
+}
+
+/// A member that has just come up.
+const STARTED: MemberState =
+    MemberState { life: Life::Up, role: Role::Follower, leader: None, term: Epoch(0), lease: None };
+
+/// What an event changes in the state of its member, as far as a reader cares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transition {
+    /// Nothing worth a word.
+    None,
+    Leads,
+    /// It still leads, and is about to hand over.
+    Retires,
+    /// It leads no longer, and may follow another member at once.
+    StepsDown(Option<NodeId>),
+    Follows(NodeId),
+    /// It no longer takes part in an election, or no longer follows, and knows no leader.
+    LosesLeader,
+    Campaigns,
+    /// It holds a lease now, in this term.
+    GainsLease(Epoch),
+    /// It held a lease until this deadline, and holds none any more.
+    LosesLease(Time),
+}
+
+/// An event that is shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shown {
+    /// Where its member is shown, and the member's state before; none if the event concerns all.
+    pub(crate) member: Option<(usize, MemberState)>,
+    pub(crate) transition: Transition,
+}
+
+/// Follows a run event by event.
+#[derive(Clone, Debug)]
+pub(crate) struct RunModel {
+    pub(crate) info: RunInfo,
+    /// In the order in which they are shown.
+    members: Vec<MemberState>,
+    filter: Filter,
+}
+
+impl RunModel {
+    /// Every member at the beginning of a run. `background`: heartbeats, acknowledgements and their timers are shown too.
+    pub(crate) fn new(info: RunInfo, background: bool) -> Self {
+        let follower = MemberState { leader: info.leader, ..STARTED };
+        let mut members = vec![follower; info.len()];
+        if let Some(place) = info.leader.and_then(|leader| info.place(leader)) {
+            members[place] = match info.leases {
+                true => MemberState { role: Role::Candidate, ..STARTED },
+                false => MemberState { role: Role::Leader, ..follower },
+            };
+        }
+        Self { info, members, filter: Filter::new(background) }
+    }
+
+    /// The member shown at `place`.
+    pub(crate) fn member(&self, place: usize) -> MemberState {
+        self.members[place]
+    }
+
+    /// Takes note of an event. None if it is not shown, or is about a stranger, whom a trace edited by hand may name.
+    pub(crate) fn apply(&mut self, event: &TraceEvent) -> Option<Shown> {
+        if !self.filter.passes(&event.kind) {
+            return None;
+        }
+        let Some(id) = event.kind.member() else {
+            return Some(Shown { member: None, transition: Transition::None });
+        };
+        let place = self.info.place(id)?;
+        let before = self.members[place];
+        let (after, transition) = step(before, &event.kind);
+        self.members[place] = after;
+        Some(Shown { member: Some((place, before)), transition })
+    }
+}
+
+/// The state of a member after an event, and what has changed.
+fn step(before: MemberState, event: &EventKind) -> (MemberState, Transition) {
+    match *event {
+        EventKind::View { leader, role, term, .. } => {
+            let after = MemberState { leader, role, term, ..before };
+            (after, transition(before, after))
+        }
+        EventKind::Leased { until, .. } => {
+            let transition = match (before.lease, until) {
+                (None, Some(_)) => Transition::GainsLease(before.term),
+                (Some(deadline), None) => Transition::LosesLease(deadline),
+                _ => Transition::None,
+            };
+            (MemberState { lease: until, ..before }, transition)
+        }
+        // That its lease is over is told next.
+        EventKind::Crashed { .. } => {
+            (MemberState { life: Life::Down, lease: before.lease, ..STARTED }, Transition::None)
+        }
+        EventKind::Restarted { .. } => (STARTED, Transition::None),
+        EventKind::Paused { until, .. } => {
+            (MemberState { life: Life::Paused(until), ..before }, Transition::None)
+        }
+        _ => (before, Transition::None),
+    }
+}
+
+fn transition(before: MemberState, after: MemberState) -> Transition {
+    match (before.role, after.role) {
+        (Role::Leader, Role::Leader)
+        | (Role::Retiring, Role::Retiring)
+        | (Role::Candidate, Role::Candidate) => Transition::None,
+        (_, Role::Leader) => Transition::Leads,
+        (_, Role::Retiring) => Transition::Retires,
+        (Role::Leader | Role::Retiring, Role::Follower) => Transition::StepsDown(after.leader),
+        (Role::Leader | Role::Retiring, Role::Candidate) => Transition::StepsDown(None),
+        (Role::Follower, Role::Candidate) => Transition::Campaigns,
+        (Role::Follower, Role::Follower) if before.leader == after.leader => Transition::None,
+        (_, Role::Follower) => after.leader.map_or(Transition::LosesLeader, Transition::Follows),
+    }
+}
+
+/// Tells what is worth showing from background work: heartbeats, acknowledgements and their timers. A receipt does not
+/// say the class of its message, so the filter remembers it of each kind that was sent: there are a handful.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filter {
+    background: bool,
+    hidden: Vec<String>,
+}
+
+impl Filter {
+    pub(super) fn new(background: bool) -> Self {
+        Self { background, hidden: Vec::new() }
+    }
+
+    /// Whether an event is shown. Arming a timer never is: that it fires says enough.
+    pub(super) fn passes(&mut self, event: &EventKind) -> bool {
+        match event {
+            EventKind::Armed { .. } => false,
+            _ if self.background => true,
+            EventKind::Fired { background, .. } => !background,
+            EventKind::Sent { class, kind, .. } => {
+                // What a link retransmits is a message of the algorithm.
+                let shown = match class {
+                    Class::Election => true,
+                    Class::Link => !kind.ends_with("ACK"),
+                    Class::Detector => false,
+                };
+                if !shown && !self.hidden.contains(kind) {
+                    self.hidden.push(kind.clone());
+                }
+                shown
+            }
+            EventKind::Received { kind, .. } | EventKind::Missed { kind, .. } => {
+                !self.hidden.contains(kind)
+            }
+            _ => true,
+        }
+    }
+}
