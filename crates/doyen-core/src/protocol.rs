@@ -75,6 +75,11 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         false
     }
 
+    /// Whether it can talk to `peer`. Only where processes of a member are told apart must they meet before.
+    fn has_met(&self, _peer: NodeId) -> bool {
+        true
+    }
+
     /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
     /// be, and tells those who act for the leader.
     fn lease(&self) -> Option<Self::Timer> {

@@ -351,6 +351,10 @@ impl<P: Protocol> Protocol for Session<P> {
         true
     }
 
+    fn has_met(&self, peer: NodeId) -> bool {
+        self.peers.get(&peer).is_none_or(|peer| peer.encounter.is_some())
+    }
+
     fn lease(&self) -> Option<Self::Timer> {
         self.inner().and_then(Protocol::lease).map(Timer::Inner)
     }

@@ -153,15 +153,24 @@ impl<P: Protocol> World<'_, '_, P> {
         if P::has_sessions() { self.processes.present(member) } else { member }
     }
 
-    /// Whether somebody has still to be met, which takes upkeep only: a member that follows nobody, or an old process that
-    /// has not been told to stop.
+    /// Whether periodic greetings have still something to do: a member follows no leader, two that can reach each other
+    /// have not met, or an old process has not been told to stop.
     pub(super) fn has_unmet(&self) -> bool {
         let is_alive = |process: u32| self.members[process].is_alive();
-        let is_lost = |member: u32| {
-            let process = self.processes.present(member);
-            is_alive(process) && self.members[process].protocol.view().leader.is_none()
+        let has_met = |process: u32, peer: u32| {
+            self.members[process].protocol.has_met(self.id(peer))
+                || self.network.is_cut(process, peer)
+                || self.network.is_cut(peer, process)
         };
-        (0..self.members.len()).any(is_lost) || self.processes.old().any(is_alive)
+        let live: Vec<u32> = (0..self.members.len())
+            .map(|member| self.processes.present(member))
+            .filter(|&process| is_alive(process))
+            .collect();
+        let is_lost = |&process: &u32| {
+            let follows = self.members[process].protocol.view().leader.is_some();
+            !follows || live.iter().any(|&peer| peer != process && !has_met(process, peer))
+        };
+        live.iter().any(is_lost) || self.processes.old().any(is_alive)
     }
 
     /// How the process at `position` starts that is not the first of its member: with what its disk holds.
