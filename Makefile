@@ -5,7 +5,7 @@ CARGO ?= cargo
 # A gate builds from scratch, where the bookkeeping for the next build only costs.
 export CARGO_INCREMENTAL ?= 0
 
-.PHONY: all test lint fmt unit tools doc bench campaign check-hardened check-quorum golden clean
+.PHONY: all test lint fmt unit tools doc bench baseline campaign check-hardened check-quorum golden clean
 
 all: test
 
@@ -33,9 +33,23 @@ doc: ## The documentation builds without a warning
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all
 
-bench: tools ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
+# An earlier program takes turns with this one where datagrams are lost, five runs each: an hour. `make bench BASELINE=` leaves
+# it out, `BASELINE=REVISION` takes another one, and the variable DOYEN_BASELINE names a program by its absolute path.
+BASELINE ?= f05792a
+EARLIER = $(CURDIR)/target/baseline/$(BASELINE)
+
+bench: tools baseline ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
 	$(CARGO) bench --locked -p doyen-sim --bench simulator --bench checker
-	$(CARGO) bench --locked -p doyen --bench cluster
+	DOYEN_BASELINE=$${DOYEN_BASELINE-$$(ls $(EARLIER)/release/doyen 2> /dev/null)} $(CARGO) bench --locked -p doyen --bench cluster
+
+baseline: ## The earlier program that `make bench` measures, built from the history of the repository
+	@if test -z "$(BASELINE)" || test -n "$$DOYEN_BASELINE" || test -x $(EARLIER)/release/doyen; then :; \
+	elif ! git cat-file -e "$(BASELINE)^{commit}"; then \
+	    echo "SKIPPED: the history does not hold $(BASELINE): nothing is measured beside this program"; \
+	else \
+	    mkdir -p $(EARLIER)/source && git archive $(BASELINE) | tar -x -C $(EARLIER)/source && cd $(EARLIER)/source \
+	        && $(CARGO) build --release --locked -p doyen --bin doyen --target-dir $(EARLIER); \
+	fi
 
 campaign: ## A million random runs over all algorithms, of the quorum alone and with faults that last; what misses each rule
 	$(CARGO) build --release --locked -p doyen
@@ -78,9 +92,9 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 	    explore $$algorithm --members 4 --fifo --leader 4 --crashes 1; \
 	done
 
-# The voting rules and leases to the end, then as far as ten minutes and 8 GB go for each of the rest. The table in
-# docs/quorum.md says what came of it.
-check-quorum: ## The quorum explored: votes, leases, the whole
+# The voting rules to the end, and sessions with one replacement; the rest as far as ten minutes and 8 GB go for each, which
+# may be all of two hours. The table in docs/quorum.md says what came of it.
+check-quorum: ## The quorum explored: votes, sessions, leases, the whole
 	$(CARGO) bench --locked -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000
 
 golden: ## Write the golden files anew; then read the diff

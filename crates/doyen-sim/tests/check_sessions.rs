@@ -27,14 +27,18 @@ impl Subject {
         Self { members, rules: scope.rules(false), plan }
     }
 
+    /// What `doyen check --without RULE` explores.
+    fn that_misses(rule: Rule) -> Self {
+        let scope = Scope::that_misses(rule).expect("an exploration that misses it");
+        let mut subject = Self::new(scope.members(), Some(rule));
+        assert_eq!(subject.rules.scope, Some(scope));
+        subject.plan.depth_first = scope.depth_first();
+        subject
+    }
+
     /// With another budget.
     fn with(mut self, change: impl FnOnce(&mut Budget)) -> Self {
         change(&mut self.rules.budget);
-        self
-    }
-
-    fn depth_first(mut self) -> Self {
-        self.plan.depth_first = true;
         self
     }
 
@@ -91,15 +95,15 @@ fn two_terms_are_safe_as_far_as_a_test_goes() {
 
 #[test]
 fn a_rule_of_sessions_less_makes_two_leaders_of_one_term() {
-    Subject::new(3, Some(Rule::MetSessionOnly)).has_two_leaders();
-    Subject::new(3, Some(Rule::IncarnationsRise)).has_two_leaders();
-    Subject::new(2, Some(Rule::SessionIsStored)).has_two_leaders();
+    for rule in [Rule::MetSessionOnly, Rule::IncarnationsRise, Rule::SessionIsStored] {
+        Subject::that_misses(rule).has_two_leaders();
+    }
 }
 
 #[test]
 fn a_rule_of_rejoining_less_makes_two_leaders_where_two_members_are_replaced() {
-    Subject::new(3, Some(Rule::RejoinTakesOver)).depth_first().has_two_leaders();
-    Subject::new(3, Some(Rule::RejoinIsConfirmed)).depth_first().has_two_leaders();
+    Subject::that_misses(Rule::RejoinTakesOver).has_two_leaders();
+    Subject::that_misses(Rule::RejoinIsConfirmed).has_two_leaders();
 }
 
 /// Who writes to a session knows it, and so was alive since it began: an answer proves nothing more. The rule is there so

@@ -126,12 +126,7 @@ const TABLE: &[(&str, Way)] = &[
     ("same-session-only", Way::Scenario("the_same_incarnation_in_another_session_votes_again")),
     ("session-is-stored", Way::Scenario("who_has_forgotten_whom_it_met_meets_an_old_process")),
     ("rejoin-takes-over", Way::Scenario("who_rejoins_and_takes_nothing_over_meets_an_old_process")),
-    (
-        "rejoin-is-confirmed",
-        Way::Harmless(
-            "a quorum's HELLO comes to the same: whoever answers it has met, and stored, who asks",
-        ),
-    ),
+    ("rejoin-is-confirmed", Way::Explored),
     ("heir-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
     (
         "unheard-is-nobodys-better",
@@ -159,9 +154,9 @@ fn way_of(rule: Rule) -> Way {
 /// Explores what misses `rule` first; says what is broken, in how many steps, and how many states were seen by then.
 fn explore(rule: Rule, states: u64) -> Option<(Property, usize, u64)> {
     let scope = Scope::that_misses(rule)?;
-    let case = scope.scenario(3).resolve().expect("a scene that makes sense");
+    let case = scope.scenario(scope.members()).resolve().expect("a scene that makes sense");
     let limits = Limits { states: Some(states), ..Limits::default() };
-    let plan = Plan { depth_first: false, reduce: true, threads: 2, limits };
+    let plan = Plan { depth_first: scope.depth_first(), reduce: true, threads: 2, limits };
     let wrong_clocks = rule == Rule::DriftMargin;
     let report = check::check(&case, &scope.rules(wrong_clocks), &plan, &|_| {});
     let violation = report.violation?;

@@ -631,6 +631,38 @@ fn who_has_nobody_to_hand_over_to_does_not_wait_for_anybody() {
     let begun = Instant::now();
     assert_eq!(trial.stop(3), Some(0), "{}", trial.log(3));
     assert!(begun.elapsed() < Duration::from_secs(5), "the grace is 10 s");
+    // Both that are left are drained: one of them leads nevertheless.
+    let leader = trial.agree(&[1, 2]);
+    let said = doyen(&["status", "--node", trial.url(leader)]);
+    let said = String::from_utf8_lossy(&said.stdout);
+    assert!(said.contains("it leads because no other member can"), "{said}");
+}
+
+/// n3 is the best, and by its own file takes over from nobody.
+#[test]
+fn the_best_member_whose_policy_is_never_blocks_nobody() {
+    let mut trial = Trial::found(&Plan::default());
+    let file = trial.folder_of(3).join("doyen.toml");
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("preemption.policy = \"never\"\n{text}")).unwrap();
+    // What everybody else is told by the environment must not reach it.
+    trial.begin_with(3, ["env", "-u", "DOYEN_PREEMPTION_POLICY"].map(str::to_owned).to_vec());
+    for member in [1, 3] {
+        trial.run(member);
+    }
+    if trial.agree(&[1, 3]) == 3 {
+        let handed = trial.order(3, &["transfer", "n1"]);
+        assert!(handed.status.success(), "{}", complaint(&handed));
+    }
+    trial.follow(1, &[1, 3]);
+    trial.run(2);
+    trial.wait("a better member takes over from n1", || {
+        let leaders = [1, 2, 3].map(|member| trial.status(member).and_then(|it| it.leader));
+        leaders
+            .iter()
+            .all(|&it| it.is_some_and(|it| it != NodeId(1)) && it == leaders[0])
+            .then_some(())
+    });
 }
 
 fn free_address() -> String {

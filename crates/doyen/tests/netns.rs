@@ -9,8 +9,8 @@ use std::fs;
 use std::time::Duration;
 
 use doyen::node::replay::{self, Trace};
-use support::Trial;
 use support::wires::Wires;
+use support::{Plan, Trial};
 
 /// By the nodes' own records no two leases ran at once, and every one of them would do the same again.
 fn assert_sound(trial: &Trial) {
@@ -31,7 +31,7 @@ fn trace(trial: &Trial, member: usize) -> Trace {
 }
 
 fn start(wires: &Wires) -> Trial {
-    let mut trial = wires.found(5);
+    let mut trial = wires.found(&Plan { members: 5, ..Plan::default() });
     for member in trial.everybody() {
         let trace = trial.folder.join(format!("trace-{member}"));
         trial.run_with(member, &["--trace", trace.to_str().expect("a plain path")]);
@@ -43,37 +43,37 @@ fn start(wires: &Wires) -> Trial {
 fn one_leader_whatever_is_cut() {
     let Some(wires) = Wires::lay(5) else { return };
     let mut trial = start(&wires);
-    wires.follow(&trial, 5, &[1, 2, 3, 4, 5]);
+    trial.follow(5, &[1, 2, 3, 4, 5]);
 
     // The leader in the minority: the majority elects, the leader's lease is over before.
     wires.separate(&[5, 1], &[2, 3, 4]);
-    wires.follow(&trial, 4, &[2, 3, 4]);
+    trial.follow(4, &[2, 3, 4]);
     trial.wait("n5 leads no longer", || {
-        wires.status(5).filter(|status| !status.role.leads() && status.lease.is_none()).map(drop)
+        trial.status(5).filter(|status| !status.role.leads() && status.lease.is_none()).map(drop)
     });
     wires.heal();
-    wires.follow(&trial, 4, &[1, 2, 3, 4, 5]);
+    trial.follow(4, &[1, 2, 3, 4, 5]);
 
     // One way: the leader is not heard by anybody, and hears everybody.
     for other in [1, 2, 3, 5] {
         wires.cut(4, other);
     }
     let heir = trial.wait("somebody else leads", || {
-        let leader = wires.status(1)?.leader?.0 as usize;
+        let leader = trial.status(1)?.leader?.0 as usize;
         (leader != 4).then_some(leader)
     });
     wires.heal();
-    wires.follow(&trial, heir, &[1, 2, 3, 4, 5]);
+    trial.follow(heir, &[1, 2, 3, 4, 5]);
 
     // Not transitive: two members do not hear each other, the others hear both. The leader stays.
     let (one, other) = match heir {
         5 => (4, 3),
         _ => (5, if heir == 3 { 2 } else { 3 }),
     };
-    let term = wires.status(heir).expect("it answers").term;
+    let term = trial.status(heir).expect("it answers").term;
     wires.separate(&[one], &[other]);
     std::thread::sleep(Duration::from_secs(3));
-    let after = wires.status(heir).expect("it answers");
+    let after = trial.status(heir).expect("it answers");
     assert_eq!(
         (after.term, after.role.leads()),
         (term, true),

@@ -1,5 +1,5 @@
 //! Which process of a member counts: old ones that wake up, copies of disks, members that are founded again. With real
-//! processes; the rules are those of `doyen-core/src/session.rs`.
+//! processes, each in a network namespace of its own; the rules are those of `doyen-core/src/session.rs`.
 
 mod support;
 
@@ -35,43 +35,43 @@ fn assert_no_overlap(trial: &Trial) {
 #[test]
 fn an_old_process_that_wakes_beside_its_replacement_counts_for_nothing() {
     let Some(wires) = Wires::lay(4) else { return };
-    let mut trial = wires.found(3);
+    let mut trial = wires.found(&Plan::default());
     for member in [1, 2, 3] {
         run_traced(&mut trial, member, &format!("{member}"), &[]);
     }
-    wires.follow(&trial, 3, &[1, 2, 3]);
+    trial.follow(3, &[1, 2, 3]);
     for start in 2..=4 {
         trial.kill(2);
         run_traced(&mut trial, 2, &format!("2-{start}"), &[]);
-        wires.follow(&trial, 3, &[1, 2, 3]);
+        trial.follow(3, &[1, 2, 3]);
     }
     trial.signal(2, Signal::STOP);
     for member in [1, 3] {
         trial.kill(member);
         run_traced(&mut trial, member, &format!("{member}-again"), &[]);
     }
-    wires.follow(&trial, 3, &[1, 3]);
+    trial.follow(3, &[1, 3]);
     let replacement = trial.replace_machine(2, wires.place(4));
     run_traced(&mut trial, replacement, "replacement", &["--rejoin"]);
-    wires.follow(&trial, 3, &[1, 3, replacement]);
+    trial.follow(3, &[1, 3, replacement]);
 
     wires.separate(&[1, replacement], &[3, 2]);
     trial.signal(2, Signal::CONT);
     assert_eq!(trial.wait_for_end(2), Some(1), "it must stop:\n{}", trial.log(2));
     assert!(trial.log(2).contains("the state is a copy"), "{}", trial.log(2));
     let leader = trial.wait("the side with two members elects", || {
-        let status = wires.status(1)?;
+        let status = trial.status(1)?;
         let leader = status.leader.filter(|leader| leader.0 != 3)?;
         Some((leader, status.term))
     });
-    let alone = trial.wait("n3 gives up", || wires.status(3).filter(|it| !it.role.leads()));
+    let alone = trial.wait("n3 gives up", || trial.status(3).filter(|it| !it.role.leads()));
     assert_eq!(alone.lease.map(|lease| lease.until), None);
     assert!(alone.term < leader.1, "n3 stays in term {} beside {leader:?}", alone.term);
 
     wires.heal();
     trial.wait("all agree", || {
         let seen: Option<Vec<_>> =
-            [1, 3, replacement].iter().map(|&member| wires.status(member)?.leader).collect();
+            [1, 3, replacement].iter().map(|&member| trial.status(member)?.leader).collect();
         seen.filter(|seen| seen.windows(2).all(|pair| pair[0] == pair[1])).map(drop)
     });
     for member in [1, 3, replacement] {
@@ -82,7 +82,8 @@ fn an_old_process_that_wakes_beside_its_replacement_counts_for_nothing() {
 
 #[test]
 fn a_member_that_is_founded_again_is_refused_though_the_others_have_restarted() {
-    let mut trial = Trial::start(&Plan::default());
+    let Some(wires) = Wires::lay(3) else { return };
+    let mut trial = wires.start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     trial.stop(1);
     for member in [2, 3] {
@@ -111,7 +112,8 @@ fn a_member_that_is_founded_again_is_refused_though_the_others_have_restarted() 
 /// A backup of the running life has a right incarnation and an old term.
 #[test]
 fn a_backup_of_the_last_life_is_found_by_its_term() {
-    let mut trial = Trial::start(&Plan { preemption: "never", ..Plan::default() });
+    let Some(wires) = Wires::lay(3) else { return };
+    let mut trial = wires.start(&Plan { preemption: "never", ..Plan::default() });
     let first = trial.agree(&[1, 2, 3]);
     let others: Vec<usize> = trial.everybody().into_iter().filter(|&it| it != first).collect();
     let restored = others[0];
@@ -136,7 +138,8 @@ fn a_backup_of_the_last_life_is_found_by_its_term() {
 
 #[test]
 fn a_disk_that_is_lost_twice_is_made_good_twice() {
-    let mut trial = Trial::start(&Plan::default());
+    let Some(wires) = Wires::lay(3) else { return };
+    let mut trial = wires.start(&Plan::default());
     trial.follow(3, &[1, 2, 3]);
     let mut last = 0;
     for _ in 0..2 {
@@ -159,7 +162,8 @@ fn a_disk_that_is_lost_twice_is_made_good_twice() {
 
 #[test]
 fn the_first_start_observes_hold_down_like_any_other() {
-    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
+    let Some(wires) = Wires::lay(1) else { return };
+    let mut trial = wires.found(&Plan { members: 1, ..Plan::default() });
     run_traced(&mut trial, 1, "1", &[]);
     trial.follow(1, &[1]);
     trial.stop(1);

@@ -147,6 +147,19 @@ impl Scope {
         Some(Self { part, terms, mixed, without: Some(rule) })
     }
 
+    /// How many members there are unless one says otherwise: three, or as many as it takes to notice within a minute that
+    /// a rule is missing.
+    pub fn members(self) -> u32 {
+        let is_of_two = self.part == Part::Sessions && self.without == Some(Rule::SessionIsStored);
+        if is_of_two { 2 } else { 3 }
+    }
+
+    /// Whether only a search depth first notices within a minute that a rule is missing.
+    pub fn depth_first(self) -> bool {
+        let is_deep = matches!(self.without, Some(Rule::RejoinTakesOver | Rule::RejoinIsConfirmed));
+        self.part == Part::Sessions && is_deep
+    }
+
     /// The scene in which it begins: the highest of so many members leads in the first term, unless it is about votes.
     pub fn scenario(self, members: u32) -> Scenario {
         let is_led = matches!(self.part, Part::Leases | Part::Whole);
@@ -275,12 +288,12 @@ impl Scope {
     }
 }
 
+/// And is missed by a search. Without [`Rule::SameSessionOnly`] only a copy of a disk does harm, which does so with it too.
 fn is_of_sessions(rule: Rule) -> bool {
     matches!(
         rule,
         Rule::MetSessionOnly
             | Rule::IncarnationsRise
-            | Rule::SameSessionOnly
             | Rule::SessionIsStored
             | Rule::RejoinTakesOver
             | Rule::RejoinIsConfirmed

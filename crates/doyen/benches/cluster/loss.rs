@@ -45,7 +45,8 @@ struct Outcome {
 
 pub(super) fn measure() {
     let this = Contender { name: "this", program: program().into() };
-    let baseline = std::env::var_os("DOYEN_BASELINE").map(PathBuf::from);
+    let baseline =
+        std::env::var_os("DOYEN_BASELINE").filter(|path| !path.is_empty()).map(PathBuf::from);
     let baseline = baseline.map(|program| Contender { name: "baseline", program });
     let usual = if baseline.is_some() { RUNS } else { 1 };
     let contenders: Vec<Contender> = baseline.into_iter().chain([this]).collect();

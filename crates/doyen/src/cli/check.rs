@@ -232,9 +232,6 @@ struct Faults {
 /// How many random runs are made unless one says otherwise.
 const RUNS: u64 = 100_000;
 
-/// How many members a part of the quorum has unless one says otherwise.
-const MEMBERS_OF_A_PART: u32 = 3;
-
 /// How often each member's free timers expire unless one says otherwise.
 const EXPIRIES: u8 = 2;
 
@@ -431,7 +428,7 @@ impl Check {
             bail!("--part: only the quorum has parts; add --algorithm quorum");
         }
         match given.members {
-            None => Ok(scope.scenario(MEMBERS_OF_A_PART)),
+            None => Ok(scope.scenario(scope.members())),
             Some(MemberList::Count(count)) if count <= MOST_MEMBERS as u64 => {
                 Ok(scope.scenario(count as u32))
             }
@@ -556,11 +553,12 @@ impl Check {
 
     fn plan(&self) -> Result<Plan> {
         let mut limits = self.limits.resolve(signals::first_asks()?)?;
-        if self.parts.scope()?.is_some() {
+        let scope = self.parts.scope()?;
+        if scope.is_some() {
             limits.time = limits.time.or(Some(part::MOST_TIME));
         }
         Ok(Plan {
-            depth_first: self.depth_first,
+            depth_first: self.depth_first || scope.is_some_and(Scope::depth_first),
             reduce: !self.no_reduction,
             threads: self.threads()?,
             limits,

@@ -531,6 +531,16 @@ fn values_of_every_kind_are_read() {
     assert_eq!(settings.attribute, Attribute::Measured { source, every, step: 10 });
 }
 
+/// What falls because a member leads must not move the lead at once.
+#[test]
+fn the_margin_suits_what_is_measured() {
+    let margin = |text: &str| Scene::new(&with(text)).settings().core.quorum.margin;
+    assert_eq!(margin(""), 0, "priorities decide as they are");
+    assert_eq!(margin("attribute.source = \"free-memory\""), 512, "mebibytes");
+    assert_eq!(margin("attribute.source = \"load\""), 100, "hundredths of a processor");
+    assert_eq!(margin("attribute.source = \"load\"\npreemption.margin = 7"), 7);
+}
+
 #[test]
 fn what_is_printed_means_the_same() {
     for text in [

@@ -119,6 +119,26 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
 }
 
 #[test]
+fn status_says_when_a_drained_member_leads() {
+    let fake = Fake::follower();
+    let says = |role: Role, never: bool| {
+        fake.publish(|status| {
+            (status.role, status.drained, status.never_leads) = (role, true, never);
+        });
+        fake.run(&["status"]).stdout
+    };
+    for (role, never, words) in [
+        (Role::Follower, false, "it leads only if no other member can"),
+        (Role::Leader, false, "it leads because no other member can"),
+        (Role::Follower, true, "it never leads"),
+    ] {
+        let line = format!("n1 is drained until that is undone: {words}\n");
+        let said = says(role, never);
+        assert!(said.contains(&line), "{line} in {said}");
+    }
+}
+
+#[test]
 fn algorithms_in_which_members_do_not_say_whom_they_hear_are_not_made_to() {
     let fake = Fake::follower();
     fake.publish(|status| {

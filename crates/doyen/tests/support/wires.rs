@@ -8,9 +8,7 @@
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use doyen::node::status::Status;
-
-use super::{Plan, Trial, program, skip};
+use super::{Plan, Trial, skip};
 
 /// A bridge with a namespace for every member.
 pub struct Wires {
@@ -82,37 +80,24 @@ impl Wires {
         }
     }
 
-    /// Founds a cluster on the first `members` of them.
-    pub fn found(&self, members: usize) -> Trial {
-        let places = (1..=members).map(|member| self.place(member));
-        Trial::found_at(&Plan { members, ..Plan::default() }, places.collect())
+    /// Founds a cluster on the first of them.
+    pub fn found(&self, plan: &Plan) -> Trial {
+        Trial::found_at(plan, (1..=plan.members).map(|member| self.place(member)).collect())
+    }
+
+    /// Founds a cluster on the first of them, and starts everybody.
+    pub fn start(&self, plan: &Plan) -> Trial {
+        let mut trial = self.found(plan);
+        for member in trial.everybody() {
+            trial.run(member);
+        }
+        trial
     }
 
     /// Where a process listens, serves HTTP, and what its command begins with.
     pub fn place(&self, member: usize) -> (String, String, Vec<String>) {
         let prefix = ["ip", "netns", "exec", &self.space(member)].map(str::to_owned).to_vec();
         (format!("{}:7400", address(member)), "127.0.0.1:7401".to_owned(), prefix)
-    }
-
-    /// What a member says of itself, asked from inside its namespace.
-    pub fn status(&self, member: usize) -> Option<Status> {
-        let output = Command::new("ip")
-            .args(["netns", "exec", &self.space(member), program(), "status", "--json"])
-            .args(["--node", "http://127.0.0.1:7401"])
-            .output()
-            .ok()?;
-        serde_json::from_slice(&output.stdout).ok()
-    }
-
-    /// Waits until all of `members` follow `leader`.
-    pub fn follow(&self, trial: &Trial, leader: usize, members: &[usize]) {
-        trial.wait(&format!("{members:?} follow n{leader}"), || {
-            let follows = |&member: &usize| {
-                self.status(member).and_then(|status| status.leader).map(|id| id.0 as usize)
-                    == Some(leader)
-            };
-            members.iter().all(follows).then_some(())
-        });
     }
 }
 

@@ -206,7 +206,11 @@ enum Reduced {
 }
 
 /// In how many steps something is broken, if it is; and how long all runs are that were seen.
-fn verdict(machine: &mut Machine<'_, Quorum>, reduced: Reduced) -> (Option<usize>, usize) {
+fn verdict(
+    machine: &mut Machine<'_, Quorum>,
+    reduced: Reduced,
+    states: u64,
+) -> (Option<usize>, usize) {
     let symmetry = Symmetry::of(machine.terms.members);
     match reduced {
         Reduced::Nothing => {}
@@ -215,15 +219,31 @@ fn verdict(machine: &mut Machine<'_, Quorum>, reduced: Reduced) -> (Option<usize
         Reduced::Names => machine.symmetry = symmetry,
         Reduced::All => machine.reduce_states(),
     }
-    let limits = search::Limits { states: Some(6_000), ..search::Limits::default() };
+    let limits = search::Limits { states: Some(states), ..search::Limits::default() };
     let plan = search::Plan { depth_first: false, reduce: false, threads: 1, limits };
     let found = explore_all(machine, &plan, &|_| {});
     let seen = found.progress.depth as usize - usize::from(found.limit.is_some());
     (found.violation.map(|violation| violation.path.len()), seen)
 }
 
+/// The rules that say what a message of an earlier term, round or life is worth. A reduction that drops such messages must
+/// not take them for granted.
+const ABOUT_OBSOLETE_MESSAGES: [Rule; 6] = [
+    Rule::VoteCountsInItsTerm,
+    Rule::AckCountsInItsTerm,
+    Rule::NoStaleHeartbeat,
+    Rule::ReleaseIsForItsTerm,
+    Rule::LapsedRoundIsOver,
+    Rule::AnswerIsForItsLife,
+];
+
 /// With every rule in turn taken away, each reduction comes to the same as none: it breaks something in as many steps, or
 /// breaks nothing as far as both have seen.
+///
+/// What is compared is how short the shortest violation is, if one is within the limit of states of both. That is little
+/// without reductions: most rules are missed only in longer runs, where this compares nothing. Nor does it compare which
+/// property is broken or which states are reached; `states_of_the_same_essence_are_alike` compares the steps of states that
+/// are taken for one, and `tests/check_quorum.rs` has longer runs, in which searches with reductions miss every rule.
 #[test]
 fn with_any_rule_less_each_reduction_finds_what_none_finds() {
     let mut found = 0;
@@ -236,15 +256,17 @@ fn with_any_rule_less_each_reduction_finds_what_none_finds() {
         scene.leader = Some(config.members.highest());
         let mut rules = rules(ANY);
         rules.budget.transfers = 1;
+        let states = if ABOUT_OBSOLETE_MESSAGES.contains(&rule) { 40_000 } else { 6_000 };
         let verdict = |reduced| {
             let mut machine = Machine::<Quorum>::new(&config, &scene, rules.clone());
-            verdict(&mut machine, reduced)
+            verdict(&mut machine, reduced, states)
         };
         let (broken, seen) = verdict(Reduced::Nothing);
         found += usize::from(broken.is_some());
         for reduced in [Reduced::Forms, Reduced::Spent, Reduced::Names, Reduced::All] {
             let (other, far) = verdict(reduced);
             let both = seen.min(far);
+            println!("{rule}, {reduced:?}: {broken:?} {other:?}, {seen} and {far} steps");
             let within = |steps: Option<usize>| steps.filter(|&steps| steps <= both);
             assert_eq!(within(other), within(broken), "{rule}, {reduced:?}");
         }
