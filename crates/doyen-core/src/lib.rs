@@ -87,6 +87,7 @@
 //! ```
 
 pub mod algorithm;
+pub mod change;
 pub mod config;
 pub mod detector;
 pub mod link;
@@ -94,5 +95,4 @@ pub mod members;
 pub mod node;
 pub mod protocol;
 pub mod session;
-pub mod story;
 pub mod time;

@@ -88,19 +88,19 @@ const TABLE: &[(&str, Way)] = &[
     ("majority", Way::Explored),
     ("term-is-stored", Way::Explored),
     ("vote-is-stored", Way::Explored),
-    ("one-vote-a-term", Way::Explored),
+    ("one-vote-per-term", Way::Explored),
     ("vote-counts-in-its-term", Way::Explored),
-    ("vote-outlives-office", Way::Explored),
-    ("promise", Way::Explored),
-    ("quarantine", Way::Explored),
-    ("quarantine-is-longest", Way::Explored),
-    ("promise-is-the-leaders", Way::Explored),
+    ("vote-outlives-role", Way::Explored),
+    ("vote-lease", Way::Explored),
+    ("hold-down", Way::Explored),
+    ("hold-down-is-longest", Way::Explored),
+    ("vote-lease-as-requested", Way::Explored),
     ("lease-from-sending", Way::Explored),
     ("drift-margin", Way::Explored),
     ("vote-is-no-lease", Way::Explored),
     ("ack-counts-in-its-term", Way::Explored),
     ("no-stale-heartbeat", Way::Random(Property::Termination)),
-    ("lease-ends-before-hand-over", Way::Explored),
+    ("lease-ends-before-transfer", Way::Explored),
     ("release-is-for-its-term", Way::Explored),
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
@@ -115,8 +115,8 @@ const TABLE: &[(&str, Way)] = &[
     ("vote-lease-never-shrinks", Way::Explored),
     ("longest-falls-late", Way::Explored),
     ("old-disk-by-its-start", Way::Scenario("an_old_disk_is_found_though_its_term_has_risen")),
-    ("lapsed-asks-on", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
-    ("answer-is-for-its-life", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
+    ("lapsed-leader-retries", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
+    ("answer-is-for-its-incarnation", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
     (
         "proven-session",
         Way::Harmless("it is for recordings of letters, and nobody plays any back in a simulation"),
@@ -132,21 +132,23 @@ const TABLE: &[(&str, Way)] = &[
             "a quorum's HELLO comes to the same: whoever answers it has met, and stored, who asks",
         ),
     ),
-    ("heir-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
+    ("successor-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
     (
-        "unheard-is-nobodys-better",
+        "unconfirmed-leader-yields",
         Way::Scenario("who_is_elected_and_not_heard_keeps_nobody_from_asking"),
     ),
-    ("failed-heir-is-blamed", Way::Scenario("an_heir_that_has_failed_is_not_chosen_again")),
+    ("failed-successor-is-penalized", Way::Scenario("an_heir_that_has_failed_is_not_chosen_again")),
     (
         "penalties-grow",
         Way::Scenario("who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely"),
     ),
-    ("refused-asks-rarely", Way::Scenario("who_is_refused_asks_more_rarely")),
-    ("claims-rarely", Way::Scenario("who_asks_for_the_office_in_vain_asks_more_rarely")),
+    ("refused-backs-off", Way::Scenario("who_is_refused_asks_more_rarely")),
+    ("takeover-backs-off", Way::Scenario("who_asks_for_the_office_in_vain_asks_more_rarely")),
     (
-        "courtesy",
-        Way::Harmless("without it there are more runs, all of which are as safe: quorum/bold.rs"),
+        "pre-vote",
+        Way::Harmless(
+            "without it there are more runs, all of which are as safe: quorum/explore/without_pre_vote.rs",
+        ),
     ),
 ];
 
@@ -253,18 +255,18 @@ fn random_runs_miss_most_rules() {
         (Rule::TermIsStored, Property::StoredFirst),
         (Rule::TermIsStored, Property::LeasesRise),
         (Rule::VoteIsStored, Property::StoredFirst),
-        (Rule::OneVoteATerm, Property::OneVoteATerm),
-        (Rule::VoteOutlivesOffice, Property::OneVoteATerm),
+        (Rule::OneVotePerTerm, Property::OneVoteATerm),
+        (Rule::VoteOutlivesRole, Property::OneVoteATerm),
         (Rule::VoteCountsInItsTerm, Property::LeasesRise),
-        (Rule::Promise, Property::OneLeader),
-        (Rule::Promise, Property::PromisesKept),
-        (Rule::Quarantine, Property::PromisesKept),
-        (Rule::PromiseIsTheLeaders, Property::PromisesKept),
+        (Rule::VoteLease, Property::OneLeader),
+        (Rule::VoteLease, Property::PromisesKept),
+        (Rule::HoldDown, Property::PromisesKept),
+        (Rule::VoteLeaseAsRequested, Property::PromisesKept),
         (Rule::LeaseFromSending, Property::OneLeader),
         (Rule::DriftMargin, Property::OneLeader),
         (Rule::VoteIsNoLease, Property::LeasesRise),
         (Rule::NoStaleHeartbeat, Property::Termination),
-        (Rule::LeaseEndsBeforeHandOver, Property::OneLeader),
+        (Rule::LeaseEndsBeforeTransfer, Property::OneLeader),
         (Rule::RetiredFirst, Property::OneLeader),
         (Rule::WitnessNeverLeads, Property::LeasesRise),
     ] {
@@ -312,7 +314,7 @@ fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("demote", text, Rule::VoteOutlivesOffice, Property::OneVoteATerm);
+    shows("demote", text, Rule::VoteOutlivesRole, Property::OneVoteATerm);
 }
 
 /// The votes of term 1 arrive when 3 stands in term 2, in which nobody has heard of it.
@@ -372,7 +374,7 @@ fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("short-quarantine", text, Rule::QuarantineIsLongest, Property::OneLeader);
+    shows("short-quarantine", text, Rule::HoldDownIsLongest, Property::OneLeader);
 }
 
 /// 2 comes to know a later term while 3 has a lease, and tells it. Should 3 then vote for 2, two would have one.
@@ -492,7 +494,7 @@ fn an_answer_to_an_earlier_life_does_not_count() {
     "#;
     let mut case = Scenario::from_toml("late-answer", text).unwrap();
     case.config.mode = Mode::Textbook;
-    let rule = Rule::AnswerIsForItsLife;
+    let rule = Rule::AnswerIsForItsIncarnation;
     case_shows("late-answer", &case, rule, Property::OneVoteATerm);
 }
 
@@ -582,7 +584,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
             { at = "40ms", heal = true },
         ]
     "#;
-    let [kept, missed] = compare(text, Rule::LapsedAsksOn);
+    let [kept, missed] = compare(text, Rule::LapsedLeaderRetries);
     let changes = [&kept, &missed].map(|outcome| outcome.leader_changes);
     assert_eq!(changes[0], 0, "a gap is no change");
     assert!(changes[1] > 0, "an election is needed without it");
@@ -605,7 +607,7 @@ fn an_heir_that_reaches_no_majority_costs_a_turn() {
             { at = "100ms", order = "resign", member = 5 },
         ]
     "#;
-    let [kept, missed] = compare(text, Rule::HeirReachesMajority);
+    let [kept, missed] = compare(text, Rule::SuccessorReachesMajority);
     assert!(kept.no_leader < missed.no_leader, "{} {}", kept.no_leader, missed.no_leader);
 }
 
@@ -628,7 +630,7 @@ const UNHEARD: &str = r#"
 #[test]
 fn who_is_elected_and_not_heard_keeps_nobody_from_asking() {
     let text = UNHEARD.replace("UNTIL", "90ms").replace("POLICY", "never");
-    let [kept, missed] = compare(&text, Rule::UnheardIsNobodysBetter);
+    let [kept, missed] = compare(&text, Rule::UnconfirmedLeaderYields);
     assert!(kept.no_leader < missed.no_leader, "{} {}", kept.no_leader, missed.no_leader);
 }
 
@@ -637,7 +639,7 @@ fn who_is_elected_and_not_heard_keeps_nobody_from_asking() {
 fn an_heir_that_has_failed_is_not_chosen_again() {
     let text = UNHEARD.replace("UNTIL", "300ms").replace("POLICY", "never");
     let text = text.replace("COORDINATOR", "REQUEST");
-    let [kept, missed] = compare(&text, Rule::FailedHeirIsBlamed);
+    let [kept, missed] = compare(&text, Rule::FailedSuccessorIsPenalized);
     assert!(kept.no_leader < missed.no_leader, "{} {}", kept.no_leader, missed.no_leader);
 }
 
@@ -661,7 +663,7 @@ fn who_is_refused_asks_more_rarely() {
         until = "2s"
         fault = [{ at = "0", cut = [3, 1] }]
     "#;
-    let [kept, missed] = compare(text, Rule::RefusedAsksRarely);
+    let [kept, missed] = compare(text, Rule::RefusedBacksOff);
     let questions = [kept, missed].map(|outcome| sent(&outcome, "PRE-VOTE"));
     assert!(questions[0] * 3 < questions[1] * 2, "{questions:?}");
 }
@@ -676,7 +678,7 @@ fn who_asks_for_the_office_in_vain_asks_more_rarely() {
         until = "900ms"
         quorum = { preemption = "immediate", retire = "1s" }
     "#;
-    let [kept, missed] = compare(text, Rule::ClaimsRarely);
+    let [kept, missed] = compare(text, Rule::TakeoverBacksOff);
     let demands = [kept, missed].map(|outcome| sent(&outcome, "PREEMPT"));
     assert!(demands[0] * 2 < demands[1], "{demands:?}");
 }

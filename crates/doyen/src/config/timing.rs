@@ -84,11 +84,11 @@ fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Setti
     set("timing.transmission", |it| &it.timing.transmission, &mut timing.transmission);
     set("timing.processing", |it| &it.timing.processing, &mut timing.processing);
     set("timing.heartbeat", |it| &it.timing.heartbeat, &mut timing.heartbeat);
-    set("timing.promise", |it| &it.timing.promise, &mut quorum.pace.promise);
+    set("timing.promise", |it| &it.timing.promise, &mut quorum.pace.vote_lease);
     set("timing.jitter", |it| &it.timing.jitter, &mut quorum.jitter);
     set("timing.stagger", |it| &it.timing.stagger, &mut quorum.stagger);
     set("timing.tenure", |it| &it.timing.tenure, &mut quorum.tenure);
-    set("timing.forgiveness", |it| &it.timing.forgiveness, &mut quorum.forgiveness);
+    set("timing.forgiveness", |it| &it.timing.forgiveness, &mut quorum.penalty_decay);
     quorum.pace.heartbeat = timing.heartbeat;
     let Maybe(probe) = resolver.read(
         "timing.probe",

@@ -3,9 +3,9 @@
 //! The quorum gives a reason with every change. The seeds' algorithms say whom they hold for the leader and no more; so
 //! that their operators have a history as well, it is read off one view after the other.
 
+use doyen_core::change::{ElectionReason, LeaderChange, StepDownReason};
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::View;
-use doyen_core::story::{Change, Loss, Why};
 
 /// What a member last held to be so.
 #[derive(Debug)]
@@ -24,25 +24,27 @@ impl Chronicle {
     }
 
     /// What has changed now that `view` holds: how the last leadership ended, then how the next began.
-    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = Change> + use<> {
+    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = LeaderChange> + use<> {
         let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.epoch));
         if before == view.leader {
             return [None, None].into_iter().flatten();
         }
         let ended = before.and_then(|leader| match view.leader {
-            None if leader == self.me => Some(Change::Lost { term, loss: Loss::Contested }),
-            Some(to) if leader == self.me => {
-                Some(Change::Lost { term, loss: Loss::GaveWay { to } })
+            None if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::Contested })
             }
-            None => Some(Change::Unsettled { leader, term }),
+            Some(to) if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::GaveWay { to } })
+            }
+            None => Some(LeaderChange::ElectionStarted { leader, term }),
             Some(_) => None,
         });
         let begun = view.leader.map(|leader| {
             let after = self.led_last.replace(leader).filter(|&last| last != leader);
-            let (term, why) = (view.epoch, Why::Elected { after });
+            let (term, reason) = (view.epoch, ElectionReason::Elected { after });
             match leader == self.me {
-                true => Change::Took { term, why },
-                false => Change::Follows { leader, term, why },
+                true => LeaderChange::BecameLeader { term, reason },
+                false => LeaderChange::Follows { leader, term, reason },
             }
         });
         [ended, begun].into_iter().flatten()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
-use doyen_core::algorithm::quorum::{Merit, Quorum, Timer};
+use doyen_core::algorithm::quorum::{Quorum, Rank, Timer};
 use doyen_core::algorithm::ring_active_list::RingActiveList;
 use doyen_core::algorithm::ring_all_ids::RingAllIds;
 use doyen_core::algorithm::ring_list::RingList;
@@ -101,15 +101,15 @@ impl Tells for Quorum {
             false => Self::hears(self, one, other),
         };
         let known = |id: NodeId| {
-            let Merit { eligible, attr, .. } = self.merit_of(config, id);
+            let Rank { eligible, attr, .. } = self.rank_of(config, id);
             let misses = || config.members.others(id).filter(|&other| !hears(id, other)).collect();
-            let losses = self.losses_of(config, id);
+            let losses = self.failures_of(config, id);
             let misses = watches(config).then(misses);
             (id, Known { attribute: attr, eligible, losses, misses })
         };
         Insight {
-            next: self.next_in_line(config, hears),
-            line: self.in_line(config),
+            next: self.next_leader(config, hears),
+            line: self.succession(config),
             drained: self.is_drained(),
             never_leads: self.never_leads(),
             drained_for: left(Timer::Drain).filter(|_| self.is_drained()),

@@ -1,15 +1,15 @@
-//! The voting rules as a protocol of their own, for the explorer: nothing but `quorum/ballot.rs`, told to stand
-//! by [`Event::Campaign`].
+//! The voting rules as a protocol of their own, for explorers: nothing but `ballot.rs`. A voter campaigns when
+//! [`Event::Campaign`] tells it to.
 //!
-//! Leases, promises and priorities decide *when* a member stands and *whether* it answers; they take away runs, and
-//! never add one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that
-//! votes in such a term and whose vote is never heard does the same and more. So what holds for every run of voters
-//! holds for every run of a quorum: at most one leader a term, at most one vote a term. With a
-//! [last term](super::rules::Rules::until) the state space is finite, and is explored completely.
+//! Leases, vote leases and ranks decide *when* a member campaigns and *whether* it answers; they remove runs and never add
+//! one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that votes in such a
+//! term and whose vote is lost does the same and more. So what holds for every run of voters holds for every run of a quorum:
+//! at most one leader per term, at most one vote per term. With a [last term](super::rules::Rules::until) the state space is
+//! finite, and is explored completely.
 //!
-//! A voter that has lost its disk asks all others which term they have stored, adopts the latest and has no vote left in
-//! it, as a quorum's member does (`quorum/arrival.rs`). What a WELCOME says there besides, in which term the member was
-//! heard last, only makes that term later. It asks again whenever it is told to stand.
+//! A voter that lost its disk asks all others which term they have stored, adopts the latest and has no vote left in it, as a
+//! quorum's member does (`recovery.rs`). What WELCOME carries there besides, the term in which the member was seen last, only
+//! makes that term later. It asks again whenever it is told to campaign.
 
 use std::fmt;
 
@@ -22,43 +22,45 @@ use crate::protocol::{
 };
 use crate::time::Span;
 
-use super::ballot::{Ballot, Stored};
+use super::super::ballot::{Ballot, Stored};
 use super::rules::Rule;
 
-/// A member that votes, and stands when told to.
+/// A member that votes, and campaigns when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Voter {
     ballot: Ballot,
     role: Role,
+    /// The votes for it in the current term; empty unless it campaigned in it.
+    votes: PeerSet,
     rejoining: Option<Rejoining>,
 }
 
-/// A voter that has lost its disk and asks around.
+/// What a voter that lost its disk has learned so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Rejoining {
-    /// The latest term that anybody knows of.
+    /// The latest term that any member knows of.
     latest: Epoch,
     answered: PeerSet,
 }
 
-/// What voters say to each other.
+/// The messages of voters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// "I stand in this term."
+    /// "I am a candidate in this term."
     Request {
-        /// Which.
+        /// The term.
         term: Epoch,
     },
-    /// "You have my vote of this term."
+    /// "You have my vote in this term."
     Vote {
-        /// Which.
+        /// The term.
         term: Epoch,
     },
-    /// "I have lost my disk. Which term is it?"
+    /// "I lost my disk. Which term is it?"
     Hello,
     /// "This one, as far as I know."
     Welcome {
-        /// Which.
+        /// The term.
         term: Epoch,
     },
 }
@@ -66,7 +68,7 @@ pub enum Message {
 /// What a voter waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
-    /// The end of its patience as a candidate, or of its term as a leader: it stands down, and the term stays.
+    /// The end of its campaign or of its leadership: it steps down, and the term stays.
     Term,
 }
 
@@ -85,6 +87,7 @@ impl Protocol for Voter {
         let voter = Self {
             ballot: Ballot::new(id, stored, config.quorum.rules),
             role: Role::Follower,
+            votes: PeerSet::new(),
             rejoining: (boot.origin == Origin::Rejoining).then_some(nobody),
         };
         voter.say_hello(config, out);
@@ -94,9 +97,9 @@ impl Protocol for Voter {
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            // Again, to whoever is there now.
+            // Again, to the members that are there now.
             Event::Campaign if self.rejoining.is_some() => self.say_hello(config, out),
-            Event::Campaign => self.stand(config, out),
+            Event::Campaign => self.campaign(config, out),
             Event::Timer(Timer::Term) => self.step_down(out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
             _ => {}
@@ -115,7 +118,7 @@ impl Protocol for Voter {
     fn essence(&self, _: &Config) -> Self {
         let mut essence = self.clone();
         if self.role != Role::Candidate {
-            essence.ballot.forget_votes();
+            essence.votes.clear();
         }
         essence
     }
@@ -144,7 +147,8 @@ impl Protocol for Voter {
             latest: rejoining.latest,
             answered: rejoining.answered.iter().map(names).collect(),
         });
-        Self { ballot: self.ballot.renamed(names), role: self.role, rejoining }
+        let votes = self.votes.iter().map(names).collect();
+        Self { ballot: self.ballot.renamed(names), role: self.role, votes, rejoining }
     }
 
     fn is_upkeep(_: Timer) -> bool {
@@ -154,14 +158,13 @@ impl Protocol for Voter {
 
 impl Voter {
     /// V1.
-    fn stand(&mut self, config: &Config, out: &mut Effects<Self>) {
+    fn campaign(&mut self, config: &Config, out: &mut Effects<Self>) {
         if self.ballot.term() >= config.quorum.rules.last_term {
             return;
         }
         self.step_down(out);
-        if !self.ballot.stand() {
-            return;
-        }
+        let Some(votes) = self.ballot.open_term() else { return };
+        self.votes = votes;
         out.rule("V1");
         self.ballot.store(out);
         self.role = Role::Candidate;
@@ -170,11 +173,13 @@ impl Voter {
         for peer in config.members.others(self.ballot.id()) {
             out.send(peer, Message::Request { term });
         }
-        self.count_votes(config);
+        self.on_vote(config, self.ballot.id(), term);
     }
 
-    fn count_votes(&mut self, config: &Config) {
-        if self.role == Role::Candidate && self.ballot.is_won(config.members.len()) {
+    /// V5.
+    fn on_vote(&mut self, config: &Config, voter: NodeId, term: Epoch) {
+        let won = self.ballot.count(&mut self.votes, voter, term, config.members.len());
+        if won && self.role == Role::Candidate {
             self.role = Role::Leader;
         }
     }
@@ -200,10 +205,9 @@ impl Voter {
             Message::Request { term } => self.on_request(from, term, out),
             Message::Vote { term } if term <= known => {
                 out.rule("V5");
-                self.ballot.count(from, term);
-                self.count_votes(config);
+                self.on_vote(config, from, term);
             }
-            // Nobody votes for a candidate in a term that the candidate has not opened.
+            // No member votes for a candidate in a term that the candidate has not opened.
             Message::Vote { .. } => {}
         }
     }
@@ -213,6 +217,7 @@ impl Voter {
         let later = term > self.ballot.term();
         if later {
             self.step_down(out);
+            self.votes.clear();
             self.ballot.adopt(term);
         }
         let granted = self.role == Role::Follower && self.ballot.grant(from);
@@ -251,7 +256,7 @@ impl Voter {
         self.rejoining = None;
         if config.quorum.rules.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
-            // A vote for itself, in a term in which it does not stand: it has none left for anybody.
+            // A vote for itself in a term in which it is not a candidate: no vote is left for any other member.
             self.ballot.stored_mut().voted = Some(self.ballot.id());
         }
         self.ballot.store(out);
@@ -261,6 +266,7 @@ impl Voter {
         if self.role != Role::Follower {
             out.cancel_timer(Timer::Term);
             self.role = Role::Follower;
+            self.votes.clear();
             self.ballot.withdraw();
         }
     }
