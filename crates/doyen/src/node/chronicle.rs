@@ -72,10 +72,10 @@ mod tests {
         assert_eq!(
             told(&[None, Some(3), Some(3), None, Some(1), Some(3)]),
             [
-                "follows 3 in term 2: elected, for nobody led",
-                "takes part in an election; 3 led in term 3",
-                "follows 1 in term 5: elected, for 3 led no longer",
-                "follows 3 in term 6: elected, for 1 led no longer",
+                "follows 3 (term 2): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 3)",
+                "follows 1 (term 5): elected after 3 lost leadership",
+                "follows 3 (term 6): elected after 1 lost leadership",
             ]
         );
     }
@@ -85,13 +85,13 @@ mod tests {
         assert_eq!(
             told(&[Some(3), None, Some(2), Some(3), Some(2), None]),
             [
-                "follows 3 in term 1: elected, for nobody led",
-                "takes part in an election; 3 led in term 1",
-                "leads in term 3: elected, for 3 led no longer",
-                "no longer leads in term 3: gave way to 3",
-                "follows 3 in term 4: elected, for 2 led no longer",
-                "leads in term 5: elected, for 3 led no longer",
-                "no longer leads in term 5: an election goes on",
+                "follows 3 (term 1): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 1)",
+                "became leader (term 3): elected after 3 lost leadership",
+                "stepped down (term 3): 3 is the new leader",
+                "follows 3 (term 4): elected after 2 lost leadership",
+                "became leader (term 5): elected after 3 lost leadership",
+                "stepped down (term 5): an election is in progress",
             ]
         );
     }

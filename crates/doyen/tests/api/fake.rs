@@ -262,7 +262,7 @@ pub(crate) fn follower_of_n3() -> Status {
         leader: Some(NodeId(3)),
         term: Epoch(7),
         lease: None,
-        why: Some("elected, for nobody led".to_owned()),
+        why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,
         drained: false,
         never_leads: false,
