@@ -1,9 +1,9 @@
 //! The election algorithms of the seeds.
 
-pub mod allegiance;
 pub mod bully;
 mod catalogue;
 pub mod chang_roberts;
+pub mod leader_tracker;
 pub mod modified_bully;
 pub mod quorum;
 pub mod ring;

@@ -24,7 +24,7 @@
 //! Costs without further failures, n live members, the r-th lowest of them detects: (n−r+1)(n−r) + n−1 messages, at
 //! most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) says, and here:
+//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker) says, and here:
 //!
 //! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
 //!   asker defers: one that cannot reach the leader must not disturb those who can (F8);
@@ -36,7 +36,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use crate::config::{Announce, Config, Timing, Variant};
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
@@ -45,7 +45,7 @@ use crate::time::Span;
 /// A member that runs Bully.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     state: State,
     /// The number of the election it holds: an OK to an older one does not count.
     election: Epoch,
@@ -109,28 +109,24 @@ impl Protocol for Bully {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut bully = Self {
-            allegiance,
-            state: State::Normal,
-            election: Epoch::default(),
-            announcing: false,
-        };
-        bully.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut bully =
+            Self { tracker, state: State::Normal, election: Epoch::default(), announcing: false };
+        bully.apply(config, action, out);
         bully
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::Campaign => self.apply(config, Action::StartElection, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -141,7 +137,7 @@ impl Protocol for Bully {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing())
+        self.tracker.view(self.electing())
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -161,20 +157,20 @@ impl Bully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Election { epoch } => self.on_election(config, from, epoch, out),
             Message::Ok { epoch } => self.on_ok(config, epoch, out),
             Message::Coordinator { epoch } => {
                 out.rule("R5");
-                let offered = Reign { epoch, leader: config.members.key(from) };
-                let verdict = self.allegiance.on_claim(config, offered, self.electing(), out);
-                self.obey(config, verdict, out);
+                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
+                let action = self.tracker.on_claim(config, offered, self.electing(), out);
+                self.apply(config, action, out);
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -184,31 +180,31 @@ impl Bully {
             Timer::Reply => self.win(config, out),
             Timer::Announcement => {
                 out.rule("R7");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Stage => self.hold_election(config, out),
             Timer::Announced => self.announcing = false,
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_election(out),
-            Verdict::Contest if self.electing() => {}
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_election(out),
+            Action::StartElection if self.electing() => {}
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
     /// R1 under a new number: this member wants it.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.open_epoch(out);
+        self.tracker.open_epoch(out);
         self.hold_election(config, out);
     }
 
@@ -218,10 +214,10 @@ impl Bully {
         out.election_started();
         self.end_election(out);
         self.state = State::Electing;
-        self.election = self.allegiance.epoch();
+        self.election = self.tracker.epoch();
         let mut asked = false;
-        for peer in config.members.higher(self.allegiance.id()) {
-            if !self.allegiance.is_down(peer) {
+        for peer in config.members.higher(self.tracker.id()) {
+            if !self.tracker.is_down(peer) {
                 asked = true;
                 out.send(peer, Message::Election { epoch: self.election });
             }
@@ -243,22 +239,22 @@ impl Bully {
         out: &mut Effects<Self>,
     ) {
         let asker = config.members.key(from);
-        if asker > config.members.key(self.allegiance.id()) {
+        if asker > config.members.key(self.tracker.id()) {
             return out.rule("R2'");
         }
         if reassures(config) && !self.electing() {
-            if self.allegiance.leads() {
+            if self.tracker.leads() {
                 return self.reassure(config, from, epoch, out);
             }
-            if let Some(reign) = self.allegiance.live_reign().filter(|r| r.leader > asker) {
+            if let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker) {
                 out.rule("R2a");
-                return out.send(from, Upkeep::Alive { reign }.into());
+                return out.send(from, Upkeep::Alive { claim }.into());
             }
         }
         out.rule("R2");
-        self.allegiance.see_epoch(epoch, out);
+        self.tracker.see_epoch(epoch, out);
         out.send(from, Message::Ok { epoch });
-        if (self.electing() || self.allegiance.leads()) && !config.reads(Variant::NoGuard) {
+        if (self.electing() || self.tracker.leads()) && !config.reads(Variant::NoGuard) {
             return;
         }
         if config.reads(Variant::Serial) {
@@ -273,11 +269,11 @@ impl Bully {
     fn reassure(&mut self, config: &Config, from: NodeId, epoch: Epoch, out: &mut Effects<Self>) {
         out.rule("R6");
         out.send(from, Message::Ok { epoch });
-        let news = epoch > self.allegiance.epoch();
-        self.allegiance.see_epoch(epoch, out);
-        self.allegiance.lead(config, out);
+        let news = epoch > self.tracker.epoch();
+        self.tracker.see_epoch(epoch, out);
+        self.tracker.lead(config, out);
         if news || !self.announcing {
-            out.send(from, Message::Coordinator { epoch: self.allegiance.epoch() });
+            out.send(from, Message::Coordinator { epoch: self.tracker.epoch() });
         }
     }
 
@@ -305,14 +301,14 @@ impl Bully {
             true => config.timing.reply(),
             false => config.timing.announcement(),
         };
-        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and asks again later, less and less
     /// often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.electing() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.electing() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_announcement(config, out);
         }
     }
@@ -321,13 +317,13 @@ impl Bully {
     fn win(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("R3");
         self.end_election(out);
-        self.allegiance.lead(config, out);
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.epoch();
+        self.tracker.lead(config, out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.epoch();
         let to_all = config.hardened() || config.announce == Announce::All;
         let above = config.members.higher(me).filter(|_| to_all);
         for peer in config.members.lower(me).chain(above) {
-            if config.hardened() || !self.allegiance.is_down(peer) {
+            if config.hardened() || !self.tracker.is_down(peer) {
                 out.send(peer, Message::Coordinator { epoch });
             }
         }

@@ -32,7 +32,7 @@
 //! A lost message stops the textbook ring: those that take part swallow every new attempt (F14). A winner-to-be that
 //! dies leaves a message that nobody takes off the ring (F15).
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) and [`ring`] say, such as HOP-ACK and a way past the
+//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker) and [`ring`] say, such as HOP-ACK and a way past the
 //! dead. ELECTION is a *bid*: the claim that its owner will make if it wins, and so it names the election by its
 //! epoch. Here:
 //!
@@ -57,7 +57,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use crate::config::{Config, Timing, Variant};
 use crate::members::{Epoch, Key, NodeId};
@@ -67,7 +67,7 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChangRoberts {
     /// With the participant's flag, which is all that the textbook's member has besides.
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     hardened: Option<Box<Hardened>>,
 }
 
@@ -76,9 +76,9 @@ pub struct ChangRoberts {
 struct Hardened {
     hops: Hops<Token>,
     /// The largest bid it has made or passed on.
-    bid: Option<Reign>,
+    bid: Option<LeaderClaim>,
     /// The largest ELECTED it has sent or passed on.
-    told: Option<Reign>,
+    told: Option<LeaderClaim>,
 }
 
 /// What the members of the ring say to each other.
@@ -106,12 +106,12 @@ pub enum Token {
     /// "Elect this one."
     Election {
         /// The claim it will have if it wins.
-        bid: Reign,
+        bid: LeaderClaim,
     },
     /// "This one is elected."
     Elected {
         /// The winner's claim.
-        reign: Reign,
+        claim: LeaderClaim,
     },
 }
 
@@ -133,18 +133,18 @@ impl Protocol for ChangRoberts {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let hardened = config
             .hardened()
             .then(|| Box::new(Hardened { hops: Hops::new(), bid: None, told: None }));
-        let mut member = Self { allegiance, hardened };
-        member.obey(config, verdict, out);
+        let mut member = Self { tracker, hardened };
+        member.apply(config, action, out);
         member
     }
 
     #[inline(always)]
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.allegiance.stance();
+        let before = self.tracker.view_key();
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
@@ -152,18 +152,18 @@ impl Protocol for ChangRoberts {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
-        if self.allegiance.stance() != before {
+        if self.tracker.view_key() != before {
             out.announce(self.view());
         }
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -173,7 +173,7 @@ impl Protocol for ChangRoberts {
 
 impl ChangRoberts {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     #[inline(always)]
@@ -184,7 +184,7 @@ impl ChangRoberts {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Election { key } if self.may_hear_of(config, key) => {
                 self.on_election(config, key, out);
@@ -196,8 +196,8 @@ impl ChangRoberts {
             Message::Hop(hop) => self.on_hop(config, from, *hop, out),
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, *upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, *upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -214,29 +214,29 @@ impl ChangRoberts {
         match timer {
             Timer::Hop(number) => {
                 let Some(hardened) = &mut self.hardened else { return };
-                let back = hardened.hops.on_timer(config, &self.allegiance, number, out);
+                let back = hardened.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("CR8");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
     #[inline(never)]
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -248,10 +248,10 @@ impl ChangRoberts {
         }
         out.rule("CR1");
         out.election_started();
-        let own = config.members.key(self.allegiance.id());
+        let own = config.members.key(self.tracker.id());
         if self.hardened.is_some() {
-            let epoch = self.allegiance.open_epoch(out);
-            self.bid(config, Reign { epoch, leader: own }, out);
+            let epoch = self.tracker.open_epoch(out);
+            self.bid(config, LeaderClaim { epoch, leader: own }, out);
         } else {
             self.stand(config, own, out);
         }
@@ -261,7 +261,7 @@ impl ChangRoberts {
         if self.participates() && self.hardened.is_some() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
     }
 }
 
@@ -270,7 +270,7 @@ impl ChangRoberts {
     /// CR1, CR3: asks to be elected, unless nobody else is left to ask.
     #[inline(never)]
     fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         if !self.send(config, Message::Election { key: own }, out) {
             self.win(config, own, out);
         }
@@ -278,10 +278,10 @@ impl ChangRoberts {
 
     #[inline(always)]
     fn on_election(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+        let own = config.members.key(self.tracker.id());
         if key > own {
             out.rule("CR2");
-            self.allegiance.set_participant(true);
+            self.tracker.set_participant(true);
             self.send(config, Message::Election { key }, out);
         } else if key == own {
             out.rule("CR5");
@@ -302,7 +302,7 @@ impl ChangRoberts {
 
     #[inline(never)]
     fn on_elected(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
-        if key.id == self.allegiance.id() {
+        if key.id == self.tracker.id() {
             return out.rule("CR7");
         }
         out.rule("CR6");
@@ -312,15 +312,15 @@ impl ChangRoberts {
 
     /// The election is over, and this is its winner.
     fn on_end(&mut self, config: &Config, winner: Key, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(false);
-        self.allegiance.accept(config, Reign { epoch: Epoch::default(), leader: winner }, out);
+        self.tracker.set_participant(false);
+        self.tracker.accept(config, LeaderClaim { epoch: Epoch::default(), leader: winner }, out);
     }
 
     /// Sends to the neighbour; says whether there is one.
     #[inline(always)]
     fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
-        let me = self.allegiance.id();
-        let neighbour = ring::successor(config, &self.allegiance, me);
+        let me = self.tracker.id();
+        let neighbour = ring::successor(config, &self.tracker, me);
         if neighbour != me {
             out.send(neighbour, message);
         }
@@ -337,33 +337,33 @@ impl ChangRoberts {
             Some(Token::Election { bid }) if config.members.contains(bid.leader.id) => {
                 self.on_bid(config, bid, out);
             }
-            Some(Token::Elected { reign }) if config.members.contains(reign.leader.id) => {
-                self.on_reign(config, reign, out);
+            Some(Token::Elected { claim }) if config.members.contains(claim.leader.id) => {
+                self.on_reign(config, claim, out);
             }
             _ => {}
         }
     }
 
     /// CR1 to CR3: sends or passes on a bid, the largest so far, and waits for the end of its round.
-    fn bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+    fn bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         hardened.bid = Some(bid);
-        self.allegiance.see_epoch(bid.epoch, out);
-        self.allegiance.set_participant(true);
+        self.tracker.see_epoch(bid.epoch, out);
+        self.tracker.set_participant(true);
         self.await_end(config, bid, out);
         self.pass(config, Token::Election { bid }, out);
     }
 
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
-    fn await_end(&self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+    fn await_end(&self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
         let round = Round { epoch: bid.epoch, initiator: bid.leader.id };
-        let wait = ring::re_initiation(config, round, self.allegiance.id())
+        let wait = ring::re_initiation(config, round, self.tracker.id())
             + config.timing.reply() * config.members.len() as u64;
-        out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
     }
 
-    fn on_bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+    fn on_bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
+        let own = config.members.key(self.tracker.id());
         let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
         if bid.leader == own {
             if self.participates() && Some(bid) == last {
@@ -372,14 +372,14 @@ impl ChangRoberts {
             }
             return;
         }
-        if self.allegiance.standing_reign().is_some_and(|reign| reign.leader > bid.leader) {
+        if self.tracker.current_claim().is_some_and(|claim| claim.leader > bid.leader) {
             out.rule("CR9");
-            return self.allegiance.vouch(config, bid.leader.id, bid.epoch, out);
+            return self.tracker.vouch(config, bid.leader.id, bid.epoch, out);
         }
-        let best = Reign { leader: bid.leader.max(own), ..bid };
-        if bid.epoch < self.allegiance.epoch() || Some(best) <= self.allegiance.reign() {
+        let best = LeaderClaim { leader: bid.leader.max(own), ..bid };
+        if bid.epoch < self.tracker.epoch() || Some(best) <= self.tracker.claim() {
             out.rule("CR10");
-            let epoch = self.allegiance.epoch();
+            let epoch = self.tracker.epoch();
             return out.send(bid.leader.id, Upkeep::Nack { epoch }.into());
         }
         if Some(bid) <= last {
@@ -392,53 +392,53 @@ impl ChangRoberts {
     /// CR5: its own bid has come back, or there is nobody else.
     fn announce(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_participation(out);
-        self.allegiance.lead(config, out);
-        if let Some(reign) = self.allegiance.reign() {
-            self.tell(config, reign, out);
+        self.tracker.lead(config, out);
+        if let Some(claim) = self.tracker.claim() {
+            self.tell(config, claim, out);
         }
     }
 
     /// CR6, CR7.
-    fn on_reign(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+    fn on_reign(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
-        if reign.leader.id == self.allegiance.id() || Some(reign) <= told {
+        if claim.leader.id == self.tracker.id() || Some(claim) <= told {
             return out.rule("CR7");
         }
         out.rule("CR6");
-        if self.allegiance.is_down(reign.leader.id) {
-            self.tell(config, reign, out);
+        if self.tracker.is_down(claim.leader.id) {
+            self.tell(config, claim, out);
             return self.call_election(config, out);
         }
-        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
-        self.obey(config, verdict, out);
-        if self.allegiance.leader() == Some(reign.leader.id) {
-            self.tell(config, reign, out);
+        let action = self.tracker.on_claim(config, claim, self.participates(), out);
+        self.apply(config, action, out);
+        if self.tracker.leader() == Some(claim.leader.id) {
+            self.tell(config, claim, out);
         }
     }
 
-    fn tell(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+    fn tell(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        hardened.told = Some(reign);
-        self.pass(config, Token::Elected { reign }, out);
+        hardened.told = Some(claim);
+        self.pass(config, Token::Elected { claim }, out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and bids again later, less and less
     /// often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        let own = config.members.key(self.tracker.id());
         let bid = self.hardened.as_ref().and_then(|hardened| hardened.bid);
         if let Some(bid) = bid
             && self.participates()
-            && reign.leader > own
+            && claim.leader > own
         {
-            self.allegiance.defer_to(reign.leader.id);
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, bid, out);
         }
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        let back = hardened.hops.pass(config, &self.allegiance, token, out);
+        let back = hardened.hops.pass(config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
@@ -450,8 +450,8 @@ impl ChangRoberts {
             return;
         }
         out.rule("CR5");
-        if bid.leader.id != self.allegiance.id() {
-            self.allegiance.open_epoch(out); // in its own epoch a lower winner might come too late
+        if bid.leader.id != self.tracker.id() {
+            self.tracker.open_epoch(out); // in its own epoch a lower winner might come too late
         }
         self.announce(config, out);
     }
@@ -531,7 +531,7 @@ fn upkeep_kind(upkeep: &Upkeep) -> usize {
 #[cold]
 fn hop_len(hop: &Hop<Token>) -> usize {
     hop.encoded_len(|token| {
-        let (Token::Election { bid: claim } | Token::Elected { reign: claim }) = token;
+        let (Token::Election { bid: claim } | Token::Elected { claim }) = token;
         1 + varint_len(claim.epoch.0) + key_len(claim.leader)
     })
 }
@@ -551,7 +551,7 @@ impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Election { bid } => write!(f, "ELECTION {} epoch={}", bid.leader, bid.epoch),
-            Self::Elected { reign } => write!(f, "ELECTED {} epoch={}", reign.leader, reign.epoch),
+            Self::Elected { claim } => write!(f, "ELECTED {} epoch={}", claim.leader, claim.epoch),
         }
     }
 }
@@ -573,15 +573,15 @@ mod tests {
     /// No member with the same configuration sends such a message.
     #[test]
     fn nonsense_is_ignored() {
-        let stranger = Reign { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
+        let stranger = LeaderClaim { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
         let nonsense = |token| Message::from(Hop::Pass { number: None, token });
         let key = Key { attr: 2, id: NodeId(2) };
         let cases = [
             (Mode::Hardened, Message::Election { key }),
             (Mode::Hardened, Message::Elected { key }),
             (Mode::Hardened, nonsense(Token::Election { bid: stranger })),
-            (Mode::Hardened, nonsense(Token::Elected { reign: stranger })),
-            (Mode::Hardened, Message::from(Upkeep::Alive { reign: stranger })),
+            (Mode::Hardened, nonsense(Token::Elected { claim: stranger })),
+            (Mode::Hardened, Message::from(Upkeep::Alive { claim: stranger })),
             (Mode::Textbook, nonsense(Token::Election { bid: stranger })),
             (Mode::Textbook, Message::Election { key: stranger.leader }),
             (Mode::Textbook, Message::Elected { key: stranger.leader }),

@@ -59,7 +59,7 @@
 //! all n detect, (n²+3n−2)/2. If they detect in falling order and further apart, STOPs and answers in vain come on
 //! top. At most 4D + 2p + W from the first ELECTION to the last COORDINATOR.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) says, and here:
+//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker) says, and here:
 //!
 //! - M2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and
 //!   the asker defers: one that cannot reach the leader must not disturb those who can (F8);
@@ -79,7 +79,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use crate::config::{Config, Timing, Variant};
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
@@ -88,7 +88,7 @@ use crate::time::{Delay, Span};
 /// A member that runs Modified Bully.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ModifiedBully {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     state: State,
     /// Figure 4: the lowest member that has asked since this one last won.
     lowest_ever: Option<NodeId>,
@@ -191,10 +191,9 @@ impl Protocol for ModifiedBully {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut bully =
-            Self { allegiance, state: State::Idle, lowest_ever: None, announcing: false };
-        bully.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut bully = Self { tracker, state: State::Idle, lowest_ever: None, announcing: false };
+        bully.apply(config, action, out);
         bully
     }
 
@@ -206,10 +205,10 @@ impl Protocol for ModifiedBully {
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -220,7 +219,7 @@ impl Protocol for ModifiedBully {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing())
+        self.tracker.view(self.electing())
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -240,7 +239,7 @@ impl ModifiedBully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Stop { epoch } => self.on_stop(config, epoch, out),
             Message::Election { epoch } => {
@@ -255,13 +254,13 @@ impl ModifiedBully {
                 self.on_grant(config, granter, out);
             }
             Message::Coordinator { epoch } => {
-                let offered = Reign { epoch, leader: config.members.key(from) };
+                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
                 self.on_coordinator(config, offered, out);
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -282,13 +281,13 @@ impl ModifiedBully {
             (Timer::Grant, State::Granted(poll)) => {
                 out.rule("M12");
                 if !config.hardened() || !self.grant_highest(config, poll, out) {
-                    self.allegiance.election_failed();
+                    self.tracker.election_failed();
                     self.call_election(config, out);
                 }
             }
             (Timer::Announcement, State::Answered(_) | State::Deferring) => {
                 out.rule("M13");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             (timer, state) => {
@@ -303,28 +302,31 @@ impl ModifiedBully {
         match timer {
             Timer::Announced => self.announcing = false,
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing(), out);
+                self.apply(config, action, out);
             }
             // Disarmed when the state it belongs to was left.
             Timer::Window | Timer::Reply | Timer::Grant | Timer::Announcement => {}
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match (verdict, &self.state) {
-            (Verdict::Nothing, _) => {}
-            (Verdict::Settled, _) => self.end_election(out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match (action, &self.state) {
+            (Action::Nothing, _) => {}
+            (Action::EndElection, _) => self.end_election(out),
             // Its own election goes on, or the one it is about to answer.
-            (Verdict::Contest, State::Electing(_) | State::Granted(_) | State::Collecting(_)) => {}
-            (Verdict::Contest, _) => self.call_election(config, out),
-            (Verdict::Defer(reign), State::Electing(_) | State::Granted(_)) => {
-                if reign.leader > self.key(config) {
-                    self.allegiance.defer_to(reign.leader.id);
+            (
+                Action::StartElection,
+                State::Electing(_) | State::Granted(_) | State::Collecting(_),
+            ) => {}
+            (Action::StartElection, _) => self.call_election(config, out),
+            (Action::Defer(claim), State::Electing(_) | State::Granted(_)) => {
+                if claim.leader > self.key(config) {
+                    self.tracker.defer_to(claim.leader.id);
                     self.defer(config, out);
                 }
             }
-            (Verdict::Defer(_), _) => {}
+            (Action::Defer(_), _) => {}
         }
     }
 
@@ -333,10 +335,10 @@ impl ModifiedBully {
         out.rule("M1");
         out.election_started();
         self.end_election(out);
-        let epoch = self.allegiance.open_epoch(out);
+        let epoch = self.tracker.open_epoch(out);
         let mut asked = false;
-        for peer in config.members.higher(self.allegiance.id()) {
-            if !self.allegiance.is_down(peer) {
+        for peer in config.members.higher(self.tracker.id()) {
+            if !self.tracker.is_down(peer) {
                 asked = true;
                 out.send(peer, Message::Election { epoch });
             }
@@ -356,7 +358,7 @@ impl ModifiedBully {
         if config.hardened() && !self.electing() && self.point_to_leader(config, asker, out) {
             return;
         }
-        self.allegiance.see_epoch(asker.epoch, out);
+        self.tracker.see_epoch(asker.epoch, out);
         if config.reads(Variant::Figure4) {
             let kept = self.lowest_ever.map_or(asker.key, |id| config.members.key(id));
             self.lowest_ever = Some(kept.min(asker.key).id);
@@ -416,22 +418,22 @@ impl ModifiedBully {
 
     /// M2a, M2b: whoever asks while there is a leader is told of it. Says whether there is one.
     fn point_to_leader(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) -> bool {
-        if self.allegiance.leads() {
+        if self.tracker.leads() {
             out.rule("M2b");
-            if asker.epoch > self.allegiance.epoch() {
+            if asker.epoch > self.tracker.epoch() {
                 // The announcement must not be older than the question.
-                self.allegiance.see_epoch(asker.epoch, out);
-                self.allegiance.lead(config, out);
+                self.tracker.see_epoch(asker.epoch, out);
+                self.tracker.lead(config, out);
             }
-            let epoch = self.allegiance.epoch();
+            let epoch = self.tracker.epoch();
             out.send(asker.key.id, Message::Coordinator { epoch });
             return true;
         }
-        let Some(reign) = self.allegiance.live_reign().filter(|r| r.leader > asker.key) else {
+        let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker.key) else {
             return false;
         };
         out.rule("M2a");
-        out.send(asker.key.id, Upkeep::Alive { reign }.into());
+        out.send(asker.key.id, Upkeep::Alive { claim }.into());
         true
     }
 
@@ -456,8 +458,8 @@ impl ModifiedBully {
             return out.set_timer(Timer::Announcement, timing.transmission * 3);
         }
         let wait = timing.announcement() + timing.window;
-        let Delay { min, max } = Timing::back_off(wait, self.allegiance.attempts());
-        let above = config.members.len() - 1 - config.members.rank(self.allegiance.id());
+        let Delay { min, max } = Timing::back_off(wait, self.tracker.attempts());
+        let above = config.members.len() - 1 - config.members.rank(self.tracker.id());
         let stagger = match config.hardened() {
             true => timing.reply() * above as u64,
             false => Span::ZERO,
@@ -500,7 +502,7 @@ impl ModifiedBully {
             true => config.timing.transmission,
             false => config.timing.reply(),
         };
-        out.set_timer(Timer::Grant, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Grant, Timing::back_off(wait, self.tracker.attempts()));
         true
     }
 
@@ -508,12 +510,12 @@ impl ModifiedBully {
     fn on_grant(&mut self, config: &Config, granter: Asker, out: &mut Effects<Self>) {
         if !config.hardened() || self.electing() {
             out.rule("M11");
-            self.allegiance.see_epoch(granter.epoch, out);
+            self.tracker.see_epoch(granter.epoch, out);
             return self.lead(config, out);
         }
         out.rule("M11'");
-        let known = granter.epoch <= self.allegiance.epoch();
-        if !(known && self.announcing && self.allegiance.leads()) {
+        let known = granter.epoch <= self.tracker.epoch();
+        if !(known && self.announcing && self.tracker.leads()) {
             self.point_to_leader(config, granter, out);
         }
     }
@@ -533,24 +535,24 @@ impl ModifiedBully {
     }
 
     /// M15: somebody leads.
-    fn on_coordinator(&mut self, config: &Config, offered: Reign, out: &mut Effects<Self>) {
+    fn on_coordinator(&mut self, config: &Config, offered: LeaderClaim, out: &mut Effects<Self>) {
         out.rule("M15");
         if config.reads(Variant::Figure4) {
-            self.allegiance.accept(config, offered, out);
+            self.tracker.accept(config, offered, out);
             return self.end_election(out);
         }
-        let verdict = self.allegiance.on_claim(config, offered, self.electing(), out);
-        self.obey(config, verdict, out);
+        let action = self.tracker.on_claim(config, offered, self.electing(), out);
+        self.apply(config, action, out);
     }
 
     /// M10, M11: leads, and tells everybody.
     fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_election(out);
         self.lowest_ever = None;
-        self.allegiance.lead(config, out);
-        let epoch = self.allegiance.epoch();
-        for peer in config.members.others(self.allegiance.id()) {
-            if config.hardened() || !self.allegiance.is_down(peer) {
+        self.tracker.lead(config, out);
+        let epoch = self.tracker.epoch();
+        for peer in config.members.others(self.tracker.id()) {
+            if config.hardened() || !self.tracker.is_down(peer) {
                 out.send(peer, Message::Coordinator { epoch });
             }
         }
@@ -572,7 +574,7 @@ impl ModifiedBully {
     }
 
     fn key(&self, config: &Config) -> Key {
-        config.members.key(self.allegiance.id())
+        config.members.key(self.tracker.id())
     }
 }
 

@@ -29,7 +29,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Elective};
+use super::leader_tracker::{Elective, LeaderTracker};
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Effects, Protocol, varint_len};
@@ -132,12 +132,12 @@ impl<T: Clone> Hops<T> {
     pub(crate) fn pass<P: Circular<T>>(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         token: T,
         out: &mut Effects<P>,
     ) -> Option<T> {
-        let to = successor(config, allegiance, allegiance.id());
-        if to == allegiance.id() {
+        let to = successor(config, tracker, tracker.id());
+        if to == tracker.id() {
             return Some(token);
         }
         let pending = self.0.get_or_insert_default();
@@ -180,13 +180,13 @@ impl<T: Clone> Hops<T> {
     pub(crate) fn on_timer<P: Circular<T>>(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         number: HopNumber,
         out: &mut Effects<P>,
     ) -> Option<T> {
         let hop = self.0.as_mut()?.iter_mut().find(|hop| hop.number == number)?;
-        hop.to = successor(config, allegiance, hop.to);
-        if hop.to == allegiance.id() {
+        hop.to = successor(config, tracker, hop.to);
+        if hop.to == tracker.id() {
             return self.take(|hop| hop.number == number).map(|hop| hop.token);
         }
         send(config, number, hop.to, hop.token.clone(), out);
@@ -217,9 +217,9 @@ fn send<T, P: Circular<T>>(
 
 /// The first member clockwise of `after` that is not held for dead; the asking member itself if the search reaches it.
 #[inline(always)]
-pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId) -> NodeId {
+pub(crate) fn successor(config: &Config, tracker: &LeaderTracker, after: NodeId) -> NodeId {
     let mut next = config.members.next_clockwise(after);
-    while next != allegiance.id() && allegiance.is_down(next) {
+    while next != tracker.id() && tracker.is_down(next) {
         next = config.members.next_clockwise(next);
     }
     next

@@ -23,7 +23,7 @@
 //!
 //! A number whose owner has died goes round for ever, and a lost one leaves its owner waiting for ever.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
+//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
 //! the dead, rounds, and every number once in a round. Here:
 //!
 //! - AL4: each decides for itself, as in 001, but when somebody dies on the way the lists differ, and so would the
@@ -42,7 +42,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing};
@@ -52,7 +52,7 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 /// A member that runs the ring with active lists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RingActiveList {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     /// The active list.
     list: RollCall,
     /// Hardened mode's hops.
@@ -95,9 +95,9 @@ impl Protocol for RingActiveList {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut member = Self { allegiance, list: RollCall::new(id), hops: Hops::new() };
-        member.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut member = Self { tracker, list: RollCall::new(id), hops: Hops::new() };
+        member.apply(config, action, out);
         member
     }
 
@@ -110,10 +110,10 @@ impl Protocol for RingActiveList {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
         let after = self.view();
         if after != before {
@@ -122,7 +122,7 @@ impl Protocol for RingActiveList {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -132,7 +132,7 @@ impl Protocol for RingActiveList {
 
 impl RingActiveList {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     fn on_message(
@@ -142,7 +142,7 @@ impl RingActiveList {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -151,8 +151,8 @@ impl RingActiveList {
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -160,28 +160,28 @@ impl RingActiveList {
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                let back = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("AL5");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(config, out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(config, out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -192,31 +192,31 @@ impl RingActiveList {
         }
         out.rule("AL1");
         out.election_started();
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.open_epoch(out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.open_epoch(out);
         self.list.open(Round { epoch, initiator: me }, me);
         self.participate(config, out);
     }
 
     /// Sends its own number, and waits for it to come back.
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         let round = self.list.round();
-        self.allegiance.see_epoch(round.epoch, out);
+        self.tracker.see_epoch(round.epoch, out);
         self.await_end(config, out);
-        self.pass(config, Token { round, member: self.allegiance.id() }, out);
+        self.pass(config, Token { round, member: self.tracker.id() }, out);
     }
 
     fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
         if config.hardened() {
-            let wait = ring::re_initiation(config, self.list.round(), self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = ring::re_initiation(config, self.list.round(), self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
     /// A number has come round.
     fn on_elect(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        match self.list.enter(config, &self.allegiance, token.round, token.member) {
+        match self.list.enter(config, &self.tracker, token.round, token.member) {
             Entry::Own => {
                 out.rule("AL4");
                 self.decide(config, out);
@@ -232,11 +232,11 @@ impl RingActiveList {
             }
             Entry::Refused => {
                 out.rule("AL6");
-                self.allegiance.vouch(config, token.member, token.round.epoch, out);
+                self.tracker.vouch(config, token.member, token.round.epoch, out);
             }
             Entry::Late => {
                 out.rule("AL7");
-                let epoch = self.allegiance.epoch();
+                let epoch = self.tracker.epoch();
                 out.send(token.member, Upkeep::Nack { epoch }.into());
             }
             Entry::Known => {}
@@ -245,12 +245,12 @@ impl RingActiveList {
 
     /// AL4: the list is complete. In hardened mode the winner alone acts on it.
     fn decide(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let winner = self.list.highest(config, &self.allegiance);
+        let winner = self.list.highest(config, &self.tracker);
         if !config.hardened() {
             self.end_participation(config, out);
-            let reign = Reign { epoch: Epoch::default(), leader: config.members.key(winner) };
-            self.allegiance.accept(config, reign, out);
-        } else if winner == self.allegiance.id() {
+            let claim = LeaderClaim { epoch: Epoch::default(), leader: config.members.key(winner) };
+            self.tracker.accept(config, claim, out);
+        } else if winner == self.tracker.id() {
             self.lead(config, out);
         }
     }
@@ -258,15 +258,15 @@ impl RingActiveList {
     /// Hardened: leads, and the first ALIVE goes out at once.
     fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_participation(config, out);
-        self.allegiance.lead(config, out);
+        self.tracker.lead(config, out);
         self.on_timer(config, Timer::Upkeep(UpkeepTimer::Heartbeat), out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, out);
         }
     }
@@ -275,18 +275,18 @@ impl RingActiveList {
         if self.participates() && config.hardened() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
         self.list.close(config);
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
     /// A number has found nobody else alive. With its own it has won; those of others are lost like their owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let own = Token { round: self.list.round(), member: self.allegiance.id() };
+        let own = Token { round: self.list.round(), member: self.tracker.id() };
         if token == Some(own) && self.participates() {
             out.rule("AL4");
             match config.hardened() {

@@ -28,7 +28,7 @@
 //! 003 assumes "that failures do not occur during an election". If they do, an id whose owner has died goes round for
 //! ever, and a lost one leaves its owner waiting for ever.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
+//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
 //! the dead, rounds, and every id once in a round. Here:
 //!
 //! - AI4: those held for dead are not elected;
@@ -52,7 +52,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing, Variant};
@@ -62,13 +62,13 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 /// A member that runs the ring of all ids.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RingAllIds {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     /// The ids it has seen; the initiator elects from them.
     ids: RollCall,
     /// Hardened mode's hops.
     hops: Hops<Token>,
     /// Hardened: the largest claim that it has sent round or passed on.
-    told: Option<Box<Reign>>,
+    told: Option<Box<LeaderClaim>>,
 }
 
 /// What the members of the ring say to each other.
@@ -117,9 +117,9 @@ impl Protocol for RingAllIds {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut member = Self { allegiance, ids: RollCall::new(id), hops: Hops::new(), told: None };
-        member.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut member = Self { tracker, ids: RollCall::new(id), hops: Hops::new(), told: None };
+        member.apply(config, action, out);
         member
     }
 
@@ -132,10 +132,10 @@ impl Protocol for RingAllIds {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
         let after = self.view();
         if after != before {
@@ -144,7 +144,7 @@ impl Protocol for RingAllIds {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -154,12 +154,12 @@ impl Protocol for RingAllIds {
 
 impl RingAllIds {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     /// Whether the election it takes part in is its own.
     fn initiated(&self) -> bool {
-        self.participates() && self.ids.round().initiator == self.allegiance.id()
+        self.participates() && self.ids.round().initiator == self.tracker.id()
     }
 
     fn on_message(
@@ -169,7 +169,7 @@ impl RingAllIds {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => match self.hops.receive(from, hop, out) {
                 Some(Token::ElectMe { round, member }) => {
@@ -184,8 +184,8 @@ impl RingAllIds {
             },
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -193,28 +193,28 @@ impl RingAllIds {
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                let back = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("AI8");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(config, out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(config, out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -225,25 +225,25 @@ impl RingAllIds {
         }
         out.rule("AI1");
         out.election_started();
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.open_epoch(out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.open_epoch(out);
         self.ids.open(Round { epoch, initiator: me }, me);
         self.participate(config, out);
     }
 
     /// Sends its own ELECT-ME, and waits for the end of the election.
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         let round = self.ids.round();
-        self.allegiance.see_epoch(round.epoch, out);
+        self.tracker.see_epoch(round.epoch, out);
         self.await_end(config, out);
-        self.pass(config, Token::ElectMe { round, member: self.allegiance.id() }, out);
+        self.pass(config, Token::ElectMe { round, member: self.tracker.id() }, out);
     }
 
     fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
         if config.hardened() {
-            let wait = ring::re_initiation(config, self.ids.round(), self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = ring::re_initiation(config, self.ids.round(), self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
@@ -255,7 +255,7 @@ impl RingAllIds {
         out: &mut Effects<Self>,
     ) {
         let token = Token::ElectMe { round, member };
-        match self.ids.enter(config, &self.allegiance, round, member) {
+        match self.ids.enter(config, &self.tracker, round, member) {
             Entry::Own if self.initiated() => {
                 out.rule("AI4");
                 self.elect(config, out);
@@ -274,11 +274,11 @@ impl RingAllIds {
             }
             Entry::Refused => {
                 out.rule("AI9");
-                self.allegiance.vouch(config, member, round.epoch, out);
+                self.tracker.vouch(config, member, round.epoch, out);
             }
             Entry::Late => {
                 out.rule("AI10");
-                let epoch = self.allegiance.epoch();
+                let epoch = self.tracker.epoch();
                 out.send(member, Upkeep::Nack { epoch }.into());
             }
             Entry::Known => {}
@@ -287,12 +287,12 @@ impl RingAllIds {
 
     /// AI4: the initiator has heard of everybody.
     fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let leader = self.ids.highest(config, &self.allegiance);
-        let epoch = self.allegiance.epoch();
+        let leader = self.ids.highest(config, &self.tracker);
+        let epoch = self.tracker.epoch();
         let round = Round { epoch, ..self.ids.round() };
         self.end_participation(config, out);
-        let reign = Reign { epoch, leader: config.members.key(leader) };
-        self.allegiance.on_claim(config, reign, false, out);
+        let claim = LeaderClaim { epoch, leader: config.members.key(leader) };
+        self.tracker.on_claim(config, claim, false, out);
         self.tell(config, round, leader, out);
     }
 
@@ -304,24 +304,24 @@ impl RingAllIds {
         leader: NodeId,
         out: &mut Effects<Self>,
     ) {
-        let reign = Reign { epoch: round.epoch, leader: config.members.key(leader) };
-        let told = self.told.as_ref().is_some_and(|told| reign <= **told);
-        if round.initiator == self.allegiance.id() || told {
+        let claim = LeaderClaim { epoch: round.epoch, leader: config.members.key(leader) };
+        let told = self.told.as_ref().is_some_and(|told| claim <= **told);
+        if round.initiator == self.tracker.id() || told {
             return out.rule("AI7");
         }
         out.rule("AI6");
         if !config.hardened() {
             self.end_participation(config, out);
-            self.allegiance.accept(config, reign, out);
+            self.tracker.accept(config, claim, out);
             return self.tell(config, round, leader, out);
         }
-        if self.allegiance.is_down(leader) {
+        if self.tracker.is_down(leader) {
             self.tell(config, round, leader, out);
             return self.call_election(config, out);
         }
-        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
-        self.obey(config, verdict, out);
-        if self.allegiance.leader() == Some(leader) {
+        let action = self.tracker.on_claim(config, claim, self.participates(), out);
+        self.apply(config, action, out);
+        if self.tracker.leader() == Some(leader) {
             self.tell(config, round, leader, out);
         }
     }
@@ -329,16 +329,16 @@ impl RingAllIds {
     fn tell(&mut self, config: &Config, round: Round, leader: NodeId, out: &mut Effects<Self>) {
         if config.hardened() {
             let leader = config.members.key(leader);
-            self.told = Some(Box::new(Reign { epoch: round.epoch, leader }));
+            self.told = Some(Box::new(LeaderClaim { epoch: round.epoch, leader }));
         }
         self.pass(config, Token::NewCoordinator { round, leader }, out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, out);
         }
     }
@@ -347,19 +347,19 @@ impl RingAllIds {
         if self.participates() && config.hardened() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
         self.ids.close(config);
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
     /// A message has found nobody else alive. With its own ELECT-ME it has won; the others are lost like their
     /// owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let (round, member) = (self.ids.round(), self.allegiance.id());
+        let (round, member) = (self.ids.round(), self.tracker.id());
         if token == Some(Token::ElectMe { round, member }) && self.participates() {
             out.rule("AI4");
             self.ids.open(Round { initiator: member, ..round }, member);

@@ -27,7 +27,7 @@
 //! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive
 //! failures: numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine,
 //! [`ListRing`], and differ in textbook mode alone. To the rules L6 to L8 that stand there, and to what
-//! [`allegiance`](super::allegiance) says, hardened mode adds:
+//! [`leader_tracker`](super::leader_tracker) says, hardened mode adds:
 //!
 //! - L2a: a member that leads, or knows its leader to be alive and in office, answers the ELECTION of a member below
 //!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of one above the
@@ -55,7 +55,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
@@ -82,7 +82,7 @@ pub trait Reading: Clone + Eq + Hash + fmt::Debug {
 /// A member that runs a list ring: [`RingList`] or [`RingResilient`](super::ring_resilient::RingResilient).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ListRing<R> {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     hops: Hops<Token>,
     /// Its own token is on the ring; or, with rounds, it waits for the end of one and [`Timer::Round`] is armed.
     electing: bool,
@@ -146,30 +146,30 @@ impl<R: Reading> Protocol for ListRing<R> {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let remembers = R::RESILIENT || config.hardened();
         let mut member = Self {
-            allegiance,
+            tracker,
             hops: Hops::new(),
             electing: false,
             rounds: remembers.then(|| Box::new(Rounds::new(&boot))),
             reading: PhantomData,
         };
-        member.obey(config, verdict, out);
+        member.apply(config, action, out);
         member
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::Campaign => self.apply(config, Action::StartElection, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing;
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -180,7 +180,7 @@ impl<R: Reading> Protocol for ListRing<R> {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing)
+        self.tracker.view(self.electing)
     }
 
     fn is_upkeep(timer: Timer) -> bool {
@@ -196,7 +196,7 @@ impl<R: Reading> ListRing<R> {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -214,47 +214,47 @@ impl<R: Reading> ListRing<R> {
         upkeep: Upkeep,
         out: &mut Effects<Self>,
     ) {
-        let verdict = self.allegiance.on_upkeep(config, from, upkeep, self.electing, out);
+        let action = self.tracker.on_upkeep(config, from, upkeep, self.electing, out);
         match upkeep {
             // A round of its own was too old (L8): the next one must not be.
-            Upkeep::Nack { epoch } => self.allegiance.see_epoch(epoch, out),
-            Upkeep::Alive { reign } => {
+            Upkeep::Nack { epoch } => self.tracker.see_epoch(epoch, out),
+            Upkeep::Alive { claim } => {
                 if let Some(rounds) = &mut self.rounds
-                    && reign.leader.id == from
-                    && self.allegiance.leader() == Some(from)
+                    && claim.leader.id == from
+                    && self.tracker.leader() == Some(from)
                 {
                     rounds.heard_leader();
                 }
             }
         }
-        self.obey(config, verdict, out);
+        self.apply(config, action, out);
     }
 
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let returned = self.hops.on_timer(config, &self.allegiance, number, out);
+                let returned = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, returned, out);
             }
             Timer::Round => {
                 out.rule("L7");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing, out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_election(out),
-            Verdict::Contest if self.electing => {}
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_election(out),
+            Action::StartElection if self.electing => {}
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -262,9 +262,9 @@ impl<R: Reading> ListRing<R> {
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("L1");
         out.election_started();
-        let me = config.members.key(self.allegiance.id());
+        let me = config.members.key(self.tracker.id());
         let epoch = match &mut self.rounds {
-            Some(_) if config.hardened() => self.allegiance.open_epoch(out),
+            Some(_) if config.hardened() => self.tracker.open_epoch(out),
             Some(rounds) => rounds.open_epoch(out),
             None => Epoch::default(),
         };
@@ -278,13 +278,13 @@ impl<R: Reading> ListRing<R> {
         if !self.admit(config, &token, out) {
             return out.rule("L8");
         }
-        let own = token.round.initiator == self.allegiance.id();
+        let own = token.round.initiator == self.tracker.id();
         let Token { round, hops, circuit } = token;
         match circuit {
             Circuit::Election { list } if own => self.choose(config, round, &list, out),
             Circuit::Election { list } => self.on_election(config, round, hops, list, out),
             Circuit::Coordinator { leader, list } => {
-                let claim = Reign { epoch: round.epoch, leader };
+                let claim = LeaderClaim { epoch: round.epoch, leader };
                 if own {
                     self.on_confirmation(config, claim, &list, out);
                 } else {
@@ -297,7 +297,7 @@ impl<R: Reading> ListRing<R> {
     /// L8: whether a token is to be handled. Without rounds, every one is.
     fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
         let Round { epoch, initiator } = token.round;
-        let own = initiator == self.allegiance.id();
+        let own = initiator == self.tracker.id();
         let winner = match token.circuit {
             Circuit::Election { .. } => initiator,
             Circuit::Coordinator { leader, .. } => leader.id,
@@ -318,9 +318,9 @@ impl<R: Reading> ListRing<R> {
         if own {
             return lap == rounds.last;
         }
-        let latest = self.allegiance.epoch();
+        let latest = self.tracker.epoch();
         if lap > rounds.last {
-            self.allegiance.see_epoch(epoch, out);
+            self.tracker.see_epoch(epoch, out);
             return true;
         }
         if epoch < latest {
@@ -340,48 +340,54 @@ impl<R: Reading> ListRing<R> {
     ) {
         let asker = config.members.key(round.initiator);
         if let Some(rounds) = &mut self.rounds
-            && (self.allegiance.leader() == Some(asker.id) || rounds.told.contains(asker.id))
+            && (self.tracker.leader() == Some(asker.id) || rounds.told.contains(asker.id))
         {
             // Its leader would not ask if it led, and would have been heard since the asker was told of it.
             rounds.out_of_office();
         }
-        let secure = self.secure_reign();
-        if let Some(reign) = secure.filter(|reign| reign.leader > asker) {
-            return self.vouch(config, asker.id, reign, out);
+        let secure = self.confirmed_claim();
+        if let Some(claim) = secure.filter(|claim| claim.leader > asker) {
+            return self.vouch(config, asker.id, claim, out);
         }
         out.rule("L2");
         if let Some(rounds) = &self.rounds {
             let waits = self.electing && rounds.last.is_some_and(|lap| lap.is_of(round));
-            let has_a_leader = secure.is_some() && !self.allegiance.leads();
+            let has_a_leader = secure.is_some() && !self.tracker.leads();
             if !waits && !has_a_leader {
                 self.await_end(config, round, out);
             }
         }
-        list.push(config.members.key(self.allegiance.id()));
+        list.push(config.members.key(self.tracker.id()));
         self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
     }
 
     /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and in office.
-    fn secure_reign(&self) -> Option<Reign> {
+    fn confirmed_claim(&self) -> Option<LeaderClaim> {
         let in_office = self.rounds.as_ref().is_some_and(|rounds| rounds.in_office);
-        match self.allegiance.leads() {
+        match self.tracker.leads() {
             _ if self.electing => None,
-            true => self.allegiance.reign(),
-            false => self.allegiance.live_reign().filter(|_| in_office),
+            true => self.tracker.claim(),
+            false => self.tracker.live_claim().filter(|_| in_office),
         }
     }
 
     /// L2a: tells `asker` of the leader. A leader first makes the asker's epoch its own, so that its claim is not older
     /// than the question.
-    fn vouch(&mut self, config: &Config, asker: NodeId, mut reign: Reign, out: &mut Effects<Self>) {
+    fn vouch(
+        &mut self,
+        config: &Config,
+        asker: NodeId,
+        mut claim: LeaderClaim,
+        out: &mut Effects<Self>,
+    ) {
         out.rule("L2a");
-        if self.allegiance.leads() {
-            self.allegiance.lead(config, out);
-            reign.epoch = self.allegiance.epoch();
+        if self.tracker.leads() {
+            self.tracker.lead(config, out);
+            claim.epoch = self.tracker.epoch();
         } else if let Some(rounds) = &mut self.rounds {
             rounds.told.insert(asker);
         }
-        out.send(asker, Upkeep::Alive { reign }.into());
+        out.send(asker, Upkeep::Alive { claim }.into());
     }
 
     /// L3: the list is complete, its best has won. Strangers on it do not count.
@@ -390,11 +396,11 @@ impl<R: Reading> ListRing<R> {
             return out.rule("L8"); // a leader has made itself heard meanwhile
         }
         out.rule("L3");
-        let me = config.members.key(self.allegiance.id());
+        let me = config.members.key(self.tracker.id());
         let eligible = list.iter().copied().filter(|key| config.members.contains(key.id));
         let leader = eligible.max().unwrap_or(me);
         let list = self.signed(Vec::new());
-        let claim = Reign { epoch: round.epoch, leader };
+        let claim = LeaderClaim { epoch: round.epoch, leader };
         if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
             return;
         }
@@ -407,13 +413,13 @@ impl<R: Reading> ListRing<R> {
         config: &Config,
         round: Round,
         hops: u32,
-        claim: Reign,
+        claim: LeaderClaim,
         list: Vec<NodeId>,
         out: &mut Effects<Self>,
     ) {
         let leader = claim.leader;
         let list = self.signed(list);
-        if config.hardened() && self.allegiance.is_down(leader.id) {
+        if config.hardened() && self.tracker.is_down(leader.id) {
             out.rule("L4a");
             if !self.electing {
                 self.await_end(config, round, out);
@@ -432,7 +438,7 @@ impl<R: Reading> ListRing<R> {
     fn on_confirmation(
         &mut self,
         config: &Config,
-        claim: Reign,
+        claim: LeaderClaim,
         list: &[NodeId],
         out: &mut Effects<Self>,
     ) {
@@ -440,10 +446,10 @@ impl<R: Reading> ListRing<R> {
             return out.rule("L5"); // it won itself, or the winner has made itself heard
         }
         let leader = claim.leader.id;
-        let gone = config.hardened() && self.allegiance.is_down(leader);
+        let gone = config.hardened() && self.tracker.is_down(leader);
         if self.rounds.is_some() && (gone || !list.contains(&leader)) {
             out.rule("L6");
-            self.allegiance.election_failed();
+            self.tracker.election_failed();
             return self.call_election(config, out);
         }
         out.rule("L5");
@@ -454,18 +460,18 @@ impl<R: Reading> ListRing<R> {
     fn follow(
         &mut self,
         config: &Config,
-        claim: Reign,
+        claim: LeaderClaim,
         list: &[NodeId],
         out: &mut Effects<Self>,
     ) -> bool {
-        let verdict = if config.hardened() {
+        let action = if config.hardened() {
             // Whatever election it takes part in, this is the end of it: L8 lets no earlier round pass.
-            self.allegiance.on_claim(config, claim, false, out)
+            self.tracker.on_claim(config, claim, false, out)
         } else {
-            self.allegiance.accept(config, claim, out);
-            Verdict::Settled
+            self.tracker.accept(config, claim, out);
+            Action::EndElection
         };
-        let follows = verdict == Verdict::Settled;
+        let follows = action == Action::EndElection;
         if let Some(rounds) = &mut self.rounds
             && follows
         {
@@ -474,17 +480,17 @@ impl<R: Reading> ListRing<R> {
                 false => rounds.out_of_office(),
             }
         }
-        self.obey(config, verdict, out);
+        self.apply(config, action, out);
         follows
     }
 
     /// H6: another member vouches for a leader that this one cannot hear. It defers, and asks again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        let me = self.allegiance.id();
-        if self.electing && reign.leader > config.members.key(me) {
-            self.allegiance.defer_to(reign.leader.id);
-            let round = Round { epoch: self.allegiance.epoch(), initiator: me };
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        let me = self.tracker.id();
+        if self.electing && claim.leader > config.members.key(me) {
+            self.tracker.defer_to(claim.leader.id);
+            let round = Round { epoch: self.tracker.epoch(), initiator: me };
             self.await_end(config, round, out);
         }
     }
@@ -493,8 +499,8 @@ impl<R: Reading> ListRing<R> {
     fn await_end(&mut self, config: &Config, round: Round, out: &mut Effects<Self>) {
         self.electing = true;
         if self.rounds.is_some() {
-            let wait = re_initiation(config, round, self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = re_initiation(config, round, self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
@@ -509,7 +515,7 @@ impl<R: Reading> ListRing<R> {
     /// The list of a COORDINATOR, with this member added where COORDINATOR keeps one.
     fn signed(&self, mut list: Vec<NodeId>) -> Vec<NodeId> {
         if self.rounds.is_some() {
-            list.push(self.allegiance.id());
+            list.push(self.tracker.id());
         }
         list
     }
@@ -520,7 +526,7 @@ impl<R: Reading> ListRing<R> {
             token.hops += 1;
             rounds.last = Some(Lap::of(config, &token));
         }
-        let returned = self.hops.pass(config, &self.allegiance, token, out);
+        let returned = self.hops.pass(config, &self.tracker, token, out);
         self.take_back(config, returned, out);
     }
 
@@ -528,7 +534,7 @@ impl<R: Reading> ListRing<R> {
     fn take_back(&mut self, config: &Config, returned: Option<Token>, out: &mut Effects<Self>) {
         match returned {
             None => {}
-            Some(token) if token.round.initiator == self.allegiance.id() => {
+            Some(token) if token.round.initiator == self.tracker.id() => {
                 self.on_token(config, token, out);
             }
             Some(_) => out.rule("L8"),
@@ -728,12 +734,12 @@ mod tests {
         let key = |id, attr| Key { attr, id: NodeId(id) };
         let election = Circuit::Election { list: vec![key(7, -1), key(200, 70)] };
         let coordinator = Circuit::Coordinator { leader: key(7, 7), list: vec![NodeId(200)] };
-        let reign = Reign { epoch: Epoch(3), leader: key(7, 7) };
+        let claim = LeaderClaim { epoch: Epoch(3), leader: key(7, 7) };
         let messages: [Message; 5] = [
             Hop::Pass { number: Some(HopNumber(1)), token: Token::first(round, election) }.into(),
             Hop::unacknowledged(Token::first(round, coordinator)).into(),
             Hop::Ack { number: HopNumber(500) }.into(),
-            Upkeep::Alive { reign }.into(),
+            Upkeep::Alive { claim }.into(),
             Upkeep::Nack { epoch: Epoch(128) }.into(),
         ];
         for message in messages {

@@ -30,7 +30,7 @@
 //!
 //! **Hardened mode** is described in [`ring_list`](super::ring_list): hardened, the two are the same algorithm.
 
-use super::allegiance::Elective;
+use super::leader_tracker::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
 use crate::config::Config;
@@ -51,7 +51,7 @@ impl Reading for Resilient {
 /// What a member remembers of the rounds on its ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Rounds {
-    /// Textbook: the number of the latest round, durable. Hardened mode has it from the allegiance.
+    /// Textbook: the number of the latest round, durable. Hardened mode has it from the tracker.
     pub(super) epoch: Epoch,
     /// The circuit that it began or passed on last.
     pub(super) last: Option<Lap>,

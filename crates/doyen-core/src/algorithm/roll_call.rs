@@ -14,7 +14,7 @@
 //! call of a lower initiator. It notes its epoch: when a leader has died and its followers notice one after the
 //! other, the last comes with a roll call that all others answer.
 
-use super::allegiance::Allegiance;
+use super::leader_tracker::LeaderTracker;
 use super::ring::{self, Circular, Hop, Hops, Round};
 use crate::config::Config;
 use crate::members::{Epoch, NodeId, PeerSet};
@@ -75,7 +75,7 @@ impl RollCall {
     pub(crate) fn enter(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         round: Round,
         number: NodeId,
     ) -> Entry {
@@ -83,11 +83,11 @@ impl RollCall {
             return Entry::Known;
         }
         let entry = match config.hardened() {
-            true => self.classify_hardened(config, allegiance, round, number),
-            false => self.classify(allegiance, number),
+            true => self.classify_hardened(config, tracker, round, number),
+            false => self.classify(tracker, number),
         };
         if entry == Entry::First {
-            self.open(round, allegiance.id());
+            self.open(round, tracker.id());
         }
         if matches!(entry, Entry::First | Entry::Further) {
             self.numbers.insert(number);
@@ -95,8 +95,8 @@ impl RollCall {
         entry
     }
 
-    fn classify(&self, allegiance: &Allegiance, number: NodeId) -> Entry {
-        match (self.numbers.is_empty(), number == allegiance.id()) {
+    fn classify(&self, tracker: &LeaderTracker, number: NodeId) -> Entry {
+        match (self.numbers.is_empty(), number == tracker.id()) {
             (true, false) => Entry::First,
             (false, false) => Entry::Further,
             (false, true) => Entry::Own,
@@ -108,12 +108,12 @@ impl RollCall {
     fn classify_hardened(
         &self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         round: Round,
         number: NodeId,
     ) -> Entry {
-        if number == allegiance.id() {
-            let complete = allegiance.participates() && round.epoch == self.round.epoch;
+        if number == tracker.id() {
+            let complete = tracker.participates() && round.epoch == self.round.epoch;
             return if complete { Entry::Own } else { Entry::Known };
         }
         if round.epoch == self.round.epoch && !self.numbers.is_empty() {
@@ -121,19 +121,19 @@ impl RollCall {
             return if known { Entry::Known } else { Entry::Further };
         }
         let initiator = config.members.key(round.initiator);
-        if allegiance.standing_reign().is_some_and(|reign| reign.leader > initiator) {
+        if tracker.current_claim().is_some_and(|claim| claim.leader > initiator) {
             return Entry::Refused;
         }
-        let decided = allegiance.reign().is_some_and(|reign| round.epoch <= reign.epoch);
-        let late = decided || round.epoch < allegiance.epoch();
+        let decided = tracker.claim().is_some_and(|claim| round.epoch <= claim.epoch);
+        let late = decided || round.epoch < tracker.epoch();
         if late { Entry::Late } else { Entry::First }
     }
 
     /// The best member on the roll; in hardened mode the best of those that are not held for dead.
-    pub(crate) fn highest(&self, config: &Config, allegiance: &Allegiance) -> NodeId {
-        let eligible = |id: &NodeId| !config.hardened() || !allegiance.is_down(*id);
+    pub(crate) fn highest(&self, config: &Config, tracker: &LeaderTracker) -> NodeId {
+        let eligible = |id: &NodeId| !config.hardened() || !tracker.is_down(*id);
         let best = self.numbers.iter().filter(eligible).max_by_key(|&id| config.members.rank(id));
-        best.unwrap_or(allegiance.id())
+        best.unwrap_or(tracker.id())
     }
 }
 
@@ -142,15 +142,15 @@ impl RollCall {
 pub(crate) fn pass<T: Clone, P: Circular<T>>(
     hops: &mut Hops<T>,
     config: &Config,
-    allegiance: &Allegiance,
+    tracker: &LeaderTracker,
     token: T,
     out: &mut Effects<P>,
 ) -> Option<T> {
     if config.hardened() {
-        return hops.pass(config, allegiance, token, out);
+        return hops.pass(config, tracker, token, out);
     }
-    let neighbour = ring::successor(config, allegiance, allegiance.id());
-    if neighbour == allegiance.id() {
+    let neighbour = ring::successor(config, tracker, tracker.id());
+    if neighbour == tracker.id() {
         return Some(token);
     }
     out.send(neighbour, Hop::unacknowledged(token).into());
@@ -174,10 +174,10 @@ mod tests {
             let origin = Origin::Founding { leader: None };
             let boot = Boot::new(Incarnation(1), None, origin);
             let mut out = Effects::<RingActiveList>::new();
-            let (allegiance, _) = Allegiance::start(NodeId(2), &config, &boot, &mut out);
+            let (tracker, _) = LeaderTracker::start(NodeId(2), &config, &boot, &mut out);
             let mut roll = RollCall::new(NodeId(2));
             let round = |initiator| Round { epoch: Epoch(1), initiator: NodeId(initiator) };
-            let mut enter = |round, number| roll.enter(&config, &allegiance, round, NodeId(number));
+            let mut enter = |round, number| roll.enter(&config, &tracker, round, NodeId(number));
             assert_eq!(enter(round(1), 9), Entry::Known);
             assert_eq!(enter(round(9), 1), Entry::Known);
             assert_eq!(enter(round(1), 1), Entry::First);

@@ -2,7 +2,7 @@
 //!
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
-//! | votes | the voting rules as a protocol of their own, see `quorum/voter.rs` | leases, time |
+//! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
 //! | leases | the quorum without courtesy, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |

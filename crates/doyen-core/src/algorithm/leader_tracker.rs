@@ -1,31 +1,31 @@
-//! Whom a member follows: the part that all algorithms share.
+//! Which leader a member follows: the part that all election algorithms share.
 //!
-//! In textbook mode this is 004's variable `elected` and the members held for dead, nothing more. A claim to lead is
-//! followed if it comes from above, and contested if it comes from below.
+//! In textbook mode this is the variable `elected` of cs425 and the set of members that are down, nothing more. A member
+//! follows a claim to lead that comes from a higher member, and contests one that comes from a lower member.
 //!
-//! The seeds' algorithms cannot tell an old announcement from a new one (F3) and never make two leaders meet after a
-//! partition (F2). **Hardened mode** therefore numbers elections with a durable *epoch* and follows a [`Reign`], the
-//! pair (epoch, leader's key), only upwards:
+//! The sources' algorithms cannot tell an old announcement from a new one (F3), and two leaders never meet after a partition
+//! (F2). **Hardened mode** therefore numbers elections with a durable *epoch*. A member follows a [`LeaderClaim`], the pair
+//! (epoch, leader's key), only if it is not smaller than the last:
 //!
-//! - H1: a member that comes up listens for a leader before it starts an election;
-//! - H2: a claim at least as large as the last accepted one is followed. Equality counts, or a re-announcement would
-//!   be refused and re-elect;
-//! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner runs again with a higher one, or
-//!   a member that comes back with an old epoch would announce itself in vain; so it would if a better claim of the same
-//!   epoch stood whose owner is gone, and then it is told of the next epoch;
-//! - H4: a claim by a lower member is borne for the preempt delay, then contested, so that a member that comes and
-//!   goes does not move the leadership each time (F9);
-//! - H5: a leader says ALIVE to everybody at every heartbeat, and to a member that was away at once. A leader that
-//!   hears a larger claim steps down. So two leaders meet as soon as they can talk;
-//! - H6: a member that does not lead may say ALIVE about its leader; whoever asked for an election then defers (F8).
-//!   What is said about a stranger is ignored;
-//! - H7: a member that knows of no leader and learns that somebody is gone listens as if it had just come up, for as long
-//!   as an election may take besides: it may be the one that was to elect who is gone.
+//! - H1: a member that starts listens for a leader before it starts an election;
+//! - H2: a member follows a claim that is at least as large as the last accepted one. Equality counts, or a re-announcement
+//!   would be refused and cause an election;
+//! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner starts an election with a higher one;
+//!   otherwise a member that returns with an old epoch would announce itself without effect. If a larger claim of the same
+//!   epoch is known whose owner is gone, the NACK names the next epoch;
+//! - H4: a claim by a lower member is tolerated for the preempt delay, then contested, so that a member that comes and goes
+//!   does not move leadership each time (F9);
+//! - H5: a leader sends ALIVE to all members at every heartbeat, and at once to a member that was away. A leader that
+//!   receives a larger claim steps down. So two leaders meet as soon as they can communicate;
+//! - H6: a member that does not lead may send ALIVE about its leader; a member that asked for an election then defers (F8).
+//!   ALIVE about a stranger is ignored;
+//! - H7: a member that knows no leader and learns that a member is gone listens as if it had just started, for the time of
+//!   an election longer: the member that is gone may have been about to win.
 //!
-//! This gives agreement on the best live member once the network behaves. It does not give "at most one leader at any
-//! instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
+//! Once the network behaves, all members agree on the highest live member. Hardened mode does not give "at most one leader at
+//! any instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
 //!
-//! What hardened mode needs and who is held for dead lies behind one pointer, so that a million textbook members stay
+//! Hardened mode's data and the set of members that are down lie behind one pointer, so that a million textbook members stay
 //! small.
 
 use serde::{Deserialize, Serialize};
@@ -34,22 +34,22 @@ use crate::config::Config;
 use crate::members::{Epoch, Key, NodeId, PeerSet};
 use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
 
-/// A claim to lead: `leader` won the election numbered `epoch`. Ordered by epoch, then by key.
+/// A claim to lead: `leader` won the election numbered `epoch`. Claims are ordered by epoch, then by key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct Reign {
+pub struct LeaderClaim {
     /// The election's number; zero in textbook mode.
     pub epoch: Epoch,
     /// Its winner.
     pub leader: Key,
 }
 
-/// What hardened members say to each other outside elections.
+/// The messages of hardened mode outside elections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Upkeep {
-    /// "This one leads": the leader's heartbeat, or a follower's word about its leader.
+    /// "This member leads": the leader's heartbeat, or a follower's message about its leader.
     Alive {
-        /// Who leads, since which election.
-        reign: Reign,
+        /// The leader and its epoch.
+        claim: LeaderClaim,
     },
     /// "There has been a later election than the one you won."
     Nack {
@@ -58,52 +58,52 @@ pub enum Upkeep {
     },
 }
 
-/// What a hardened member waits for outside elections.
+/// The timers of hardened mode outside elections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum UpkeepTimer {
-    /// A leader's voice, after coming up.
+    /// A message from a leader, after the start.
     Listen,
-    /// The end of its patience with a lower leader.
+    /// The end of its tolerance of a lower leader.
     Preempt,
     /// Its next heartbeat as a leader.
     Heartbeat,
 }
 
 impl UpkeepTimer {
-    /// Whether it is armed again for ever.
+    /// Whether it is armed again forever.
     pub(crate) fn is_upkeep(self) -> bool {
         self == Self::Heartbeat
     }
 }
 
-/// What the algorithm is to do about what its allegiance was told.
+/// What the algorithm must do after an event that its tracker handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Action {
     /// Nothing.
     Nothing,
-    /// Any election it took part in is over: it follows, or is, the leader.
-    Settled,
-    /// Call an election.
-    Contest,
-    /// Somebody else follows this leader; whoever asks for an election should defer to it.
-    Defer(Reign),
+    /// End the election that it takes part in: it follows a leader, or leads.
+    EndElection,
+    /// Start an election.
+    StartElection,
+    /// Another member follows this leader: defer to it if an election was asked for.
+    Defer(LeaderClaim),
 }
 
-/// Whom a member follows, and what it must remember to choose well.
+/// The leader that a member follows, and what it must remember to choose it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Allegiance {
+pub(crate) struct LeaderTracker {
     id: NodeId,
-    /// For the algorithms that have no other state: it lies in a byte that is free here, a million times.
+    /// For the algorithms that have no other state: this byte is free here, a million times.
     participant: bool,
     leader: Option<NodeId>,
     /// None rather than empty, so that equal members are equal.
     extras: Option<Box<Extras>>,
 }
 
-/// What few members have.
+/// What few members need.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Extras {
-    /// The members held for dead.
+    /// The members that are down.
     down: PeerSet,
     hardened: Option<Hardened>,
 }
@@ -112,15 +112,15 @@ struct Extras {
 struct Hardened {
     /// The highest epoch seen; durable.
     epoch: Epoch,
-    /// The claim accepted last. It outlives its leader, so that an older one is never accepted after it.
-    reign: Option<Reign>,
+    /// The last accepted claim. It outlives its leader, so that an older one is never accepted after it.
+    claim: Option<LeaderClaim>,
     /// How often an election has failed since a leader was last known.
     attempts: u8,
-    /// A lower leader is being borne.
-    bearing: bool,
+    /// It tolerates a lower leader; the preempt timer is armed.
+    tolerating: bool,
 }
 
-/// What an algorithm must be for its members to have an allegiance.
+/// An algorithm whose members have a leader tracker.
 pub(crate) trait Elective:
     Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
 {
@@ -131,15 +131,15 @@ impl<P> Elective for P where
 {
 }
 
-impl Allegiance {
-    /// The allegiance of a process that has just started. A joining textbook process is to call an election at once
-    /// (000, 002): the verdict says so. A hardened one listens first (H1).
+impl LeaderTracker {
+    /// The tracker of a process that has just started. A joining textbook process starts an election at once (cs677,
+    /// kordafshari); a hardened one listens first (H1).
     pub(crate) fn start<P: Elective>(
         id: NodeId,
         config: &Config,
         boot: &Boot<Epoch>,
         out: &mut Effects<P>,
-    ) -> (Self, Verdict) {
+    ) -> (Self, Action) {
         let mut me = Self { id, participant: false, leader: None, extras: None };
         if config.hardened() {
             let epoch = boot.durable.unwrap_or_default();
@@ -147,18 +147,18 @@ impl Allegiance {
             me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
         }
         match boot.origin {
-            Origin::Founding { leader: None } => (me, Verdict::Nothing),
+            Origin::Founding { leader: None } => (me, Action::Nothing),
             Origin::Founding { leader: Some(leader) } => {
                 let epoch = if config.hardened() { Epoch(1) } else { Epoch::default() };
-                me.accept(config, Reign { epoch, leader: config.members.key(leader) }, out);
-                (me, Verdict::Settled)
+                me.accept(config, LeaderClaim { epoch, leader: config.members.key(leader) }, out);
+                (me, Action::EndElection)
             }
             Origin::Joining | Origin::Rejoining if config.hardened() => {
                 out.rule("H1");
                 out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
-                (me, Verdict::Nothing)
+                (me, Action::Nothing)
             }
-            Origin::Joining | Origin::Rejoining => (me, Verdict::Contest),
+            Origin::Joining | Origin::Rejoining => (me, Action::StartElection),
         }
     }
 
@@ -193,7 +193,7 @@ impl Allegiance {
         self.participant = participant;
     }
 
-    /// Whether `peer` is held for dead.
+    /// Whether `peer` is down.
     #[inline]
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
@@ -216,27 +216,27 @@ impl Allegiance {
     }
 
     /// The claim accepted last, in hardened mode.
-    pub(crate) fn reign(&self) -> Option<Reign> {
-        self.hardened().and_then(|hardened| hardened.reign)
+    pub(crate) fn claim(&self) -> Option<LeaderClaim> {
+        self.hardened().and_then(|hardened| hardened.claim)
     }
 
-    /// The claim this member lives under, if its leader is another one and not held for dead.
-    pub(crate) fn live_reign(&self) -> Option<Reign> {
+    /// The claim of the leader that it follows, if that is another member and not down.
+    pub(crate) fn live_claim(&self) -> Option<LeaderClaim> {
         let leader = self.leader.filter(|&leader| leader != self.id && !self.is_down(leader))?;
-        self.reign().filter(|reign| reign.leader.id == leader)
+        self.claim().filter(|claim| claim.leader.id == leader)
     }
 
-    /// The claim this member lives under, be it its own, unless it participates in an election.
-    pub(crate) fn standing_reign(&self) -> Option<Reign> {
+    /// The claim of its leader, perhaps its own, unless it participates in an election.
+    pub(crate) fn current_claim(&self) -> Option<LeaderClaim> {
         match self.participant {
             true => None,
-            false if self.leads() => self.reign(),
-            false => self.live_reign(),
+            false if self.leads() => self.claim(),
+            false => self.live_claim(),
         }
     }
 
-    /// Tells `asker`, who wants an election numbered `epoch`, under which claim this member lives. A leader takes over
-    /// the number, so that its claim is not older than the question.
+    /// Tells `asker`, which wants an election numbered `epoch`, the claim of its leader. A leader adopts the number, so that
+    /// its claim is not older than the question.
     pub(crate) fn vouch<P: Elective>(
         &mut self,
         config: &Config,
@@ -248,8 +248,8 @@ impl Allegiance {
         if self.leads() {
             self.lead(config, out);
         }
-        if let Some(reign) = self.standing_reign() {
-            out.send(asker, Upkeep::Alive { reign }.into());
+        if let Some(claim) = self.current_claim() {
+            out.send(asker, Upkeep::Alive { claim }.into());
         }
     }
 
@@ -284,101 +284,101 @@ impl Allegiance {
 
     /// This member has won the election of the highest epoch it knows.
     pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
-        let reign = Reign { epoch: self.epoch(), leader: config.members.key(self.id) };
-        // Only where a peer has used up all epochs a larger claim can stand: then it has not won.
-        if self.reign().is_none_or(|last| reign >= last) {
-            self.accept(config, reign, out);
+        let claim = LeaderClaim { epoch: self.epoch(), leader: config.members.key(self.id) };
+        // A larger claim can exist only if a peer has used up all epochs: then this member has not won.
+        if self.claim().is_none_or(|last| claim >= last) {
+            self.accept(config, claim, out);
         }
     }
 
-    /// Takes note of a leader that only others can hear (H6).
+    /// Records a leader that only others can hear (H6).
     pub(crate) fn defer_to(&mut self, leader: NodeId) {
         self.leader = Some(leader);
     }
 
-    /// Somebody claims to lead, or is said to. `electing`: this member takes part in an election.
+    /// A member claims to lead, or is said to. `electing`: this member takes part in an election.
     pub(crate) fn on_claim<P: Elective>(
         &mut self,
         config: &Config,
-        offered: Reign,
+        offered: LeaderClaim,
         electing: bool,
         out: &mut Effects<P>,
-    ) -> Verdict {
+    ) -> Action {
         let lower = offered.leader < config.members.key(self.id);
         let Some(hardened) = self.hardened() else {
             if lower {
-                return Verdict::Contest;
+                return Action::StartElection;
             }
             self.accept(config, offered, out);
-            return Verdict::Settled;
+            return Action::EndElection;
         };
-        if let Some(reign) = hardened.reign
-            && offered < reign
+        if let Some(claim) = hardened.claim
+            && offered < claim
         {
-            self.refuse(offered, reign, out);
-            return Verdict::Nothing;
+            self.refuse(offered, claim, out);
+            return Action::Nothing;
         }
         if !lower {
             out.rule("H2");
             self.accept(config, offered, out);
-            return Verdict::Settled;
+            return Action::EndElection;
         }
-        let unchanged = hardened.reign == Some(offered) && self.leader == Some(offered.leader.id);
+        let unchanged = hardened.claim == Some(offered) && self.leader == Some(offered.leader.id);
         self.see_epoch(offered.epoch, out);
         if self.leads() {
-            Verdict::Contest
+            Action::StartElection
         } else if electing || unchanged {
-            // Its election will end with a claim in the epoch just adopted; its patience is running already.
-            Verdict::Nothing
+            // Its election will end with a claim in the epoch just adopted; its preempt timer is armed already.
+            Action::Nothing
         } else {
             out.rule("H4");
             self.accept(config, offered, out);
-            Verdict::Settled
+            Action::EndElection
         }
     }
 
-    /// H3: a claim too small is answered with what makes it so.
-    fn refuse<P: Elective>(&self, offered: Reign, reign: Reign, out: &mut Effects<P>) {
+    /// H3: a claim that is too small is answered with the larger one.
+    fn refuse<P: Elective>(&self, offered: LeaderClaim, claim: LeaderClaim, out: &mut Effects<P>) {
         out.rule("H3");
         let claimant = offered.leader.id;
         if claimant == self.id {
-            // An old claim of its own has come round the ring.
+            // An old claim of its own came round the ring.
         } else if self.leads() {
-            out.send(claimant, Upkeep::Alive { reign }.into());
+            out.send(claimant, Upkeep::Alive { claim }.into());
         } else {
-            // In the same epoch the better leader makes itself heard; but not if it is gone. Then only a higher epoch
-            // helps the claimant, and nobody else would tell it so.
-            let gone = offered.epoch == reign.epoch && self.live_reign() != Some(reign);
-            let epoch = if gone { reign.epoch.next() } else { reign.epoch };
+            // In the same epoch the higher leader sends ALIVE itself; but not if it is gone. Then only a higher epoch helps
+            // the claimant, and no other member would tell it so.
+            let gone = offered.epoch == claim.epoch && self.live_claim() != Some(claim);
+            let epoch = if gone { claim.epoch.next() } else { claim.epoch };
             out.send(claimant, Upkeep::Nack { epoch }.into());
         }
     }
 
-    /// Follows this claim, whosever it is: the textbook rings ask no more. A hardened claim must not be smaller than the
-    /// last, which [`on_claim`](Self::on_claim) sees to.
+    /// Follows this claim, whichever member makes it, as the textbook rings do. A hardened claim must not be smaller than the
+    /// last, which [`on_claim`](Self::on_claim) ensures.
     pub(crate) fn accept<P: Elective>(
         &mut self,
         config: &Config,
-        reign: Reign,
+        claim: LeaderClaim,
         out: &mut Effects<P>,
     ) {
         let led = self.leads();
-        self.see_epoch(reign.epoch, out);
-        self.leader = Some(reign.leader.id);
+        self.see_epoch(claim.epoch, out);
+        self.leader = Some(claim.leader.id);
         let leads = self.leads();
-        let lower = reign.leader < config.members.key(self.id);
+        let lower = claim.leader < config.members.key(self.id);
         let Some(hardened) = self.hardened_mut() else { return };
-        assert!(hardened.reign.is_none_or(|last| reign >= last), "reigns only go upwards");
+        assert!(hardened.claim.is_none_or(|last| claim >= last), "claims never fall");
         out.cancel_timer(UpkeepTimer::Listen.into());
-        hardened.reign = Some(reign);
+        hardened.claim = Some(claim);
         hardened.attempts = 0;
-        // Patience is not renewed by a lower leader's next epoch, or whoever keeps asking it would keep it in office.
-        match (hardened.bearing, lower) {
+        // A lower leader's next epoch does not restart the timer: otherwise a member that keeps asking would keep it leader.
+        match (hardened.tolerating, lower) {
             (false, true) => out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt),
             (true, false) => out.cancel_timer(UpkeepTimer::Preempt.into()),
             _ => {}
         }
-        hardened.bearing = lower;
+        hardened.tolerating = lower;
         if leads && !led {
             out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
         } else if led && !leads {
@@ -386,7 +386,7 @@ impl Allegiance {
         }
     }
 
-    /// Another member speaks outside elections.
+    /// A message outside elections.
     pub(crate) fn on_upkeep<P: Elective>(
         &mut self,
         config: &Config,
@@ -394,27 +394,25 @@ impl Allegiance {
         message: Upkeep,
         electing: bool,
         out: &mut Effects<P>,
-    ) -> Verdict {
+    ) -> Action {
         match message {
-            Upkeep::Alive { reign } if !config.members.contains(reign.leader.id) => {
-                Verdict::Nothing
+            Upkeep::Alive { claim } if !config.members.contains(claim.leader.id) => Action::Nothing,
+            Upkeep::Alive { claim } if claim.leader.id == from => {
+                self.on_claim(config, claim, electing, out)
             }
-            Upkeep::Alive { reign } if reign.leader.id == from => {
-                self.on_claim(config, reign, electing, out)
-            }
-            Upkeep::Alive { reign } => {
+            Upkeep::Alive { claim } => {
                 out.rule("H6");
-                Verdict::Defer(reign)
+                Action::Defer(claim)
             }
             Upkeep::Nack { epoch } => {
-                // An equal epoch answers an older claim of this leader's own, or the other leader will be heard.
-                let outdone = self.leads() && self.reign().is_some_and(|r| epoch > r.epoch);
+                // An equal epoch answers an older claim of this leader, or the other leader will be heard.
+                let outdone = self.leads() && self.claim().is_some_and(|r| epoch > r.epoch);
                 self.see_epoch(epoch, out);
                 if !outdone {
-                    return Verdict::Nothing;
+                    return Action::Nothing;
                 }
                 out.rule("H3");
-                Verdict::Contest
+                Action::StartElection
             }
         }
     }
@@ -426,88 +424,88 @@ impl Allegiance {
         timer: UpkeepTimer,
         electing: bool,
         out: &mut Effects<P>,
-    ) -> Verdict {
+    ) -> Action {
         match timer {
             UpkeepTimer::Listen => {
                 if self.leader.is_none() && !electing {
-                    return Verdict::Contest;
+                    return Action::StartElection;
                 }
             }
             UpkeepTimer::Preempt => {
                 if let Some(hardened) = self.hardened_mut() {
-                    hardened.bearing = false;
+                    hardened.tolerating = false;
                 }
                 if !electing {
-                    return Verdict::Contest;
+                    return Action::StartElection;
                 }
             }
             UpkeepTimer::Heartbeat => {
-                if let Some(reign) = self.reign()
+                if let Some(claim) = self.claim()
                     && self.leads()
                 {
-                    // A leader that runs again is about to claim more than this, or has no claim any more.
+                    // A leader that takes part in an election is about to make a larger claim, or has no claim any more.
                     if !electing {
                         out.rule("H5");
                         for peer in config.members.others(self.id) {
-                            out.send(peer, Upkeep::Alive { reign }.into());
+                            out.send(peer, Upkeep::Alive { claim }.into());
                         }
                     }
                     out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
                 }
             }
         }
-        Verdict::Nothing
+        Action::Nothing
     }
 
-    /// The failure detector gives `peer` up.
+    /// The failure detector reports `peer` as down.
     pub(crate) fn on_peer_down<P: Elective>(
         &mut self,
         config: &Config,
         peer: NodeId,
         electing: bool,
         out: &mut Effects<P>,
-    ) -> Verdict {
+    ) -> Action {
         self.extras.get_or_insert_default().down.insert(peer);
         if electing {
-            return Verdict::Nothing;
+            return Action::Nothing;
         }
         if self.leader == Some(peer) {
             self.leader = None;
-            return Verdict::Contest;
+            return Action::StartElection;
         }
         if self.leader.is_none() && self.hardened().is_some() {
             out.rule("H7");
-            // An election that goes on may have two circuits of a ring to go, past some that are dead.
+            // An election in progress may have two circuits of a ring left, past members that are down.
             let election = config.timing.reply() * (2 * config.members.len() as u64);
             out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen() + election);
         }
-        Verdict::Nothing
+        Action::Nothing
     }
 
-    /// The failure detector hears `peer` again.
+    /// The failure detector reports `peer` as up.
     pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
         self.heard(peer);
-        if let Some(reign) = self.reign()
+        if let Some(claim) = self.claim()
             && self.leads()
         {
             out.rule("H5");
-            out.send(peer, Upkeep::Alive { reign }.into());
+            out.send(peer, Upkeep::Alive { claim }.into());
         }
     }
 
-    /// What decides the view of a ring's member, for comparing: cheaper than the view itself.
+    /// What determines the view of a ring's member: cheaper to compare than the view itself.
     #[inline(always)]
-    pub(crate) fn stance(&self) -> (u64, Epoch) {
-        let epoch = self.reign().map_or(Epoch::default(), |reign| reign.epoch);
+    pub(crate) fn view_key(&self) -> (u64, Epoch) {
+        let epoch = self.claim().map_or(Epoch::default(), |claim| claim.epoch);
         let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
         (leader << 1 | u64::from(self.participant), epoch)
     }
 
-    /// What this member believes. `electing`: it takes part in an election of which it does not know the end.
+    /// Its view. `electing`: it takes part in an election that has not ended for it.
     pub(crate) fn view(&self, electing: bool) -> View {
         View {
             leader: self.leader,
-            epoch: self.reign().map_or(Epoch::default(), |reign| reign.epoch),
+            epoch: self.claim().map_or(Epoch::default(), |claim| claim.epoch),
             role: match electing {
                 true => Role::Candidate,
                 false if self.leads() => Role::Leader,
@@ -521,7 +519,7 @@ impl Upkeep {
     /// Its size on the wire.
     pub(crate) fn encoded_len(&self) -> usize {
         1 + match self {
-            Self::Alive { reign } => varint_len(reign.epoch.0) + key_len(reign.leader),
+            Self::Alive { claim } => varint_len(claim.epoch.0) + key_len(claim.leader),
             Self::Nack { epoch } => varint_len(epoch.0),
         }
     }
@@ -530,8 +528,8 @@ impl Upkeep {
 impl std::fmt::Display for Upkeep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Alive { reign } => {
-                write!(f, "ALIVE leader={} epoch={}", reign.leader, reign.epoch)
+            Self::Alive { claim } => {
+                write!(f, "ALIVE leader={} epoch={}", claim.leader, claim.epoch)
             }
             Self::Nack { epoch } => write!(f, "NACK epoch={epoch}"),
         }
