@@ -1,4 +1,15 @@
-//! The election algorithms of the seeds.
+//! The election algorithms: those of the sources, and the quorum.
+
+/// Implements the conversions into an algorithm's own messages and timers.
+macro_rules! conversions {
+    ($($part:ty => $whole:ident::$variant:ident,)*) => {
+        $(impl From<$part> for $whole {
+            fn from(part: $part) -> Self {
+                Self::$variant(part.into())
+            }
+        })*
+    };
+}
 
 pub mod bully;
 mod catalogue;

@@ -1,36 +1,37 @@
-//! Bully (Garcia-Molina 1982; seeds 000, 001, 002 section 2, 003, 004).
+//! Bully (Garcia-Molina 1982; sources cs677, notes, kordafshari section 2, os-textbook, cs425).
 //!
-//! The member with the highest key bullies all others into following it. A member that misses the coordinator asks
-//! everybody above it with ELECTION. Whoever is alive up there answers OK, "I take over", and holds an election of its
-//! own. A member that nobody answers is the highest one alive: it wins and announces itself with COORDINATOR.
+//! The member with the highest key bullies all others into following it. A member that misses the coordinator sends ELECTION
+//! to every higher member. Each live one answers OK, "I take over", and holds an election of its own. A member that gets no
+//! answer is the highest live one: it wins and announces itself with COORDINATOR.
 //!
-//! | rule | state | event | what it does |
+//! | rule | state | event | action |
 //! |---|---|---|---|
-//! | R1 | not electing | start | asks all higher members with ELECTION, waits T1 for an OK |
-//! | R2 | any | ELECTION from a lower one | answers OK; holds an election unless it holds one or leads |
-//! | R3 | electing | T1 | nobody higher is alive: leads, announces COORDINATOR |
-//! | R4 | electing | OK | somebody higher is alive: waits T2 for its COORDINATOR |
-//! | R5 | any | COORDINATOR | from a higher one: follows; from a lower one: R1, the rule the name comes from |
+//! | R1 | not electing | start | sends ELECTION to all higher members, waits T1 for an OK |
+//! | R2 | any | ELECTION from a lower member | answers OK; holds an election unless it holds one or leads |
+//! | R3 | electing | T1 | no higher member is alive: leads, announces COORDINATOR |
+//! | R4 | electing | OK | a higher member is alive: waits T2 for its COORDINATOR |
+//! | R5 | any | COORDINATOR | from a higher member: follows; from a lower member: R1, the rule the name comes from |
 //! | R6 | leading | ELECTION | hardened and `eager`: OK, and COORDINATOR again |
-//! | R7 | waiting | T2 | the one that answered has died: R1 again |
+//! | R7 | waiting | T2 | the member that answered has died: R1 again |
 //!
-//! **Textbook mode** is the seeds' algorithm with what it needs to be itself. The guard in R2 is 002's and 004's
-//! ("unless it is already holding one"); without it, 000 is exponential. T1 and T2 are two timers although 001 has one
-//! interval T, or a fast OK makes it restart in vain. A member that knows nobody higher still waits T1; 004 lets it
-//! announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION from
-//! above (R2'). Who is told: those below (000, 001, 003, 004) or all (002), by configuration. The broken readings are
-//! the variants `000-no-guard`, `000-no-t2`, `001-one-timer`, `eager`, `serial` and `naive-ok`.
+//! **Textbook mode** is the sources' algorithm, completed where they leave gaps. The guard in R2 is that of kordafshari and
+//! cs425 ("unless it is already holding one"); without it, cs677 is exponential. T1 and T2 are two timers although the notes
+//! have one interval T; otherwise a fast OK causes a needless restart. A member that knows no higher member still waits T1;
+//! cs425 lets it announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION
+//! from a higher member (R2'). COORDINATOR goes to the lower members (cs677, notes, os-textbook, cs425) or to all
+//! (kordafshari), by configuration. The broken readings are the variants `000-no-guard`, `000-no-t2`, `001-one-timer`,
+//! `eager`, `serial` and `naive-ok`.
 //!
-//! Costs without further failures, n live members, the r-th lowest of them detects: (n−r+1)(n−r) + n−1 messages, at
-//! most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
+//! Cost without further failures, with n live members, the r-th lowest of which detects the failure: (n−r+1)(n−r) + n−1
+//! messages, at most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
 //!
-//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker) says, and here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), and these:
 //!
 //! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
-//!   asker defers: one that cannot reach the leader must not disturb those who can (F8);
-//! - R3: COORDINATOR goes to everybody, also to those held for dead: that heals a false suspicion;
-//! - R6: a leader that is asked announces itself again, or the asker waits, asks and waits for ever (F6);
-//! - R7: backs off exponentially, with jitter.
+//!   asker defers: a member that cannot reach the leader must not disturb members that can (F8);
+//! - R3: COORDINATOR goes to all members, even to those that are down, which heals a false suspicion;
+//! - R6: a leader that is asked announces itself again; otherwise the asker would wait and ask forever (F6);
+//! - R7: exponential back-off with jitter.
 
 use std::fmt;
 
@@ -55,7 +56,7 @@ pub struct Bully {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
-    /// Follows, leads, or knows nobody and does nothing about it.
+    /// Follows, leads, or knows no leader and does nothing about it.
     Normal,
     /// Serial variant: has answered OK and holds its own election one stage later.
     Called,
@@ -208,7 +209,7 @@ impl Bully {
         self.hold_election(config, out);
     }
 
-    /// R1: asks everybody above.
+    /// R1: asks all higher members.
     fn hold_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("R1");
         out.election_started();
@@ -230,7 +231,7 @@ impl Bully {
         }
     }
 
-    /// R2: somebody lower asks.
+    /// R2: a lower member asks.
     fn on_election(
         &mut self,
         config: &Config,
@@ -277,7 +278,7 @@ impl Bully {
         }
     }
 
-    /// R4: somebody higher is alive.
+    /// R4: a higher member is alive.
     fn on_ok(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
         if self.state == State::Waiting {
             return; // one OK is enough
@@ -295,7 +296,7 @@ impl Bully {
         self.end_election(out);
         self.state = State::Waiting;
         if config.reads(Variant::NoT2) || config.reads(Variant::NoGuard) {
-            return; // 000 waits for ever
+            return; // cs677 waits forever
         }
         let wait = match config.reads(Variant::OneTimer) {
             true => config.timing.reply(),
@@ -313,7 +314,7 @@ impl Bully {
         }
     }
 
-    /// R3: nobody higher is alive.
+    /// R3: no higher member is alive.
     fn win(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("R3");
         self.end_election(out);
@@ -358,16 +359,9 @@ fn crossing(config: &Config) -> Span {
     if config.hardened() { bound } else { Span::from_nanos(bound.as_nanos().saturating_sub(1)) }
 }
 
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Upkeep => Message::Upkeep,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 impl protocol::Message for Message {

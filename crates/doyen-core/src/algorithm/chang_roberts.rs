@@ -1,55 +1,52 @@
-//! Chang–Roberts (1979): the refined ring of seed 003, the "Ring Election" of seed 004.
+//! Chang–Roberts (1979): the refined ring of os-textbook, the "Ring Election" of cs425.
 //!
-//! The members stand in a ring and speak only to their clockwise neighbour. A member that misses the coordinator
-//! sends ELECTION with its own key. A message that meets a higher member is replaced by that member's, one that meets
-//! a member which has said more already is swallowed. So only the highest member sees its own message come back. It
-//! has won, and sends ELECTED once round.
+//! The members form a ring and send only to their clockwise neighbour. A member that misses the coordinator sends ELECTION
+//! with its own key. A higher member replaces the key by its own; a member that has already sent a higher key swallows the
+//! message. So only the highest member sees its own message return. It has won, and sends ELECTED once round the ring.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | CR1 | start, not participating | participates; sends ELECTION with its own key |
 //! | CR2 | ELECTION, higher key | participates; passes it on |
 //! | CR3 | ELECTION, lower key, not participating | participates; sends its own key instead |
 //! | CR4 | ELECTION, lower key, participating | swallows it |
-//! | CR5 | ELECTION, its own key | leads, participates no more; sends ELECTED |
-//! | CR6 | ELECTED, another's key | follows it, participates no more; passes it on |
-//! | CR7 | ELECTED, its own key | takes it off the ring |
+//! | CR5 | ELECTION, its own key | leads, no longer participates; sends ELECTED |
+//! | CR6 | ELECTED, another's key | follows it, no longer participates; passes it on |
+//! | CR7 | ELECTED, its own key | removes it from the ring |
 //!
-//! **Textbook mode.** 003 has no CR4: a higher process sends its own message "to start a new election" for every
-//! lower one that comes. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the
-//! variant `003-no-swallow`. 004 replaces a message only if the member "has not forwarded an election message
-//! earlier", which must include one that it has sent itself, and does not say what becomes of the others: they are
-//! swallowed. 003's "all other processes abandon their elections" is the end of participation in CR6. Keys hold the
-//! id, so that equal attributes do not make two winners. Nobody is polled: 003 lets "the control part of a failed
-//! process" forward, so a message goes to the neighbour, past those that the failure detector gave up and past nobody
-//! else. A member to whom nobody else is left wins without a message; by the letter of 003 it would send both
-//! messages to itself.
+//! **Textbook mode.** os-textbook has no CR4: a higher process sends its own message "to start a new election" for every
+//! lower one that arrives. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the variant
+//! `003-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message earlier", which must
+//! include one that it has sent itself, and does not say what becomes of the others: they are swallowed. In os-textbook "all
+//! other processes abandon their elections": this is the end of participation in CR6. Keys contain the id, so that equal
+//! attributes do not make two winners. No member is polled: os-textbook lets "the control part of a failed process" forward,
+//! so a message goes to the neighbour and skips only members that the failure detector reports as down. A member that has
+//! no other member left wins without a message; by the letter of os-textbook it would send both messages to itself.
 //!
-//! Costs: one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. 003 calls
-//! that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), on average
+//! Cost: with one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. os-textbook
+//! calls that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), and on average
 //! over all rings n·Hₙ + n.
 //!
-//! A lost message stops the textbook ring: those that take part swallow every new attempt (F14). A winner-to-be that
-//! dies leaves a message that nobody takes off the ring (F15).
+//! A lost message stops the textbook ring: the participants swallow every new attempt (F14). A member that dies before its
+//! winning message returns leaves a message that no member removes (F15).
 //!
-//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker) and [`ring`] say, such as HOP-ACK and a way past the
-//! dead. ELECTION is a *bid*: the claim that its owner will make if it wins, and so it names the election by its
-//! epoch. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker) and [`ring`], such as HOP-ACK and a way past
+//! members that are down. ELECTION is a *bid*: the claim that its owner will make if it wins, so it identifies the election by
+//! its epoch. In addition:
 //!
-//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So
-//!   whoever took part in one election takes part in the next like everybody else (F14), and a bid that comes a
-//!   second time, be it an orphan or a copy, is swallowed (F15). That is stricter than a limit of hops: nothing goes
-//!   round twice. ELECTED is treated alike (CR7);
-//! - CR6: by the order of claims. A winner that the failure detector gave up is not followed, although ELECTED goes
-//!   on: the member goes on waiting, or calls an election if it takes part in none, and those that hear the winner
+//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So a member that
+//!   took part in one election takes part in the next like any other (F14), and a bid that arrives a second time, as an orphan
+//!   or a copy, is swallowed (F15). That is stricter than a hop limit: nothing goes round twice. ELECTED is treated alike
+//!   (CR7);
+//! - CR6: by the order of claims. A winner that the failure detector reports as down is not followed, although ELECTED is
+//!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that hear the winner
 //!   make it defer (CR9);
-//! - CR8: a member that has taken part and hears of no winner in time bids itself, with a higher epoch (F14, F15).
-//!   The owner of the last bid comes first, then its successor, … Each failure doubles the wait;
-//! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder
-//!   defers (F8). It notes the bid's epoch: when a leader has died and its followers notice one after the other, the
-//!   last comes with a bid that all others let pass;
-//! - CR10: a bid in an older epoch than one that the member knows of is answered with NACK, and the bidder goes
-//!   higher the next time.
+//! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher epoch (F14, F15). The owner
+//!   of the last bid comes first, then its successor, … Each failure doubles the wait;
+//! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder defers (F8).
+//!   It adopts the bid's epoch: when a leader has died and its followers notice one after the other, the last one bids after
+//!   all others have passed on a bid;
+//! - CR10: a bid of an older epoch than the member knows of is answered with NACK, and the bidder's next bid is higher.
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
@@ -203,7 +200,7 @@ impl ChangRoberts {
     }
 
     /// A textbook's message cannot come from a member with the same configuration if this one is hardened. A stranger is
-    /// neither passed on, for nobody would take it off the ring, nor followed.
+    /// neither passed on, because no member would remove it from the ring, nor followed.
     #[inline(always)]
     fn may_hear_of(&self, config: &Config, key: Key) -> bool {
         self.hardened.is_none() && config.members.contains(key.id)
@@ -267,7 +264,7 @@ impl ChangRoberts {
 
 /// The textbook's rules.
 impl ChangRoberts {
-    /// CR1, CR3: asks to be elected, unless nobody else is left to ask.
+    /// CR1, CR3: asks to be elected, unless no other member is left.
     #[inline(never)]
     fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
         self.tracker.set_participant(true);
@@ -389,7 +386,7 @@ impl ChangRoberts {
         self.bid(config, best, out);
     }
 
-    /// CR5: its own bid has come back, or there is nobody else.
+    /// CR5: its own bid has come back, or there is no other member.
     fn announce(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_participation(out);
         self.tracker.lead(config, out);
@@ -442,7 +439,7 @@ impl ChangRoberts {
         self.take_back(config, back, out);
     }
 
-    /// A bid that found nobody else alive is won, whosever it was.
+    /// A bid that found no other live member is won, whichever member made it.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
         let Some(Token::Election { bid }) = token else { return };
         let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
@@ -457,28 +454,11 @@ impl ChangRoberts {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(Box::new(hop))
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(Box::new(upkeep))
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 impl protocol::Message for Message {

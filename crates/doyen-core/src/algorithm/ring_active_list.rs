@@ -1,40 +1,39 @@
-//! The ring with an active list at every member (001 "Algorithm"; Silberschatz).
+//! The ring with an active list at every member (notes, "Algorithm"; Silberschatz).
 //!
-//! A member that misses the coordinator starts a list of the living, its *active list*, and sends its own number
-//! round the ring with ELECT. Everybody whom this reaches does the same, and everybody enters the numbers that come
-//! by into its own list. Whoever gets its own number back knows all the others, and picks the best. Nobody announces
-//! anything: each decides for itself, and all come to the same.
+//! A member that misses the coordinator starts a list of the live members, its *active list*, and sends its own number round
+//! the ring with ELECT. Each member that receives it does the same, and enters the numbers that pass into its own list. A
+//! member whose own number returns knows all the others, and picks the highest. There is no announcement: each member decides
+//! for itself, and all reach the same decision.
 //!
-//! | rule | 001 | event | what it does |
+//! | rule | notes | event | action |
 //! |---|---|---|---|
-//! | AL1 | | start, no list | begins a list with itself; sends ELECT with its own number |
-//! | AL2 | (ii) | ELECT of another, no list | begins a list with both; sends its own number, *then* the other |
+//! | AL1 | | start, no list | starts a list with itself; sends ELECT with its own number |
+//! | AL2 | (ii) | ELECT of another, no list | starts a list with both; sends its own number, *then* the other |
 //! | AL3 | (i) | ELECT of another | enters it; passes it on |
-//! | AL4 | (iii) | its own ELECT | its list is complete: follows the best on it, takes the message off the ring |
+//! | AL4 | (iii) | its own ELECT | its list is complete: follows the highest on it, removes the message from the ring |
 //!
-//! **Textbook mode.** 001 has lost the subscripts of its numbers; the rules above are restored from its three cases.
-//! Its example is another algorithm, in which one list travels: [`ring_list`](super::ring_list). The order in AL2
-//! matters, and links must keep it: a member's own number follows behind all others, and comes back last. 001 does
-//! not say when a list is forgotten: it is when its owner has decided, so that the next election begins a new one. As
-//! in all rings of 003's kind nobody is passed over but those that the failure detector gave up. A member to whom
-//! nobody else is left elects itself without a message.
+//! **Textbook mode.** The notes have lost the subscripts of their numbers; the rules above are restored from their three
+//! cases. Their example is another algorithm, in which one list circulates: [`ring_list`](super::ring_list). The order in AL2
+//! matters, and links must keep it: a member's own number follows all others, and returns last. The notes do not say when a
+//! list is forgotten: it is when its owner has decided, so that the next election starts a new one. As in all rings of the
+//! kind of os-textbook, a message skips only members that the failure detector reports as down. A member that has no other
+//! member left elects itself without a message.
 //!
-//! Costs: n² messages, no matter how many start. The last member decides after at most 2n−1 hops.
+//! Cost: n² messages, however many members start. The last member decides after at most 2n−1 hops.
 //!
-//! A number whose owner has died goes round for ever, and a lost one leaves its owner waiting for ever.
+//! A number whose owner has died circulates forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
-//! the dead, rounds, and every number once in a round. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! past members that are down, rounds, and every number once in a round. In addition:
 //!
-//! - AL4: each decides for itself, as in 001, but when somebody dies on the way the lists differ, and so would the
-//!   decisions. Therefore only one of them counts, the winner's. It says ALIVE to everybody at once, and the others
-//!   follow it then, by the order of claims. Their own decision is no more than the reason why they wait;
-//! - AL5: a member that hears no winner in time starts a new round (the winner has died, or a number is lost). The
+//! - AL4: each member decides for itself, as in the notes, but when a member dies during the election the lists differ, and so
+//!   would the decisions. Therefore only one of them counts, the winner's. It sends ALIVE to all members at once, and the others
+//!   follow it then, by the order of claims. Their own decision is only the reason why they wait;
+//! - AL5: a member that hears of no winner in time starts a new round (the winner has died, or a number is lost). The
 //!   initiator comes first, then its successor, … Each failure doubles the wait;
-//! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE
-//!   instead, and their owners defer (F8);
-//! - AL7: a number in an older round than one that the member knows of is answered with NACK, and its owner goes
-//!   higher the next time.
+//! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE instead,
+//!   and their owners defer (F8);
+//! - AL7: a number in an older round than the member knows of is answered with NACK, and its owner's next round is higher.
 //!
 //! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
 
@@ -284,7 +283,7 @@ impl RingActiveList {
         self.take_back(config, back, out);
     }
 
-    /// A number has found nobody else alive. With its own it has won; those of others are lost like their owners.
+    /// A number has found no other live member. With its own it has won; those of others are lost like their owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
         let own = Token { round: self.list.round(), member: self.tracker.id() };
         if token == Some(own) && self.participates() {
@@ -297,28 +296,11 @@ impl RingActiveList {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 impl protocol::Message for Message {

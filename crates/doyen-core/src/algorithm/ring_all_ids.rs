@@ -1,50 +1,48 @@
-//! The ring of all ids (003, first algorithm).
+//! The ring of all ids (os-textbook, first algorithm).
 //!
-//! A member that misses the coordinator sends ("elect me", its id) round the ring. Everybody whom this reaches sends
-//! an ELECT-ME of its own and, right behind it, passes on the other. So the initiator gets the ids of all others and,
-//! last, its own. It elects the best and sends ("new coordinator", that one) round the ring.
+//! A member that misses the coordinator sends ("elect me", its id) round the ring. Each member that receives it sends an
+//! ELECT-ME of its own and then passes on the other. So the initiator gets the ids of all others and, last, its own. It elects
+//! the highest and sends ("new coordinator", that member) round the ring.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | AI1 | start, no election | sends its own ELECT-ME, collects the others' |
 //! | AI2 | ELECT-ME of another, no election | sends its own, *then* passes on the other |
 //! | AI3 | ELECT-ME of another | collects it; passes it on |
-//! | AI4 | its own ELECT-ME, as initiator | follows the best it has collected; sends NEW-COORDINATOR |
-//! | AI5 | its own ELECT-ME, else | takes it off the ring |
+//! | AI4 | its own ELECT-ME, as initiator | follows the highest that it has collected; sends NEW-COORDINATOR |
+//! | AI5 | its own ELECT-ME, otherwise | removes it from the ring |
 //! | AI6 | NEW-COORDINATOR of another initiator | follows; passes it on |
-//! | AI7 | its own NEW-COORDINATOR | takes it off the ring |
+//! | AI7 | its own NEW-COORDINATOR | removes it from the ring |
 //!
-//! **Textbook mode.** By the letter of 003 a process that receives an ELECT-ME sends its own each time, which would
-//! never end: it sends one in an election. Links must keep the order of messages ("all links in the ring are assumed
-//! to be FIFO"). 003 does not say who takes the others' ELECT-MEs off the ring. Here whoever sent one does (AI5). If
-//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other:
-//! each keeps the message that the other waits for. Several initiators each send their NEW-COORDINATOR. 003 has a
-//! failed process' "control part" forward what comes, so nobody is passed over but those that the failure detector
-//! gave up. A member to whom nobody else is left elects itself without a message.
+//! **Textbook mode.** By the letter of os-textbook a process that receives an ELECT-ME sends its own each time, which would
+//! never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are assumed to be
+//! FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender does (AI5). If
+//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other: each keeps
+//! the message that the other waits for. Several initiators each send their NEW-COORDINATOR. In os-textbook the "control part"
+//! of a failed process forwards messages, so a message skips only members that the failure detector reports as down. A
+//! member that has no other member left elects itself without a message.
 //!
-//! Costs: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are 003's
-//! "order of n²".
+//! Cost: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are the "order of
+//! n²" of os-textbook.
 //!
-//! 003 assumes "that failures do not occur during an election". If they do, an id whose owner has died goes round for
-//! ever, and a lost one leaves its owner waiting for ever.
+//! os-textbook assumes "that failures do not occur during an election". If they do, an id whose owner has died circulates
+//! forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds what [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
-//! the dead, rounds, and every id once in a round. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! past members that are down, rounds, and every id once in a round. In addition:
 //!
-//! - AI4: those held for dead are not elected;
-//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, by the winner too, who leads
-//!   from then on. A winner that the failure detector gave up is not followed, although the message goes on: the
-//!   member goes on waiting, or calls an election if it takes part in none, and those that hear the winner make it
-//!   defer (AI9);
-//! - AI7: NEW-COORDINATOR ends where the same has been said already. So what several initiators say goes round once,
-//!   and nothing goes round for ever;
-//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a
-//!   message is lost). The initiator comes first, then its successor, … Each failure doubles the wait. Whoever came
-//!   too late for the initiator's count has its turn then;
-//! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE
-//!   instead, and their owners defer (F8);
-//! - AI10: an id in an older round than one that the member knows of is answered with NACK, and its owner goes higher
-//!   the next time.
+//! - AI4: members that are down are not elected;
+//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from then
+//!   on. A winner that the failure detector reports as down is not followed, although the message is passed on: the member
+//!   goes on waiting, or starts an election if it takes part in none, and members that hear the winner make it defer (AI9);
+//! - AI7: NEW-COORDINATOR ends where the same claim has passed already. So the messages of several initiators go round once,
+//!   and nothing circulates forever;
+//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a message is
+//!   lost). The initiator comes first, then its successor, … Each failure doubles the wait. A member that came too late for the
+//!   initiator's count has its turn then;
+//! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE instead, and
+//!   their owners defer (F8);
+//! - AI10: an id in an older round than the member knows of is answered with NACK, and its owner's next round is higher.
 //!
 //! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
 
@@ -285,7 +283,7 @@ impl RingAllIds {
         }
     }
 
-    /// AI4: the initiator has heard of everybody.
+    /// AI4: the initiator has the ids of all members.
     fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
         let leader = self.ids.highest(config, &self.tracker);
         let epoch = self.tracker.epoch();
@@ -356,7 +354,7 @@ impl RingAllIds {
         self.take_back(config, back, out);
     }
 
-    /// A message has found nobody else alive. With its own ELECT-ME it has won; the others are lost like their
+    /// A message has found no other live member. With its own ELECT-ME it has won; the others are lost like their
     /// owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
         let (round, member) = (self.ids.round(), self.tracker.id());
@@ -368,28 +366,11 @@ impl RingAllIds {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 impl protocol::Message for Message {

@@ -1,53 +1,52 @@
-//! The ring with a circulating list (000 "Ring-based Election"; 001's example; Tanenbaum).
+//! The ring with a circulating list (cs677 "Ring-based Election"; the example of the notes; Tanenbaum).
 //!
-//! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Everybody adds its
-//! key and passes it on. When the list is back at the initiator it names everybody alive; the initiator picks the best
-//! and sends its name round with COORDINATOR. The dead are passed over, see [`ring`](super::ring).
+//! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Each member adds its key and
+//! passes it on. When the list returns to the initiator it contains all live members; the initiator picks the highest and sends
+//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`](super::ring).
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | L1 | start | sends ELECTION with a list of itself |
 //! | L2 | ELECTION of another | adds its key, passes it on |
-//! | L3 | own ELECTION is back | the best of the list has won: sends COORDINATOR |
+//! | L3 | own ELECTION returns | the highest of the list has won: sends COORDINATOR |
 //! | L4 | COORDINATOR of another | follows the winner, passes it on |
-//! | L5 | own COORDINATOR is back | follows the winner, takes the token off the ring |
+//! | L5 | own COORDINATOR returns | follows the winner, removes the token from the ring |
 //!
-//! **Textbook mode** is these five rules and no memory: "multiple elections can be in progress" (000), "ok to have two
-//! elections at once" (001), each with its own list and its own two circuits. A member holds one of its own at a time.
-//! 001's text describes another algorithm than its example, [`ring_active_list`](super::ring_active_list). A member
-//! whose token finds nobody else alive has it back at once, and so wins alone; a token of *another* that finds nobody
-//! else alive is dropped, for it would run in circles inside one member.
+//! **Textbook mode** is these five rules and no memory: "multiple elections can be in progress" (cs677), "ok to have two
+//! elections at once" (notes), each with its own list and its own two circuits. A member holds one of its own at a time. The
+//! text of the notes describes another algorithm than its example, [`ring_active_list`](super::ring_active_list). A member
+//! whose token finds no other live member gets it back at once, and so wins alone; a token of *another* member that finds no
+//! other live member is dropped, because it would circulate inside one member.
 //!
-//! Costs without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member
-//! costs one fruitless probe and `T_hop` in each circuit, unless the failure detector has given it up.
+//! Cost without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member costs
+//! one fruitless probe and `T_hop` in each circuit, unless the failure detector has reported it as down.
 //!
-//! What goes wrong is there to be seen: a list whose initiator dies grows for ever (F16), and "does no harm" (000) is
-//! false when the winner of one of two elections dies between its two circuits (F17).
+//! The flaws show: a list whose initiator dies grows forever (F16), and "does no harm" (cs677) is false when the winner of one
+//! of two elections dies between its two circuits (F17).
 //!
-//! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive
-//! failures: numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine,
-//! [`ListRing`], and differ in textbook mode alone. To the rules L6 to L8 that stand there, and to what
-//! [`leader_tracker`](super::leader_tracker) says, hardened mode adds:
+//! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive failures:
+//! numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine, [`ListRing`], and
+//! differ in textbook mode only. To its rules L6 to L8 and to those of [`leader_tracker`](super::leader_tracker), hardened mode
+//! adds:
 //!
-//! - L2a: a member that leads, or knows its leader to be alive and in office, answers the ELECTION of a member below
-//!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of one above the
-//!   leader goes on. Its followers do not wait for the end of that election, for they have a leader; but the leader
-//!   does, and is silent meanwhile. COORDINATOR's list shows who is in office: nobody vouches for a winner that has not
-//!   signed it, or the repetition after a winner that died would be silenced, nor for a leader that asks itself, nor
-//!   twice to the same asker without a word of the leader's in between: one that leads no longer, and whose own rounds
-//!   do not come through, would be vouched for as long as it lives;
-//! - L3: a winner that is its own initiator takes office before it tells anybody; every other learns that it leads from
-//!   the token, as everybody does. A winner below a member that was passed over is borne, then contested (H4);
-//! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
-//!   on, and the member waits for a better end of the election;
+//! - L2a: a member that leads, or knows that its leader is alive and confirmed, answers the ELECTION of a member below that
+//!   leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of a member above the leader goes
+//!   on. Its followers do not wait for the end of that election, because they have a leader; but the leader does, and sends no
+//!   ALIVE meanwhile. The list of COORDINATOR shows whether a leader is confirmed. No member vouches for a winner that has not
+//!   signed the list, or the repetition after a winner that died would be silenced; nor for a leader that asks itself; nor
+//!   twice to the same asker without a message of the leader in between: otherwise a member that no longer leads, and whose
+//!   own rounds do not get through, would be vouched for as long as it lives;
+//! - L3: a winner that is its own initiator becomes leader before it tells any other member; every other winner learns that it
+//!   leads from the token, as all members do. A winner below a member that was skipped is tolerated, then contested (H4);
+//! - L4a: a winner that is down is not followed, because no member will be told of its death again. The token goes on, and the
+//!   member waits for another end of the election;
 //! - L7: the wait doubles with every failure, with jitter;
-//! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each of a round's
-//!   circuits once. So of several rounds one survives, and so does one of the two copies of a token that a late HOP-ACK
-//!   makes. That also ends every list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of
-//!   those below a leader, so where that leader asks too, its round must survive, or they end each other's for ever. The
-//!   initiator of a round whose number is too low is told the latest with NACK. A member that vouches adopts the asker's
-//!   epoch nevertheless: when a leader has died and the members notice one after the other, the round of the last to
-//!   notice must not be too old for the others.
+//! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each circuit of a round once.
+//!   So one of several rounds survives, and one of the two copies of a token that a late HOP-ACK makes. That also ends every
+//!   list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of members below a leader, so if that
+//!   leader asks too, its round must survive, or they end each other's forever. The initiator of a round whose number is too
+//!   low is told the latest with NACK. A member that vouches adopts the asker's epoch nevertheless: when a leader has died and
+//!   the members notice one after the other, the round of the last to notice must not be too old for the others.
 
 use std::fmt;
 use std::hash::Hash;
@@ -62,10 +61,10 @@ use crate::config::{Config, Timing};
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
-/// A member that runs the list ring of 000 and 001.
+/// A member that runs the list ring of cs677 and notes.
 pub type RingList = ListRing<Plain>;
 
-/// The textbook of 000 and 001: no rounds, no hop limit, no repetition.
+/// The textbook of cs677 and notes: no rounds, no hop limit, no repetition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Plain {}
 
@@ -73,7 +72,7 @@ impl Reading for Plain {
     const RESILIENT: bool = false;
 }
 
-/// Which seed's list ring a member runs in textbook mode.
+/// Which source's list ring a member runs in textbook mode.
 pub trait Reading: Clone + Eq + Hash + fmt::Debug {
     /// Whether its textbook survives failures during the election.
     const RESILIENT: bool;
@@ -86,7 +85,7 @@ pub struct ListRing<R> {
     hops: Hops<Token>,
     /// Its own token is on the ring; or, with rounds, it waits for the end of one and [`Timer::Round`] is armed.
     electing: bool,
-    /// What it remembers of the rounds; nothing in the textbook of 000.
+    /// What it remembers of the rounds; nothing in the textbook of cs677.
     rounds: Option<Box<Rounds>>,
     reading: PhantomData<R>,
 }
@@ -96,7 +95,7 @@ pub struct ListRing<R> {
 pub struct Token {
     /// Whose election it is, and which.
     pub round: Round,
-    /// How many hops it has made in this circuit; not counted in the textbook of 000.
+    /// How many hops it has made in this circuit; not counted in the textbook of cs677.
     pub hops: u32,
     /// What it is for.
     pub circuit: Circuit,
@@ -114,7 +113,7 @@ pub enum Circuit {
     Coordinator {
         /// The winner.
         leader: Key,
-        /// Those it has come by; left empty in the textbook of 000.
+        /// Those it has come by; left empty in the textbook of cs677.
         list: Vec<NodeId>,
     },
 }
@@ -495,7 +494,7 @@ impl<R: Reading> ListRing<R> {
         }
     }
 
-    /// It takes part in an election from now on. With rounds it does not wait for the end for ever.
+    /// It takes part in an election from now on. With rounds it does not wait for the end forever.
     fn await_end(&mut self, config: &Config, round: Round, out: &mut Effects<Self>) {
         self.electing = true;
         if self.rounds.is_some() {
@@ -530,7 +529,7 @@ impl<R: Reading> ListRing<R> {
         self.take_back(config, returned, out);
     }
 
-    /// Nobody else is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
+    /// No other member is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
     fn take_back(&mut self, config: &Config, returned: Option<Token>, out: &mut Effects<Self>) {
         match returned {
             None => {}
@@ -563,28 +562,11 @@ impl Token {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 impl protocol::Message for Message {
@@ -697,7 +679,7 @@ mod tests {
         assert_eq!(out.rules(), ["L8"]);
     }
 
-    /// Whom `member` follows after 2 has sent it `circuit`.
+    /// The leader of `member` after 2 has sent it `circuit`.
     fn leader_after(member: &mut RingList, config: &Config, circuit: Circuit) -> Option<NodeId> {
         let initiator = NodeId(2);
         let round = Round { epoch: Epoch::default(), initiator };

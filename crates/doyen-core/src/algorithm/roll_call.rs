@@ -1,18 +1,18 @@
-//! A roll call: every member's number goes once round the ring. The two n² rings share it: the active list of 001 and
-//! the "elect me" messages of 003.
+//! A roll call: every member's number goes once round the ring. The two n² rings share it: the active list of the notes and
+//! the "elect me" messages of os-textbook.
 //!
-//! The first number that a member sends or receives in an election is its cue: it sends its own, and *then* passes on
-//! the other. So a member's own number follows, on links that keep the order of messages, behind those of all others;
-//! when it comes back the roll is complete. Whoever sent a number takes it off the ring.
+//! The first number that a member sends or receives in an election is its cue: it sends its own, and *then* passes on the
+//! other. So on FIFO links a member's own number follows those of all others; when it returns the roll is complete. The sender
+//! of a number removes it from the ring.
 //!
-//! In textbook mode the roll is closed when the election is over, and every number is passed on whenever it comes:
-//! one whose owner has died goes round for ever.
+//! In textbook mode the roll is closed when the election is over, and every number is passed on whenever it arrives: one whose
+//! owner has died circulates forever.
 //!
-//! In hardened mode a roll call has a [`Round`]. All members that start in the same epoch share one. A number is
-//! passed on once in a round, so that neither an orphan nor a copy goes round twice, and never in a round that is
-//! over or older than one that the member knows of. A member that leads or follows a live leader refuses the roll
-//! call of a lower initiator. It notes its epoch: when a leader has died and its followers notice one after the
-//! other, the last comes with a roll call that all others answer.
+//! In hardened mode a roll call has a [`Round`]. All members that start in the same epoch share one. A number is passed on once
+//! in a round, so that neither an orphan nor a copy goes round twice, and never in a round that is over or older than the
+//! member knows of. A member that leads or follows a live leader refuses the roll call of a lower initiator. It adopts its
+//! epoch: when a leader has died and its followers notice one after the other, the last one starts a roll call that all others
+//! answer.
 
 use super::leader_tracker::LeaderTracker;
 use super::ring::{self, Circular, Hop, Hops, Round};
@@ -24,7 +24,7 @@ use crate::protocol::Effects;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RollCall {
     round: Round,
-    /// Its own number and those it has passed on. Textbook: nobody's when there is no election.
+    /// Its own number and those it has passed on. Textbook: empty when there is no election.
     numbers: PeerSet,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Entry {
     First,
     /// Another one, to be passed on.
     Further,
-    /// Not to be passed on: it has been here, or nobody waits for it any more.
+    /// Not to be passed on: it has been here, or no member waits for it any more.
     Known,
     /// Not to be passed on: there has been a later round than this.
     Late,
@@ -129,7 +129,7 @@ impl RollCall {
         if late { Entry::Late } else { Entry::First }
     }
 
-    /// The best member on the roll; in hardened mode the best of those that are not held for dead.
+    /// The best member on the roll; in hardened mode the best of those that are not down.
     pub(crate) fn highest(&self, config: &Config, tracker: &LeaderTracker) -> NodeId {
         let eligible = |id: &NodeId| !config.hardened() || !tracker.is_down(*id);
         let best = self.numbers.iter().filter(eligible).max_by_key(|&id| config.members.rank(id));
@@ -137,7 +137,7 @@ impl RollCall {
     }
 }
 
-/// Hands `token` to the neighbour, in hardened mode past the dead; gives it back if there is nobody else.
+/// Hands `token` to the neighbour, in hardened mode past members that are down; gives it back if there is no other member.
 #[must_use = "a token that is given back is this member's to handle"]
 pub(crate) fn pass<T: Clone, P: Circular<T>>(
     hops: &mut Hops<T>,
