@@ -105,12 +105,12 @@ const TABLE: &[(&str, Way)] = &[
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
     ("witness-never-leads", Way::Random(Property::LeasesRise)),
+    ("rejoin-votes-later", Way::Scenario("a_lost_disk_votes_in_no_term_it_may_have_voted_in")),
+    ("rejoin-asks-all", Way::Scenario("a_member_that_lost_its_disk_asks_all")),
     (
-        "rejoin-votes-later",
-        Way::Scenario("who_lost_its_disk_votes_in_no_term_it_may_have_voted_in"),
+        "rejoin-waits-the-longest",
+        Way::Scenario("a_member_that_lost_its_disk_waits_for_the_longest_of_all"),
     ),
-    ("rejoin-asks-all", Way::Scenario("who_lost_its_disk_asks_everybody")),
-    ("rejoin-waits-the-longest", Way::Scenario("who_lost_its_disk_waits_out_the_longest_of_all")),
     ("lapsed-round-is-over", Way::Explored),
     ("vote-lease-never-shrinks", Way::Explored),
     ("longest-falls-late", Way::Explored),
@@ -124,26 +124,32 @@ const TABLE: &[(&str, Way)] = &[
     ("met-session-only", Way::Scenario("random_runs_hear_old_processes")),
     ("incarnations-rise", Way::Scenario("an_earlier_incarnation_votes_beside_a_later_one")),
     ("same-session-only", Way::Scenario("the_same_incarnation_in_another_session_votes_again")),
-    ("session-is-stored", Way::Scenario("who_has_forgotten_whom_it_met_meets_an_old_process")),
-    ("rejoin-takes-over", Way::Scenario("who_rejoins_and_takes_nothing_over_meets_an_old_process")),
+    ("session-is-stored", Way::Scenario("a_member_that_forgot_its_sessions_meets_an_old_process")),
+    (
+        "rejoin-takes-over",
+        Way::Scenario("a_member_that_rejoins_without_sessions_meets_an_old_process"),
+    ),
     (
         "rejoin-is-confirmed",
         Way::Harmless(
             "a quorum's HELLO comes to the same: whoever answers it has met, and stored, who asks",
         ),
     ),
-    ("successor-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
+    (
+        "successor-reaches-majority",
+        Way::Scenario("a_successor_that_reaches_no_majority_costs_a_turn"),
+    ),
     (
         "unconfirmed-leader-yields",
-        Way::Scenario("who_is_elected_and_not_heard_keeps_nobody_from_asking"),
+        Way::Scenario("an_unconfirmed_leader_keeps_no_member_from_asking"),
     ),
-    ("failed-successor-is-penalized", Way::Scenario("an_heir_that_has_failed_is_not_chosen_again")),
+    ("failed-successor-is-penalized", Way::Scenario("a_successor_that_failed_is_not_chosen_again")),
     (
         "penalties-grow",
-        Way::Scenario("who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely"),
+        Way::Scenario("a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely"),
     ),
-    ("refused-backs-off", Way::Scenario("who_is_refused_asks_more_rarely")),
-    ("takeover-backs-off", Way::Scenario("who_asks_for_the_office_in_vain_asks_more_rarely")),
+    ("refused-backs-off", Way::Scenario("a_refused_member_asks_more_rarely")),
+    ("takeover-backs-off", Way::Scenario("a_takeover_that_fails_is_repeated_more_rarely")),
     (
         "pre-vote",
         Way::Harmless(
@@ -276,7 +282,7 @@ fn random_runs_miss_most_rules() {
     }
 }
 
-/// 1 votes for 3 in term 1, restarts and is asked by 5, which nobody has told of that term, when its quarantine is over.
+/// 1 votes for 3 in term 1, restarts and is asked by 5, which nobody has told of that term, when its hold-down is over.
 #[test]
 fn a_vote_that_was_not_stored_is_given_twice() {
     let text = r#"
@@ -336,7 +342,7 @@ fn votes_of_an_earlier_term_elect_nobody() {
 
 /// Acknowledgements take long, the leader's clock is slow and the others' are fast; then it is cut off.
 #[test]
-fn a_lease_from_the_receipt_outlasts_the_promises() {
+fn a_lease_from_the_receipt_outlasts_the_vote_leases() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -355,9 +361,9 @@ fn a_lease_from_the_receipt_outlasts_the_promises() {
     shows("lease-from-receipt", text, Rule::LeaseFromSending, Property::OneLeader);
 }
 
-/// 5 asks for longer promises than the others would. Three that gave them restart at once, and are a majority.
+/// 5 asks for longer vote leases than the others would. Three that gave them restart at once, and are a majority.
 #[test]
-fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
+fn a_hold_down_by_the_own_setting_forgets_a_longer_vote_lease() {
     let text = r#"
         algorithm = "quorum"
         members = 5
@@ -374,7 +380,7 @@ fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("short-quarantine", text, Rule::HoldDownIsLongest, Property::OneLeader);
+    shows("short-hold-down", text, Rule::HoldDownIsLongest, Property::OneLeader);
 }
 
 /// 2 comes to know a later term while 3 has a lease, and tells it. Should 3 then vote for 2, two would have one.
@@ -416,13 +422,13 @@ const REJOIN: &str = r#"
 "#;
 
 #[test]
-fn who_lost_its_disk_votes_in_no_term_it_may_have_voted_in() {
+fn a_lost_disk_votes_in_no_term_it_may_have_voted_in() {
     let text = REJOIN.replace("PARTED", "13ms");
     shows("rejoin-votes", &text, Rule::RejoinVotesLater, Property::OneVoteATerm);
 }
 
 #[test]
-fn who_lost_its_disk_asks_everybody() {
+fn a_member_that_lost_its_disk_asks_all() {
     let text = REJOIN.replace("PARTED", "5ms");
     shows("rejoin-asks-some", &text, Rule::RejoinAsksAll, Property::OneVoteATerm);
 }
@@ -448,9 +454,9 @@ fn a_late_release_of_an_earlier_term_frees_nobody() {
     shows("late-release", text, Rule::ReleaseIsForItsTerm, Property::OneLeader);
 }
 
-/// 1 has promised 3, which asks for more than others would, and loses its disk.
+/// 1 has given 3, which asks for more than others would, a vote lease, and loses its disk.
 #[test]
-fn who_lost_its_disk_waits_out_the_longest_of_all() {
+fn a_member_that_lost_its_disk_waits_for_the_longest_of_all() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -593,7 +599,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
 
 /// 4 is heard by its leader alone. Should that hand over to it, everybody would wait for it in vain.
 #[test]
-fn an_heir_that_reaches_no_majority_costs_a_turn() {
+fn a_successor_that_reaches_no_majority_costs_a_turn() {
     let text = r#"
         algorithm = "quorum"
         members = 5
@@ -628,7 +634,7 @@ const UNHEARD: &str = r#"
 
 /// It would answer everybody that it is better, and be waited for.
 #[test]
-fn who_is_elected_and_not_heard_keeps_nobody_from_asking() {
+fn an_unconfirmed_leader_keeps_no_member_from_asking() {
     let text = UNHEARD.replace("UNTIL", "90ms").replace("POLICY", "never");
     let [kept, missed] = compare(&text, Rule::UnconfirmedLeaderYields);
     assert!(kept.no_leader < missed.no_leader, "{} {}", kept.no_leader, missed.no_leader);
@@ -636,7 +642,7 @@ fn who_is_elected_and_not_heard_keeps_nobody_from_asking() {
 
 /// What 3 asks for gets lost instead, so it is never elected. 1 leads next, and when it resigns it would choose 3 again.
 #[test]
-fn an_heir_that_has_failed_is_not_chosen_again() {
+fn a_successor_that_failed_is_not_chosen_again() {
     let text = UNHEARD.replace("UNTIL", "300ms").replace("POLICY", "never");
     let text = text.replace("COORDINATOR", "REQUEST");
     let [kept, missed] = compare(&text, Rule::FailedSuccessorIsPenalized);
@@ -646,7 +652,7 @@ fn an_heir_that_has_failed_is_not_chosen_again() {
 /// Where a better one takes over at once, 3 would get the office every time that it is forgiven. (After each time 1
 /// leads for a moment, and hands over to 2.)
 #[test]
-fn who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely() {
+fn a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely() {
     let text = UNHEARD.replace("UNTIL", "10s").replace("POLICY", "immediate");
     let [kept, missed] = compare(&text, Rule::PenaltiesGrow);
     let hand_overs = [kept, missed].map(|outcome| sent(&outcome, "TIMEOUT-NOW"));
@@ -655,7 +661,7 @@ fn who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely() {
 
 /// 1 does not hear its leader; 2 does.
 #[test]
-fn who_is_refused_asks_more_rarely() {
+fn a_refused_member_asks_more_rarely() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -670,7 +676,7 @@ fn who_is_refused_asks_more_rarely() {
 
 /// 2 stops what runs there for a second before it hands over to 3.
 #[test]
-fn who_asks_for_the_office_in_vain_asks_more_rarely() {
+fn a_takeover_that_fails_is_repeated_more_rarely() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -685,7 +691,7 @@ fn who_asks_for_the_office_in_vain_asks_more_rarely() {
 
 /// The old machine of 2 wakes beside its replacement, with 3, which has restarted since it met the replacement.
 #[test]
-fn who_has_forgotten_whom_it_met_meets_an_old_process() {
+fn a_member_that_forgot_its_sessions_meets_an_old_process() {
     let file = "the-old-machine-wakes-beside-its-replacement.toml";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quorum");
     let text = fs::read_to_string(folder.join(file)).unwrap();
@@ -746,7 +752,7 @@ fn the_same_incarnation_in_another_session_votes_again() {
 /// 2 has been replaced, and 1 is. The replacement of 1 finds the old 2 where the name of 2 leads, and is confirmed by it and by
 /// 3; the replacement of 2 goes on to count the old 1.
 #[test]
-fn who_rejoins_and_takes_nothing_over_meets_an_old_process() {
+fn a_member_that_rejoins_without_sessions_meets_an_old_process() {
     let text = r#"
         algorithm = "quorum"
         members = 3
