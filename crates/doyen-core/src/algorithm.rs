@@ -1,8 +1,19 @@
-//! The election algorithms of the seeds.
+//! The election algorithms: those of the sources, and the quorum.
 
-pub mod allegiance;
+/// Implements the conversions into an algorithm's own messages and timers.
+macro_rules! conversions {
+    ($($part:ty => $whole:ident::$variant:ident,)*) => {
+        $(impl From<$part> for $whole {
+            fn from(part: $part) -> Self {
+                Self::$variant(part.into())
+            }
+        })*
+    };
+}
+
 pub mod bully;
 pub mod chang_roberts;
+pub mod leader_tracker;
 pub mod modified_bully;
 pub mod quorum;
 pub mod ring;

@@ -70,6 +70,7 @@
 //! ```
 
 pub mod algorithm;
+pub mod change;
 pub mod config;
 pub mod detector;
 pub mod explore;
@@ -82,6 +83,5 @@ pub mod node;
 pub mod protocol;
 pub mod registry;
 pub mod session;
-pub mod story;
 pub mod time;
 pub mod trace;

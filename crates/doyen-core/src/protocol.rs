@@ -11,9 +11,9 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::LeaderChange;
 use crate::members::{Epoch, Incarnation, NodeId};
 use crate::session::SessionId;
-use crate::story::Change;
 use crate::time::{Delay, Span};
 
 /// An election algorithm: events in, effects out.
@@ -340,7 +340,7 @@ pub enum Notice {
     /// The failure detector hears this member again; the algorithm has been told already.
     Up(NodeId),
     /// The leadership has changed, and why.
-    Changed(Change),
+    Changed(LeaderChange),
     /// An order was refused.
     Refused(Refusal),
     /// This member is configured otherwise, and is ignored.

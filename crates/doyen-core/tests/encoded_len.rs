@@ -1,6 +1,6 @@
 //! The simulator counts bytes without encoding anything; this compares its arithmetic with the encoding itself.
 
-use doyen_core::algorithm::allegiance::{Reign, Upkeep};
+use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
 use doyen_core::algorithm::ring::{Hop, HopNumber, Round};
 use doyen_core::algorithm::{bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids};
 use doyen_core::link::Numbered;
@@ -34,13 +34,13 @@ fn node() -> impl Strategy<Value = NodeId> {
     small().prop_map(NodeId)
 }
 
-fn reign() -> impl Strategy<Value = Reign> {
-    (epoch(), key()).prop_map(|(epoch, leader)| Reign { epoch, leader })
+fn claim() -> impl Strategy<Value = LeaderClaim> {
+    (epoch(), key()).prop_map(|(epoch, leader)| LeaderClaim { epoch, leader })
 }
 
 fn upkeep() -> impl Strategy<Value = Upkeep> {
     prop_oneof![
-        reign().prop_map(|reign| Upkeep::Alive { reign }),
+        claim().prop_map(|claim| Upkeep::Alive { claim }),
         epoch().prop_map(|epoch| Upkeep::Nack { epoch }),
     ]
 }
@@ -85,8 +85,8 @@ fn hop<T: std::fmt::Debug + 'static>(
 fn chang_roberts_message() -> impl Strategy<Value = chang_roberts::Message> {
     use chang_roberts::{Message, Token};
     let token = prop_oneof![
-        reign().prop_map(|bid| Token::Election { bid }),
-        reign().prop_map(|reign| Token::Elected { reign }),
+        claim().prop_map(|bid| Token::Election { bid }),
+        claim().prop_map(|claim| Token::Elected { claim }),
     ];
     prop_oneof![
         key().prop_map(|key| Message::Election { key }),

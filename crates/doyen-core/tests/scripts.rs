@@ -26,7 +26,7 @@
 //! | … `witnesses=3 reluctant=2` | a quorum's members that never lead |
 //! | … `preemption=never probe=50` | a quorum's policy; how often its followers say whom they miss |
 //! | … `margin=10` | by how much a quorum's member must be better than the leader to take over |
-//! | … `promise="3:40" foreign=2` | 3 asks for longer promises than the others; 2 is configured for another cluster |
+//! | … `vote_lease="3:40" foreign=2` | 3 asks for longer vote leases than the others; 2 is configured for another cluster |
 //! | `campaign 2 5` | each of these wants an election |
 //! | `run` | plays until it is quiet: nothing in flight, no timer armed but those of upkeep |
 //! | `run until=6` | plays everything up to and including that time |

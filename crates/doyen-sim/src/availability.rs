@@ -126,7 +126,7 @@ fn trials(
     watch: &mut dyn FnMut(),
 ) -> Result<Quantiles, ScenarioError> {
     let (mut times, mut never) = (Vec::new(), 0);
-    let patience = question.profile.settings().pace.promise * 100;
+    let patience = question.profile.settings().pace.vote_lease * 100;
     for _ in 0..question.trials {
         // Anywhere between two heartbeats.
         let heartbeat = question.profile.timing().heartbeat.as_nanos();

@@ -166,17 +166,17 @@ impl Timers {
 fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
     let tick_nanos = tick.as_nanos().max(1);
     let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
-    let lengths = [("promise", pace.promise), ("lease", pace.lease())];
+    let lengths = [("promise", pace.vote_lease), ("lease", pace.lease())];
     let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
         return Ok(());
     };
-    let with_promise = |ticks| settings::Pace { promise: tick * ticks, ..pace };
-    let least = pace.promise.as_nanos().div_ceil(tick_nanos);
+    let with_promise = |ticks| settings::Pace { vote_lease: tick * ticks, ..pace };
+    let least = pace.vote_lease.as_nanos().div_ceil(tick_nanos);
     // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
     let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
     let remedy = match fits {
         Some(pace) => {
-            format!("promise = \"{}\" under [quorum] in a scenario would do", pace.promise)
+            format!("promise = \"{}\" under [quorum] in a scenario would do", pace.vote_lease)
         }
         None => format!("no promise would do with timers as coarse as {}", pace.grain),
     };
@@ -190,7 +190,7 @@ fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
 /// are for those who want to see what becomes of that.
 fn check_margin(pace: settings::Pace, clock: Pace) -> Result<(), String> {
     let [_, lease] = clock.in_ticks(pace.lease().into());
-    let [promise, _] = clock.in_ticks(pace.promise.into());
+    let [promise, _] = clock.in_ticks(pace.vote_lease.into());
     if lease <= promise || clock.drift > pace.drift {
         return Ok(());
     }
@@ -199,7 +199,7 @@ fn check_margin(pace: settings::Pace, clock: Pace) -> Result<(), String> {
          it would outlast the promise by nothing but rounding; use other lengths",
         pace.lease(),
         clock.tick,
-        pace.promise
+        pace.vote_lease
     ))
 }
 
@@ -440,7 +440,8 @@ mod tests {
         let millis = Span::from_millis;
         let check = |promise, drift| {
             let [promise, heartbeat] = [promise, 1].map(millis);
-            let pace = settings::Pace { heartbeat, promise, drift: 200, grain: Span::ZERO };
+            let pace =
+                settings::Pace { heartbeat, vote_lease: promise, drift: 200, grain: Span::ZERO };
             check_margin(pace, Pace { tick: millis(1), drift, detection: None })
         };
         let refused = check(3, 200).unwrap_err();

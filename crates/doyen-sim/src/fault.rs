@@ -179,9 +179,9 @@ pub(crate) fn longest_paces(
         if let Action::Fault(Fault::Restart { member, pace: Some(pace), .. }) = action {
             let id = members.at(*member as usize);
             let before = longest.pace_of(id);
-            let promise = before.promise.max(pace.promise);
+            let promise = before.vote_lease.max(pace.vote_lease);
             let heartbeat = before.heartbeat.max(pace.heartbeat);
-            longest.paces.insert(id, Pace { promise, heartbeat, ..before });
+            longest.paces.insert(id, Pace { vote_lease: promise, heartbeat, ..before });
         }
     }
     longest

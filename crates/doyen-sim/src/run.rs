@@ -156,7 +156,7 @@ fn settle(case: &Case) -> Span {
     let paces =
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
     let longest = fault::longest_paces(&case.config.quorum, case.members(), &case.faults);
-    let promises = paces.map(|id| longest.pace_of(id).promise);
+    let promises = paces.map(|id| longest.pace_of(id).vote_lease);
     let silence = promises.max().unwrap_or_default() * 2;
     let preference = fault::longest_preference(&case.faults);
     let settle = timing.heartbeat * 3 + timing.reply() * 2 + detector + link + silence + preference;

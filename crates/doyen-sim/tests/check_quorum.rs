@@ -149,9 +149,9 @@ fn a_voting_rule_less_makes_two_leaders_of_one_term() {
         Rule::Majority,
         Rule::TermIsStored,
         Rule::VoteIsStored,
-        Rule::OneVoteATerm,
+        Rule::OneVotePerTerm,
         Rule::VoteCountsInItsTerm,
-        Rule::VoteOutlivesOffice,
+        Rule::VoteOutlivesRole,
     ] {
         let subject = Subject::of(without(rule, votes(2))).faults(1);
         is_missed_in_any_way(Property::OneLeaderPerTerm, &subject);
@@ -162,8 +162,8 @@ fn a_voting_rule_less_makes_two_leaders_of_one_term() {
 fn a_rule_of_leases_less_makes_two_leaders_at_an_instant() {
     for rule in [
         Rule::Majority,
-        Rule::Promise,
-        Rule::Quarantine,
+        Rule::VoteLease,
+        Rule::HoldDown,
         Rule::LeaseFromSending,
         Rule::DriftMargin,
         Rule::LeaseBindsItsHolder,
@@ -177,12 +177,12 @@ fn a_rule_of_leases_less_makes_two_leaders_at_an_instant() {
 #[test]
 fn a_rule_less_breaks_a_vote_lease_or_leaves_a_lease_uncovered() {
     for (rule, property) in [
-        (Rule::Promise, Property::PromisesKept),
-        (Rule::Quarantine, Property::PromisesKept),
+        (Rule::VoteLease, Property::PromisesKept),
+        (Rule::HoldDown, Property::PromisesKept),
         (Rule::Majority, Property::LeasesRise),
         (Rule::TermIsStored, Property::LeasesRise),
-        (Rule::Promise, Property::LeasesCovered),
-        (Rule::Quarantine, Property::LeasesCovered),
+        (Rule::VoteLease, Property::LeasesCovered),
+        (Rule::HoldDown, Property::LeasesCovered),
         (Rule::LeaseFromSending, Property::LeasesCovered),
         (Rule::VoteIsNoLease, Property::LeasesCovered),
         (Rule::AckCountsInItsTerm, Property::LeasesCovered),
@@ -196,7 +196,7 @@ fn a_rule_less_breaks_a_vote_lease_or_leaves_a_lease_uncovered() {
 
 #[test]
 fn a_rule_of_transfers_less_leaves_a_lease_uncovered() {
-    for rule in [Rule::LeaseEndsBeforeHandOver, Rule::RetiredFirst, Rule::ReleaseIsForItsTerm] {
+    for rule in [Rule::LeaseEndsBeforeTransfer, Rule::RetiredFirst, Rule::ReleaseIsForItsTerm] {
         let terms = if rule == Rule::ReleaseIsForItsTerm { 3 } else { 2 };
         let scope = Scope { terms, ..without(rule, leases()) };
         let subject = Subject::of(scope).faults(0).and(|budget| budget.transfers = 2);

@@ -138,7 +138,7 @@ fn with_any_rule_less_reductions_find_what_none_finds() {
         Rule::RejoinTakesOver,
         Rule::RejoinIsConfirmed,
         Rule::RejoinVotesLater,
-        Rule::OneVoteATerm,
+        Rule::OneVotePerTerm,
         Rule::VoteIsStored,
     ];
     let rejoins = |budget: &mut Budget| {

@@ -25,15 +25,15 @@ fn what_leases_rest_on_is_missed_within_a_few_runs() {
     let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
     for (rule, most) in [
         (Rule::Majority, 20),
-        (Rule::Promise, 3),
-        (Rule::Quarantine, 200),
-        (Rule::QuarantineIsLongest, 1_000),
-        (Rule::PromiseIsTheLeaders, 100),
+        (Rule::VoteLease, 3),
+        (Rule::HoldDown, 200),
+        (Rule::HoldDownIsLongest, 1_000),
+        (Rule::VoteLeaseAsRequested, 100),
         (Rule::LeaseFromSending, 3),
         (Rule::DriftMargin, 3),
         (Rule::VoteIsNoLease, 3),
         (Rule::NoStaleHeartbeat, 1_000),
-        (Rule::LeaseEndsBeforeHandOver, 100),
+        (Rule::LeaseEndsBeforeTransfer, 100),
     ] {
         let campaign = Campaign::new(base.clone(), most, 1);
         let scenario = |run| campaign.scenario(run).unwrap();
@@ -59,7 +59,7 @@ fn a_restart_with_a_shorter_vote_lease_needs_the_longest_hold_down() {
         oracle.breach().is_some()
     };
     assert!(is_covered(&scenario, None) && !overlaps(&case));
-    assert!(!is_covered(&scenario, Some(Rule::QuarantineIsLongest)));
-    case.config.quorum.rules = case.config.quorum.rules.without(Rule::QuarantineIsLongest);
+    assert!(!is_covered(&scenario, Some(Rule::HoldDownIsLongest)));
+    case.config.quorum.rules = case.config.quorum.rules.without(Rule::HoldDownIsLongest);
     assert!(overlaps(&case));
 }

@@ -88,35 +88,35 @@ const TABLE: &[(&str, Way)] = &[
     ("majority", Way::Explored),
     ("term-is-stored", Way::Explored),
     ("vote-is-stored", Way::Explored),
-    ("one-vote-a-term", Way::Explored),
+    ("one-vote-per-term", Way::Explored),
     ("vote-counts-in-its-term", Way::Explored),
-    ("vote-outlives-office", Way::Explored),
-    ("promise", Way::Explored),
-    ("quarantine", Way::Explored),
-    ("quarantine-is-longest", Way::Explored),
-    ("promise-is-the-leaders", Way::Explored),
+    ("vote-outlives-role", Way::Explored),
+    ("vote-lease", Way::Explored),
+    ("hold-down", Way::Explored),
+    ("hold-down-is-longest", Way::Explored),
+    ("vote-lease-as-requested", Way::Explored),
     ("lease-from-sending", Way::Explored),
     ("drift-margin", Way::Explored),
     ("vote-is-no-lease", Way::Explored),
     ("ack-counts-in-its-term", Way::Explored),
     ("no-stale-heartbeat", Way::Random(Property::Termination)),
-    ("lease-ends-before-hand-over", Way::Explored),
+    ("lease-ends-before-transfer", Way::Explored),
     ("release-is-for-its-term", Way::Explored),
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
     ("witness-never-leads", Way::Random(Property::LeasesRise)),
+    ("rejoin-votes-later", Way::Scenario("a_lost_disk_votes_in_no_term_it_may_have_voted_in")),
+    ("rejoin-asks-all", Way::Scenario("a_member_that_lost_its_disk_asks_all")),
     (
-        "rejoin-votes-later",
-        Way::Scenario("who_lost_its_disk_votes_in_no_term_it_may_have_voted_in"),
+        "rejoin-waits-the-longest",
+        Way::Scenario("a_member_that_lost_its_disk_waits_for_the_longest_of_all"),
     ),
-    ("rejoin-asks-all", Way::Scenario("who_lost_its_disk_asks_everybody")),
-    ("rejoin-waits-the-longest", Way::Scenario("who_lost_its_disk_waits_out_the_longest_of_all")),
     ("lapsed-round-is-over", Way::Explored),
     ("vote-lease-never-shrinks", Way::Explored),
     ("longest-falls-late", Way::Explored),
     ("old-disk-by-its-start", Way::Scenario("an_old_disk_is_found_though_its_term_has_risen")),
-    ("lapsed-asks-on", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
-    ("answer-is-for-its-life", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
+    ("lapsed-leader-retries", Way::Scenario("a_lapse_without_asking_on_costs_an_election")),
+    ("answer-is-for-its-incarnation", Way::Scenario("an_answer_to_an_earlier_life_does_not_count")),
     (
         "proven-session",
         Way::Harmless("it is for recordings of letters, and nobody plays any back in a simulation"),
@@ -124,24 +124,32 @@ const TABLE: &[(&str, Way)] = &[
     ("met-session-only", Way::Scenario("random_runs_hear_old_processes")),
     ("incarnations-rise", Way::Scenario("an_earlier_incarnation_votes_beside_a_later_one")),
     ("same-session-only", Way::Scenario("the_same_incarnation_in_another_session_votes_again")),
-    ("session-is-stored", Way::Scenario("who_has_forgotten_whom_it_met_meets_an_old_process")),
-    ("rejoin-takes-over", Way::Scenario("who_rejoins_and_takes_nothing_over_meets_an_old_process")),
-    ("rejoin-is-confirmed", Way::Explored),
-    ("heir-reaches-majority", Way::Scenario("an_heir_that_reaches_no_majority_costs_a_turn")),
+    ("session-is-stored", Way::Scenario("a_member_that_forgot_its_sessions_meets_an_old_process")),
     (
-        "unheard-is-nobodys-better",
-        Way::Scenario("who_is_elected_and_not_heard_keeps_nobody_from_asking"),
+        "rejoin-takes-over",
+        Way::Scenario("a_member_that_rejoins_without_sessions_meets_an_old_process"),
     ),
-    ("failed-heir-is-blamed", Way::Scenario("an_heir_that_has_failed_is_not_chosen_again")),
+    ("rejoin-is-confirmed", Way::Explored),
+    (
+        "successor-reaches-majority",
+        Way::Scenario("a_successor_that_reaches_no_majority_costs_a_turn"),
+    ),
+    (
+        "unconfirmed-leader-yields",
+        Way::Scenario("an_unconfirmed_leader_keeps_no_member_from_asking"),
+    ),
+    ("failed-successor-is-penalized", Way::Scenario("a_successor_that_failed_is_not_chosen_again")),
     (
         "penalties-grow",
-        Way::Scenario("who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely"),
+        Way::Scenario("a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely"),
     ),
-    ("refused-asks-rarely", Way::Scenario("who_is_refused_asks_more_rarely")),
-    ("claims-rarely", Way::Scenario("who_asks_for_the_office_in_vain_asks_more_rarely")),
+    ("refused-backs-off", Way::Scenario("a_refused_member_asks_more_rarely")),
+    ("takeover-backs-off", Way::Scenario("a_takeover_that_fails_is_repeated_more_rarely")),
     (
-        "courtesy",
-        Way::Harmless("without it there are more runs, all of which are as safe: quorum/bold.rs"),
+        "pre-vote",
+        Way::Harmless(
+            "without it there are more runs, all of which are as safe: quorum/explore/without_pre_vote.rs",
+        ),
     ),
 ];
 
@@ -248,18 +256,18 @@ fn random_runs_miss_most_rules() {
         (Rule::TermIsStored, Property::StoredFirst),
         (Rule::TermIsStored, Property::LeasesRise),
         (Rule::VoteIsStored, Property::StoredFirst),
-        (Rule::OneVoteATerm, Property::OneVoteATerm),
-        (Rule::VoteOutlivesOffice, Property::OneVoteATerm),
+        (Rule::OneVotePerTerm, Property::OneVoteATerm),
+        (Rule::VoteOutlivesRole, Property::OneVoteATerm),
         (Rule::VoteCountsInItsTerm, Property::LeasesRise),
-        (Rule::Promise, Property::OneLeader),
-        (Rule::Promise, Property::PromisesKept),
-        (Rule::Quarantine, Property::PromisesKept),
-        (Rule::PromiseIsTheLeaders, Property::PromisesKept),
+        (Rule::VoteLease, Property::OneLeader),
+        (Rule::VoteLease, Property::PromisesKept),
+        (Rule::HoldDown, Property::PromisesKept),
+        (Rule::VoteLeaseAsRequested, Property::PromisesKept),
         (Rule::LeaseFromSending, Property::OneLeader),
         (Rule::DriftMargin, Property::OneLeader),
         (Rule::VoteIsNoLease, Property::LeasesRise),
         (Rule::NoStaleHeartbeat, Property::Termination),
-        (Rule::LeaseEndsBeforeHandOver, Property::OneLeader),
+        (Rule::LeaseEndsBeforeTransfer, Property::OneLeader),
         (Rule::RetiredFirst, Property::OneLeader),
         (Rule::WitnessNeverLeads, Property::LeasesRise),
     ] {
@@ -269,7 +277,7 @@ fn random_runs_miss_most_rules() {
     }
 }
 
-/// 1 votes for 3 in term 1, restarts and is asked by 5, which nobody has told of that term, when its quarantine is over.
+/// 1 votes for 3 in term 1, restarts and is asked by 5, which nobody has told of that term, when its hold-down is over.
 #[test]
 fn a_vote_that_was_not_stored_is_given_twice() {
     let text = r#"
@@ -307,7 +315,7 @@ fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("demote", text, Rule::VoteOutlivesOffice, Property::OneVoteATerm);
+    shows("demote", text, Rule::VoteOutlivesRole, Property::OneVoteATerm);
 }
 
 /// The votes of term 1 arrive when 3 stands in term 2, in which nobody has heard of it.
@@ -329,7 +337,7 @@ fn votes_of_an_earlier_term_elect_nobody() {
 
 /// Acknowledgements take long, the leader's clock is slow and the others' are fast; then it is cut off.
 #[test]
-fn a_lease_from_the_receipt_outlasts_the_promises() {
+fn a_lease_from_the_receipt_outlasts_the_vote_leases() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -348,9 +356,9 @@ fn a_lease_from_the_receipt_outlasts_the_promises() {
     shows("lease-from-receipt", text, Rule::LeaseFromSending, Property::OneLeader);
 }
 
-/// 5 asks for longer promises than the others would. Three that gave them restart at once, and are a majority.
+/// 5 asks for longer vote leases than the others would. Three that gave them restart at once, and are a majority.
 #[test]
-fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
+fn a_hold_down_by_the_own_setting_forgets_a_longer_vote_lease() {
     let text = r#"
         algorithm = "quorum"
         members = 5
@@ -367,7 +375,7 @@ fn a_quarantine_by_ones_own_pace_forgets_a_longer_promise() {
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("short-quarantine", text, Rule::QuarantineIsLongest, Property::OneLeader);
+    shows("short-hold-down", text, Rule::HoldDownIsLongest, Property::OneLeader);
 }
 
 /// 2 comes to know a later term while 3 has a lease, and tells it. Should 3 then vote for 2, two would have one.
@@ -409,13 +417,13 @@ const REJOIN: &str = r#"
 "#;
 
 #[test]
-fn who_lost_its_disk_votes_in_no_term_it_may_have_voted_in() {
+fn a_lost_disk_votes_in_no_term_it_may_have_voted_in() {
     let text = REJOIN.replace("PARTED", "13ms");
     shows("rejoin-votes", &text, Rule::RejoinVotesLater, Property::OneVoteATerm);
 }
 
 #[test]
-fn who_lost_its_disk_asks_everybody() {
+fn a_member_that_lost_its_disk_asks_all() {
     let text = REJOIN.replace("PARTED", "5ms");
     shows("rejoin-asks-some", &text, Rule::RejoinAsksAll, Property::OneVoteATerm);
 }
@@ -441,9 +449,9 @@ fn a_late_release_of_an_earlier_term_frees_nobody() {
     shows("late-release", text, Rule::ReleaseIsForItsTerm, Property::OneLeader);
 }
 
-/// 1 has promised 3, which asks for more than others would, and loses its disk.
+/// 1 has given 3, which asks for more than others would, a vote lease, and loses its disk.
 #[test]
-fn who_lost_its_disk_waits_out_the_longest_of_all() {
+fn a_member_that_lost_its_disk_waits_for_the_longest_of_all() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -487,7 +495,7 @@ fn an_answer_to_an_earlier_life_does_not_count() {
     "#;
     let mut case = Scenario::from_toml("late-answer", text).unwrap();
     case.config.mode = Mode::Textbook;
-    let rule = Rule::AnswerIsForItsLife;
+    let rule = Rule::AnswerIsForItsIncarnation;
     case_shows("late-answer", &case, rule, Property::OneVoteATerm);
 }
 
@@ -577,7 +585,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
             { at = "40ms", heal = true },
         ]
     "#;
-    let [kept, missed] = compare(text, Rule::LapsedAsksOn);
+    let [kept, missed] = compare(text, Rule::LapsedLeaderRetries);
     let changes = [&kept, &missed].map(|outcome| outcome.leader_changes);
     assert_eq!(changes[0], 0, "a gap is no change");
     assert!(changes[1] > 0, "an election is needed without it");
@@ -586,7 +594,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
 
 /// 4 is heard by its leader alone. Should that hand over to it, everybody would wait for it in vain.
 #[test]
-fn an_heir_that_reaches_no_majority_costs_a_turn() {
+fn a_successor_that_reaches_no_majority_costs_a_turn() {
     let text = r#"
         algorithm = "quorum"
         members = 5
@@ -600,7 +608,7 @@ fn an_heir_that_reaches_no_majority_costs_a_turn() {
             { at = "100ms", order = "resign", member = 5 },
         ]
     "#;
-    let [kept, missed] = compare(text, Rule::HeirReachesMajority);
+    let [kept, missed] = compare(text, Rule::SuccessorReachesMajority);
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
@@ -621,25 +629,25 @@ const UNHEARD: &str = r#"
 
 /// It would answer everybody that it is better, and be waited for.
 #[test]
-fn who_is_elected_and_not_heard_keeps_nobody_from_asking() {
+fn an_unconfirmed_leader_keeps_no_member_from_asking() {
     let text = UNHEARD.replace("UNTIL", "90ms").replace("POLICY", "never");
-    let [kept, missed] = compare(&text, Rule::UnheardIsNobodysBetter);
+    let [kept, missed] = compare(&text, Rule::UnconfirmedLeaderYields);
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
 /// What 3 asks for gets lost instead, so it is never elected. 1 leads next, and when it resigns it would choose 3 again.
 #[test]
-fn an_heir_that_has_failed_is_not_chosen_again() {
+fn a_successor_that_failed_is_not_chosen_again() {
     let text = UNHEARD.replace("UNTIL", "300ms").replace("POLICY", "never");
     let text = text.replace("COORDINATOR", "REQUEST");
-    let [kept, missed] = compare(&text, Rule::FailedHeirIsBlamed);
+    let [kept, missed] = compare(&text, Rule::FailedSuccessorIsPenalized);
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
 /// Where a better one takes over at once, 3 would get the office every time that it is forgiven. (After each time 1
 /// leads for a moment, and hands over to 2.)
 #[test]
-fn who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely() {
+fn a_member_that_wins_and_cannot_lead_wins_more_and_more_rarely() {
     let text = UNHEARD.replace("UNTIL", "10s").replace("POLICY", "immediate");
     let [kept, missed] = compare(&text, Rule::PenaltiesGrow);
     let hand_overs = [kept, missed].map(|outcome| sent(&outcome, "TIMEOUT-NOW"));
@@ -648,7 +656,7 @@ fn who_can_win_and_cannot_lead_is_given_the_office_ever_more_rarely() {
 
 /// 1 does not hear its leader; 2 does.
 #[test]
-fn who_is_refused_asks_more_rarely() {
+fn a_refused_member_asks_more_rarely() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -656,14 +664,14 @@ fn who_is_refused_asks_more_rarely() {
         until = "2s"
         fault = [{ at = "0", cut = [3, 1] }]
     "#;
-    let [kept, missed] = compare(text, Rule::RefusedAsksRarely);
+    let [kept, missed] = compare(text, Rule::RefusedBacksOff);
     let questions = [kept, missed].map(|outcome| sent(&outcome, "PRE-VOTE"));
     assert!(questions[0] * 3 < questions[1] * 2, "{questions:?}");
 }
 
 /// 2 stops what runs there for a second before it hands over to 3.
 #[test]
-fn who_asks_for_the_office_in_vain_asks_more_rarely() {
+fn a_takeover_that_fails_is_repeated_more_rarely() {
     let text = r#"
         algorithm = "quorum"
         members = 3
@@ -671,14 +679,14 @@ fn who_asks_for_the_office_in_vain_asks_more_rarely() {
         until = "900ms"
         quorum = { preemption = "immediate", retire = "1s" }
     "#;
-    let [kept, missed] = compare(text, Rule::ClaimsRarely);
+    let [kept, missed] = compare(text, Rule::TakeoverBacksOff);
     let demands = [kept, missed].map(|outcome| sent(&outcome, "PREEMPT"));
     assert!(demands[0] * 2 < demands[1], "{demands:?}");
 }
 
 /// The old machine of 2 wakes beside its replacement, with 3, which has restarted since it met the replacement.
 #[test]
-fn who_has_forgotten_whom_it_met_meets_an_old_process() {
+fn a_member_that_forgot_its_sessions_meets_an_old_process() {
     let file = "the-old-machine-wakes-beside-its-replacement.toml";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quorum");
     let text = fs::read_to_string(folder.join(file)).unwrap();
@@ -739,7 +747,7 @@ fn the_same_incarnation_in_another_session_votes_again() {
 /// 2 has been replaced, and 1 is. The replacement of 1 finds the old 2 where the name of 2 leads, and is confirmed by it and by
 /// 3; the replacement of 2 goes on to count the old 1.
 #[test]
-fn who_rejoins_and_takes_nothing_over_meets_an_old_process() {
+fn a_member_that_rejoins_without_sessions_meets_an_old_process() {
     let text = r#"
         algorithm = "quorum"
         members = 3

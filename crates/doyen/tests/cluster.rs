@@ -24,7 +24,7 @@ fn the_highest_leads_and_when_it_is_killed_the_next_one_does() {
     // It comes back and follows: it lost its office a moment ago, and that is held against it for a while.
     trial.follow(4, &[5]);
     let why = trial.status(1).unwrap().why.unwrap();
-    assert_eq!(why, "elected, for n5 led no longer");
+    assert_eq!(why, "elected after n5 lost leadership");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn every_algorithm_runs_on_the_network() {
         trial.kill(members);
         trial.follow(members - 1, &trial.everybody()[..members - 1]);
         assert!(trial.log(1).contains("only quorum survives"), "{algorithm} gives no warning");
-        let reason = format!("elected, for n{members} led no longer");
+        let reason = format!("elected after n{members} lost leadership");
         let told = trial.history(1).into_iter().any(|entry| entry.text.contains(&reason));
         assert!(told, "{algorithm}: {:?}", trial.history(1));
     }
@@ -58,7 +58,7 @@ fn a_clean_stop_hands_over_and_nobody_waits() {
     trial.follow(2, &[1, 2]);
     let entry = trial.history(2).into_iter().rev().find(|entry| entry.dead_air_us.is_some());
     let entry = entry.expect("a hand-over says for how long nobody led");
-    assert!(entry.text.contains("n3 handed over: resigned"), "{}", entry.text);
+    assert!(entry.text.contains("n3 transferred leadership (resigned)"), "{}", entry.text);
     // Three round trips and two state writes take far less than this, and a promise that runs out far more.
     assert!(entry.dead_air_us.unwrap() < 150_000, "{entry:?}");
 }
@@ -300,7 +300,7 @@ fn members_are_restarted_one_after_the_other() {
     trial.follow(3, &[1, 2, 3]);
     let status = trial.status(1).unwrap();
     assert_eq!(status.term.0, term.0 + 2, "one hand-over, and one back");
-    assert_eq!(status.why.as_deref(), Some("n2 handed over: outranked"));
+    assert_eq!(status.why.as_deref(), Some("n2 transferred leadership (outranked)"));
 }
 
 #[test]

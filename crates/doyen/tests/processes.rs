@@ -169,6 +169,6 @@ fn the_first_start_observes_hold_down_like_any_other() {
     trial.stop(1);
     let trace = fs::read_to_string(trial.folder.join("trace-1")).expect("a trace");
     let header: Header = serde_json::from_str(trace.lines().next().expect("a head")).expect("json");
-    let arms = |effect: &String| effect.contains("SetTimer") && effect.contains("Quarantine");
+    let arms = |effect: &String| effect.contains("SetTimer") && effect.contains("HoldDown");
     assert!(header.did.iter().any(arms), "{:?}", header.did);
 }

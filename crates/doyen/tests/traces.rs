@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use doyen_core::change::LeaderChange;
 use doyen_core::members::NodeId;
-use doyen_core::story::Change;
 use rustix::process::Signal;
 use support::leases::{Held, downtimes, overlaps, read};
 use support::{Plan, Trial, complaint, doyen};
@@ -140,7 +140,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
     trial.signal(3, Signal::STOP);
     std::thread::sleep(STOPPED);
     trial.signal(3, Signal::CONT);
-    let resumed = Change::Resumed { leader: NodeId(3), term };
+    let resumed = LeaderChange::LeaseResumed { leader: NodeId(3), term };
     let history = trial.wait("n3 leads on after the gap", || {
         let history = trial.history(3);
         history.iter().any(|entry| entry.change == resumed).then_some(history)
@@ -150,8 +150,11 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
         assert_eq!(trial.status(member).unwrap().term, term, "n{member}");
     }
     let [.., took, lapsed, last] = &history[..] else { panic!("{history:?}") };
-    assert!(matches!(took.change, Change::Took { term: first, .. } if first == term), "{took:?}");
-    assert_eq!((lapsed.change, last.change), (Change::Lapsed { term }, resumed));
+    assert!(
+        matches!(took.change, LeaderChange::BecameLeader { term: first, .. } if first == term),
+        "{took:?}"
+    );
+    assert_eq!((lapsed.change, last.change), (LeaderChange::LeaseLapsed { term }, resumed));
     assert!(last.dead_air_us.is_some(), "{last:?}");
     let told = doyen(&["history", "--node", trial.url(3)]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();

@@ -1,43 +1,44 @@
-//! Bully (Garcia-Molina 1982; seeds 000, 001, 002 section 2, 003, 004).
+//! Bully (Garcia-Molina 1982; sources cs677, notes, kordafshari section 2, os-textbook, cs425).
 //!
-//! The member with the highest key bullies all others into following it. A member that misses the coordinator asks
-//! everybody above it with ELECTION. Whoever is alive up there answers OK, "I take over", and holds an election of its
-//! own. A member that nobody answers is the highest one alive: it wins and announces itself with COORDINATOR.
+//! The member with the highest key bullies all others into following it. A member that misses the coordinator sends ELECTION
+//! to every higher member. Each live one answers OK, "I take over", and holds an election of its own. A member that gets no
+//! answer is the highest live one: it wins and announces itself with COORDINATOR.
 //!
-//! | rule | state | event | what it does |
+//! | rule | state | event | action |
 //! |---|---|---|---|
-//! | R1 | not electing | start | asks all higher members with ELECTION, waits T1 for an OK |
-//! | R2 | any | ELECTION from a lower one | answers OK; holds an election unless it holds one or leads |
-//! | R3 | electing | T1 | nobody higher is alive: leads, announces COORDINATOR |
-//! | R4 | electing | OK | somebody higher is alive: waits T2 for its COORDINATOR |
-//! | R5 | any | COORDINATOR | from a higher one: follows; from a lower one: R1, the rule the name comes from |
+//! | R1 | not electing | start | sends ELECTION to all higher members, waits T1 for an OK |
+//! | R2 | any | ELECTION from a lower member | answers OK; holds an election unless it holds one or leads |
+//! | R3 | electing | T1 | no higher member is alive: leads, announces COORDINATOR |
+//! | R4 | electing | OK | a higher member is alive: waits T2 for its COORDINATOR |
+//! | R5 | any | COORDINATOR | from a higher member: follows; from a lower member: R1, the rule the name comes from |
 //! | R6 | leading | ELECTION | hardened and `eager`: OK, and COORDINATOR again |
-//! | R7 | waiting | T2 | the one that answered has died: R1 again |
+//! | R7 | waiting | T2 | the member that answered has died: R1 again |
 //!
-//! **Textbook mode** is the seeds' algorithm with what it needs to be itself. The guard in R2 is 002's and 004's
-//! ("unless it is already holding one"); without it, 000 is exponential. T1 and T2 are two timers although 001 has one
-//! interval T, or a fast OK makes it restart in vain. A member that knows nobody higher still waits T1; 004 lets it
-//! announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION from
-//! above (R2'). Who is told: those below (000, 001, 003, 004) or all (002), by configuration. The broken readings are
-//! the variants `000-no-guard`, `000-no-t2`, `001-one-timer`, `eager`, `serial` and `naive-ok`.
+//! **Textbook mode** is the sources' algorithm, completed where they leave gaps. The guard in R2 is that of kordafshari and
+//! cs425 ("unless it is already holding one"); without it, cs677 is exponential. T1 and T2 are two timers although the notes
+//! have one interval T; otherwise a fast OK causes a needless restart. A member that knows no higher member still waits T1;
+//! cs425 lets it announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION
+//! from a higher member (R2'). COORDINATOR goes to the lower members (cs677, notes, os-textbook, cs425) or to all
+//! (kordafshari), by configuration. The broken readings are the variants `000-no-guard`, `000-no-t2`, `001-one-timer`,
+//! `eager`, `serial` and `naive-ok`.
 //!
-//! Costs without further failures, n live members, the r-th lowest of them detects: (n−r+1)(n−r) + n−1 messages, at
-//! most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
+//! Cost without further failures, with n live members, the r-th lowest of which detects the failure: (n−r+1)(n−r) + n−1
+//! messages, at most n²−1, and at most 4D + 2p from the first ELECTION to the last COORDINATOR.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) says, and here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), and these:
 //!
 //! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
-//!   asker defers: one that cannot reach the leader must not disturb those who can (F8);
-//! - R3: COORDINATOR goes to everybody, also to those held for dead: that heals a false suspicion;
-//! - R6: a leader that is asked announces itself again, or the asker waits, asks and waits for ever (F6);
-//! - R7: backs off exponentially, with jitter.
+//!   asker defers: a member that cannot reach the leader must not disturb members that can (F8);
+//! - R3: COORDINATOR goes to all members, even to those that are down, which heals a false suspicion;
+//! - R6: a leader that is asked announces itself again; otherwise the asker would wait and ask forever (F6);
+//! - R7: exponential back-off with jitter.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use crate::config::{Announce, Config, Timing, Variant};
 use crate::explore::Explore;
 use crate::members::{Epoch, NodeId};
@@ -47,7 +48,7 @@ use crate::time::Span;
 /// A member that runs Bully.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Bully {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     state: State,
     /// The number of the election it holds: an OK to an older one does not count.
     election: Epoch,
@@ -57,7 +58,7 @@ pub struct Bully {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum State {
-    /// Follows, leads, or knows nobody and does nothing about it.
+    /// Follows, leads, or knows no leader and does nothing about it.
     Normal,
     /// Serial variant: has answered OK and holds its own election one stage later.
     Called,
@@ -111,28 +112,24 @@ impl Protocol for Bully {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut bully = Self {
-            allegiance,
-            state: State::Normal,
-            election: Epoch::default(),
-            announcing: false,
-        };
-        bully.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut bully =
+            Self { tracker, state: State::Normal, election: Epoch::default(), announcing: false };
+        bully.apply(config, action, out);
         bully
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::Campaign => self.apply(config, Action::StartElection, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -143,7 +140,7 @@ impl Protocol for Bully {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing())
+        self.tracker.view(self.electing())
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -173,20 +170,20 @@ impl Bully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Election { epoch } => self.on_election(config, from, epoch, out),
             Message::Ok { epoch } => self.on_ok(config, epoch, out),
             Message::Coordinator { epoch } => {
                 out.rule("R5");
-                let offered = Reign { epoch, leader: config.members.key(from) };
-                let verdict = self.allegiance.on_claim(config, offered, self.electing(), out);
-                self.obey(config, verdict, out);
+                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
+                let action = self.tracker.on_claim(config, offered, self.electing(), out);
+                self.apply(config, action, out);
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -196,44 +193,44 @@ impl Bully {
             Timer::Reply => self.win(config, out),
             Timer::Announcement => {
                 out.rule("R7");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Stage => self.hold_election(config, out),
             Timer::Announced => self.announcing = false,
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_election(out),
-            Verdict::Contest if self.electing() => {}
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_election(out),
+            Action::StartElection if self.electing() => {}
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
     /// R1 under a new number: this member wants it.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.open_epoch(out);
+        self.tracker.open_epoch(out);
         self.hold_election(config, out);
     }
 
-    /// R1: asks everybody above.
+    /// R1: asks all higher members.
     fn hold_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("R1");
         out.election_started();
         self.end_election(out);
         self.state = State::Electing;
-        self.election = self.allegiance.epoch();
+        self.election = self.tracker.epoch();
         let mut asked = false;
-        for peer in config.members.higher(self.allegiance.id()) {
-            if !self.allegiance.is_down(peer) {
+        for peer in config.members.higher(self.tracker.id()) {
+            if !self.tracker.is_down(peer) {
                 asked = true;
                 out.send(peer, Message::Election { epoch: self.election });
             }
@@ -246,7 +243,7 @@ impl Bully {
         }
     }
 
-    /// R2: somebody lower asks.
+    /// R2: a lower member asks.
     fn on_election(
         &mut self,
         config: &Config,
@@ -255,22 +252,22 @@ impl Bully {
         out: &mut Effects<Self>,
     ) {
         let asker = config.members.key(from);
-        if asker > config.members.key(self.allegiance.id()) {
+        if asker > config.members.key(self.tracker.id()) {
             return out.rule("R2'");
         }
         if reassures(config) && !self.electing() {
-            if self.allegiance.leads() {
+            if self.tracker.leads() {
                 return self.reassure(config, from, epoch, out);
             }
-            if let Some(reign) = self.allegiance.live_reign().filter(|r| r.leader > asker) {
+            if let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker) {
                 out.rule("R2a");
-                return out.send(from, Upkeep::Alive { reign }.into());
+                return out.send(from, Upkeep::Alive { claim }.into());
             }
         }
         out.rule("R2");
-        self.allegiance.see_epoch(epoch, out);
+        self.tracker.see_epoch(epoch, out);
         out.send(from, Message::Ok { epoch });
-        if (self.electing() || self.allegiance.leads()) && !config.reads(Variant::NoGuard) {
+        if (self.electing() || self.tracker.leads()) && !config.reads(Variant::NoGuard) {
             return;
         }
         if config.reads(Variant::Serial) {
@@ -285,15 +282,15 @@ impl Bully {
     fn reassure(&mut self, config: &Config, from: NodeId, epoch: Epoch, out: &mut Effects<Self>) {
         out.rule("R6");
         out.send(from, Message::Ok { epoch });
-        let news = epoch > self.allegiance.epoch();
-        self.allegiance.see_epoch(epoch, out);
-        self.allegiance.lead(config, out);
+        let news = epoch > self.tracker.epoch();
+        self.tracker.see_epoch(epoch, out);
+        self.tracker.lead(config, out);
         if news || !self.announcing {
-            out.send(from, Message::Coordinator { epoch: self.allegiance.epoch() });
+            out.send(from, Message::Coordinator { epoch: self.tracker.epoch() });
         }
     }
 
-    /// R4: somebody higher is alive.
+    /// R4: a higher member is alive.
     fn on_ok(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
         if self.state == State::Waiting {
             return; // one OK is enough
@@ -311,35 +308,35 @@ impl Bully {
         self.end_election(out);
         self.state = State::Waiting;
         if config.reads(Variant::NoT2) || config.reads(Variant::NoGuard) {
-            return; // 000 waits for ever
+            return; // cs677 waits forever
         }
         let wait = match config.reads(Variant::OneTimer) {
             true => config.timing.reply(),
             false => config.timing.announcement(),
         };
-        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and asks again later, less and less
     /// often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.electing() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.electing() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_announcement(config, out);
         }
     }
 
-    /// R3: nobody higher is alive.
+    /// R3: no higher member is alive.
     fn win(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("R3");
         self.end_election(out);
-        self.allegiance.lead(config, out);
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.epoch();
+        self.tracker.lead(config, out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.epoch();
         let to_all = config.hardened() || config.announce == Announce::All;
         let above = config.members.higher(me).filter(|_| to_all);
         for peer in config.members.lower(me).chain(above) {
-            if config.hardened() || !self.allegiance.is_down(peer) {
+            if config.hardened() || !self.tracker.is_down(peer) {
                 out.send(peer, Message::Coordinator { epoch });
             }
         }
@@ -374,16 +371,9 @@ fn crossing(config: &Config) -> Span {
     if config.hardened() { bound } else { Span::from_nanos(bound.as_nanos().saturating_sub(1)) }
 }
 
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Upkeep => Message::Upkeep,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.

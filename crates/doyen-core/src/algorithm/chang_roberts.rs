@@ -1,55 +1,52 @@
-//! Chang–Roberts (1979): the refined ring of seed 003, the "Ring Election" of seed 004.
+//! Chang–Roberts (1979): the refined ring of os-textbook, the "Ring Election" of cs425.
 //!
-//! The members stand in a ring and speak only to their clockwise neighbour. A member that misses the coordinator
-//! sends ELECTION with its own key. A message that meets a higher member is replaced by that member's, one that meets
-//! a member which has said more already is swallowed. So only the highest member sees its own message come back. It
-//! has won, and sends ELECTED once round.
+//! The members form a ring and send only to their clockwise neighbour. A member that misses the coordinator sends ELECTION
+//! with its own key. A higher member replaces the key by its own; a member that has already sent a higher key swallows the
+//! message. So only the highest member sees its own message return. It has won, and sends ELECTED once round the ring.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | CR1 | start, not participating | participates; sends ELECTION with its own key |
 //! | CR2 | ELECTION, higher key | participates; passes it on |
 //! | CR3 | ELECTION, lower key, not participating | participates; sends its own key instead |
 //! | CR4 | ELECTION, lower key, participating | swallows it |
-//! | CR5 | ELECTION, its own key | leads, participates no more; sends ELECTED |
-//! | CR6 | ELECTED, another's key | follows it, participates no more; passes it on |
-//! | CR7 | ELECTED, its own key | takes it off the ring |
+//! | CR5 | ELECTION, its own key | leads, no longer participates; sends ELECTED |
+//! | CR6 | ELECTED, another's key | follows it, no longer participates; passes it on |
+//! | CR7 | ELECTED, its own key | removes it from the ring |
 //!
-//! **Textbook mode.** 003 has no CR4: a higher process sends its own message "to start a new election" for every
-//! lower one that comes. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the
-//! variant `003-no-swallow`. 004 replaces a message only if the member "has not forwarded an election message
-//! earlier", which must include one that it has sent itself, and does not say what becomes of the others: they are
-//! swallowed. 003's "all other processes abandon their elections" is the end of participation in CR6. Keys hold the
-//! id, so that equal attributes do not make two winners. Nobody is polled: 003 lets "the control part of a failed
-//! process" forward, so a message goes to the neighbour, past those that the failure detector gave up and past nobody
-//! else. A member to whom nobody else is left wins without a message; by the letter of 003 it would send both
-//! messages to itself.
+//! **Textbook mode.** os-textbook has no CR4: a higher process sends its own message "to start a new election" for every
+//! lower one that arrives. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the variant
+//! `003-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message earlier", which must
+//! include one that it has sent itself, and does not say what becomes of the others: they are swallowed. In os-textbook "all
+//! other processes abandon their elections": this is the end of participation in CR6. Keys contain the id, so that equal
+//! attributes do not make two winners. No member is polled: os-textbook lets "the control part of a failed process" forward,
+//! so a message goes to the neighbour and skips only members that the failure detector reports as down. A member that has
+//! no other member left wins without a message; by the letter of os-textbook it would send both messages to itself.
 //!
-//! Costs: one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. 003 calls
-//! that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), on average
+//! Cost: with one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. os-textbook
+//! calls that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), and on average
 //! over all rings n·Hₙ + n.
 //!
-//! A lost message stops the textbook ring: those that take part swallow every new attempt (F14). A winner-to-be that
-//! dies leaves a message that nobody takes off the ring (F15).
+//! A lost message stops the textbook ring: the participants swallow every new attempt (F14). A member that dies before its
+//! winning message returns leaves a message that no member removes (F15).
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) and [`ring`] say, such as HOP-ACK and a way past the
-//! dead. ELECTION is a *bid*: the claim that its owner will make if it wins, and so it names the election by its
-//! epoch. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker) and [`ring`], such as HOP-ACK and a way past
+//! members that are down. ELECTION is a *bid*: the claim that its owner will make if it wins, so it identifies the election by
+//! its epoch. In addition:
 //!
-//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So
-//!   whoever took part in one election takes part in the next like everybody else (F14), and a bid that comes a
-//!   second time, be it an orphan or a copy, is swallowed (F15). That is stricter than a limit of hops: nothing goes
-//!   round twice. ELECTED is treated alike (CR7);
-//! - CR6: by the order of claims. A winner that the failure detector gave up is not followed, although ELECTED goes
-//!   on: the member goes on waiting, or calls an election if it takes part in none, and those that hear the winner
+//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So a member that
+//!   took part in one election takes part in the next like any other (F14), and a bid that arrives a second time, as an orphan
+//!   or a copy, is swallowed (F15). That is stricter than a hop limit: nothing goes round twice. ELECTED is treated alike
+//!   (CR7);
+//! - CR6: by the order of claims. A winner that the failure detector reports as down is not followed, although ELECTED is
+//!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that hear the winner
 //!   make it defer (CR9);
-//! - CR8: a member that has taken part and hears of no winner in time bids itself, with a higher epoch (F14, F15).
-//!   The owner of the last bid comes first, then its successor, … Each failure doubles the wait;
-//! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder
-//!   defers (F8). It notes the bid's epoch: when a leader has died and its followers notice one after the other, the
-//!   last comes with a bid that all others let pass;
-//! - CR10: a bid in an older epoch than one that the member knows of is answered with NACK, and the bidder goes
-//!   higher the next time.
+//! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher epoch (F14, F15). The owner
+//!   of the last bid comes first, then its successor, … Each failure doubles the wait;
+//! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder defers (F8).
+//!   It adopts the bid's epoch: when a leader has died and its followers notice one after the other, the last one bids after
+//!   all others have passed on a bid;
+//! - CR10: a bid of an older epoch than the member knows of is answered with NACK, and the bidder's next bid is higher.
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
@@ -58,7 +55,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use crate::config::{Config, Timing, Variant};
 use crate::explore::Explore;
@@ -69,7 +66,7 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChangRoberts {
     /// With the participant's flag, which is all that the textbook's member has besides.
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     hardened: Option<Box<Hardened>>,
 }
 
@@ -78,9 +75,9 @@ pub struct ChangRoberts {
 struct Hardened {
     hops: Hops<Token>,
     /// The largest bid it has made or passed on.
-    bid: Option<Reign>,
+    bid: Option<LeaderClaim>,
     /// The largest ELECTED it has sent or passed on.
-    told: Option<Reign>,
+    told: Option<LeaderClaim>,
 }
 
 /// What the members of the ring say to each other.
@@ -108,12 +105,12 @@ pub enum Token {
     /// "Elect this one."
     Election {
         /// The claim it will have if it wins.
-        bid: Reign,
+        bid: LeaderClaim,
     },
     /// "This one is elected."
     Elected {
         /// The winner's claim.
-        reign: Reign,
+        claim: LeaderClaim,
     },
 }
 
@@ -135,18 +132,18 @@ impl Protocol for ChangRoberts {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let hardened = config
             .hardened()
             .then(|| Box::new(Hardened { hops: Hops::new(), bid: None, told: None }));
-        let mut member = Self { allegiance, hardened };
-        member.obey(config, verdict, out);
+        let mut member = Self { tracker, hardened };
+        member.apply(config, action, out);
         member
     }
 
     #[inline(always)]
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.allegiance.stance();
+        let before = self.tracker.view_key();
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
@@ -154,18 +151,18 @@ impl Protocol for ChangRoberts {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
-        if self.allegiance.stance() != before {
+        if self.tracker.view_key() != before {
             out.announce(self.view());
         }
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -186,7 +183,7 @@ impl Explore for ChangRoberts {}
 
 impl ChangRoberts {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     #[inline(always)]
@@ -197,7 +194,7 @@ impl ChangRoberts {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Election { key } if self.may_hear_of(config, key) => {
                 self.on_election(config, key, out);
@@ -209,14 +206,14 @@ impl ChangRoberts {
             Message::Hop(hop) => self.on_hop(config, from, *hop, out),
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, *upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, *upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
 
     /// A textbook's message cannot come from a member with the same configuration if this one is hardened. A stranger is
-    /// neither passed on, for nobody would take it off the ring, nor followed.
+    /// neither passed on, because no member would remove it from the ring, nor followed.
     #[inline(always)]
     fn may_hear_of(&self, config: &Config, key: Key) -> bool {
         self.hardened.is_none() && config.members.contains(key.id)
@@ -227,29 +224,29 @@ impl ChangRoberts {
         match timer {
             Timer::Hop(number) => {
                 let Some(hardened) = &mut self.hardened else { return };
-                let back = hardened.hops.on_timer(config, &self.allegiance, number, out);
+                let back = hardened.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("CR8");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
     #[inline(never)]
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -261,10 +258,10 @@ impl ChangRoberts {
         }
         out.rule("CR1");
         out.election_started();
-        let own = config.members.key(self.allegiance.id());
+        let own = config.members.key(self.tracker.id());
         if self.hardened.is_some() {
-            let epoch = self.allegiance.open_epoch(out);
-            self.bid(config, Reign { epoch, leader: own }, out);
+            let epoch = self.tracker.open_epoch(out);
+            self.bid(config, LeaderClaim { epoch, leader: own }, out);
         } else {
             self.stand(config, own, out);
         }
@@ -274,16 +271,16 @@ impl ChangRoberts {
         if self.participates() && self.hardened.is_some() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
     }
 }
 
 /// The textbook's rules.
 impl ChangRoberts {
-    /// CR1, CR3: asks to be elected, unless nobody else is left to ask.
+    /// CR1, CR3: asks to be elected, unless no other member is left.
     #[inline(never)]
     fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         if !self.send(config, Message::Election { key: own }, out) {
             self.win(config, own, out);
         }
@@ -291,10 +288,10 @@ impl ChangRoberts {
 
     #[inline(always)]
     fn on_election(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+        let own = config.members.key(self.tracker.id());
         if key > own {
             out.rule("CR2");
-            self.allegiance.set_participant(true);
+            self.tracker.set_participant(true);
             self.send(config, Message::Election { key }, out);
         } else if key == own {
             out.rule("CR5");
@@ -315,7 +312,7 @@ impl ChangRoberts {
 
     #[inline(never)]
     fn on_elected(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
-        if key.id == self.allegiance.id() {
+        if key.id == self.tracker.id() {
             return out.rule("CR7");
         }
         out.rule("CR6");
@@ -325,15 +322,15 @@ impl ChangRoberts {
 
     /// The election is over, and this is its winner.
     fn on_end(&mut self, config: &Config, winner: Key, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(false);
-        self.allegiance.accept(config, Reign { epoch: Epoch::default(), leader: winner }, out);
+        self.tracker.set_participant(false);
+        self.tracker.accept(config, LeaderClaim { epoch: Epoch::default(), leader: winner }, out);
     }
 
     /// Sends to the neighbour; says whether there is one.
     #[inline(always)]
     fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
-        let me = self.allegiance.id();
-        let neighbour = ring::successor(config, &self.allegiance, me);
+        let me = self.tracker.id();
+        let neighbour = ring::successor(config, &self.tracker, me);
         if neighbour != me {
             out.send(neighbour, message);
         }
@@ -350,33 +347,33 @@ impl ChangRoberts {
             Some(Token::Election { bid }) if config.members.contains(bid.leader.id) => {
                 self.on_bid(config, bid, out);
             }
-            Some(Token::Elected { reign }) if config.members.contains(reign.leader.id) => {
-                self.on_reign(config, reign, out);
+            Some(Token::Elected { claim }) if config.members.contains(claim.leader.id) => {
+                self.on_reign(config, claim, out);
             }
             _ => {}
         }
     }
 
     /// CR1 to CR3: sends or passes on a bid, the largest so far, and waits for the end of its round.
-    fn bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+    fn bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         hardened.bid = Some(bid);
-        self.allegiance.see_epoch(bid.epoch, out);
-        self.allegiance.set_participant(true);
+        self.tracker.see_epoch(bid.epoch, out);
+        self.tracker.set_participant(true);
         self.await_end(config, bid, out);
         self.pass(config, Token::Election { bid }, out);
     }
 
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
-    fn await_end(&self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
+    fn await_end(&self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
         let round = Round { epoch: bid.epoch, initiator: bid.leader.id };
-        let wait = ring::re_initiation(config, round, self.allegiance.id())
+        let wait = ring::re_initiation(config, round, self.tracker.id())
             + config.timing.reply() * config.members.len() as u64;
-        out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
     }
 
-    fn on_bid(&mut self, config: &Config, bid: Reign, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+    fn on_bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
+        let own = config.members.key(self.tracker.id());
         let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
         if bid.leader == own {
             if self.participates() && Some(bid) == last {
@@ -385,14 +382,14 @@ impl ChangRoberts {
             }
             return;
         }
-        if self.allegiance.standing_reign().is_some_and(|reign| reign.leader > bid.leader) {
+        if self.tracker.current_claim().is_some_and(|claim| claim.leader > bid.leader) {
             out.rule("CR9");
-            return self.allegiance.vouch(config, bid.leader.id, bid.epoch, out);
+            return self.tracker.vouch(config, bid.leader.id, bid.epoch, out);
         }
-        let best = Reign { leader: bid.leader.max(own), ..bid };
-        if bid.epoch < self.allegiance.epoch() || Some(best) <= self.allegiance.reign() {
+        let best = LeaderClaim { leader: bid.leader.max(own), ..bid };
+        if bid.epoch < self.tracker.epoch() || Some(best) <= self.tracker.claim() {
             out.rule("CR10");
-            let epoch = self.allegiance.epoch();
+            let epoch = self.tracker.epoch();
             return out.send(bid.leader.id, Upkeep::Nack { epoch }.into());
         }
         if Some(bid) <= last {
@@ -402,60 +399,60 @@ impl ChangRoberts {
         self.bid(config, best, out);
     }
 
-    /// CR5: its own bid has come back, or there is nobody else.
+    /// CR5: its own bid has come back, or there is no other member.
     fn announce(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_participation(out);
-        self.allegiance.lead(config, out);
-        if let Some(reign) = self.allegiance.reign() {
-            self.tell(config, reign, out);
+        self.tracker.lead(config, out);
+        if let Some(claim) = self.tracker.claim() {
+            self.tell(config, claim, out);
         }
     }
 
     /// CR6, CR7.
-    fn on_reign(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+    fn on_reign(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
-        if reign.leader.id == self.allegiance.id() || Some(reign) <= told {
+        if claim.leader.id == self.tracker.id() || Some(claim) <= told {
             return out.rule("CR7");
         }
         out.rule("CR6");
-        if self.allegiance.is_down(reign.leader.id) {
-            self.tell(config, reign, out);
+        if self.tracker.is_down(claim.leader.id) {
+            self.tell(config, claim, out);
             return self.call_election(config, out);
         }
-        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
-        self.obey(config, verdict, out);
-        if self.allegiance.leader() == Some(reign.leader.id) {
-            self.tell(config, reign, out);
+        let action = self.tracker.on_claim(config, claim, self.participates(), out);
+        self.apply(config, action, out);
+        if self.tracker.leader() == Some(claim.leader.id) {
+            self.tell(config, claim, out);
         }
     }
 
-    fn tell(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
+    fn tell(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        hardened.told = Some(reign);
-        self.pass(config, Token::Elected { reign }, out);
+        hardened.told = Some(claim);
+        self.pass(config, Token::Elected { claim }, out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and bids again later, less and less
     /// often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        let own = config.members.key(self.allegiance.id());
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        let own = config.members.key(self.tracker.id());
         let bid = self.hardened.as_ref().and_then(|hardened| hardened.bid);
         if let Some(bid) = bid
             && self.participates()
-            && reign.leader > own
+            && claim.leader > own
         {
-            self.allegiance.defer_to(reign.leader.id);
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, bid, out);
         }
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        let back = hardened.hops.pass(config, &self.allegiance, token, out);
+        let back = hardened.hops.pass(config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
-    /// A bid that found nobody else alive is won, whosever it was.
+    /// A bid that found no other live member is won, whichever member made it.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
         let Some(Token::Election { bid }) = token else { return };
         let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
@@ -463,35 +460,18 @@ impl ChangRoberts {
             return;
         }
         out.rule("CR5");
-        if bid.leader.id != self.allegiance.id() {
-            self.allegiance.open_epoch(out); // in its own epoch a lower winner might come too late
+        if bid.leader.id != self.tracker.id() {
+            self.tracker.open_epoch(out); // in its own epoch a lower winner might come too late
         }
         self.announce(config, out);
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(Box::new(hop))
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(Box::new(upkeep))
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.
@@ -553,7 +533,7 @@ fn upkeep_kind(upkeep: &Upkeep) -> usize {
 #[cold]
 fn hop_len(hop: &Hop<Token>) -> usize {
     hop.encoded_len(|token| {
-        let (Token::Election { bid: claim } | Token::Elected { reign: claim }) = token;
+        let (Token::Election { bid: claim } | Token::Elected { claim }) = token;
         1 + varint_len(claim.epoch.0) + key_len(claim.leader)
     })
 }
@@ -573,7 +553,7 @@ impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Election { bid } => write!(f, "ELECTION {} epoch={}", bid.leader, bid.epoch),
-            Self::Elected { reign } => write!(f, "ELECTED {} epoch={}", reign.leader, reign.epoch),
+            Self::Elected { claim } => write!(f, "ELECTED {} epoch={}", claim.leader, claim.epoch),
         }
     }
 }
@@ -595,15 +575,15 @@ mod tests {
     /// No member with the same configuration sends such a message.
     #[test]
     fn nonsense_is_ignored() {
-        let stranger = Reign { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
+        let stranger = LeaderClaim { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
         let nonsense = |token| Message::from(Hop::Pass { number: None, token });
         let key = Key { attr: 2, id: NodeId(2) };
         let cases = [
             (Mode::Hardened, Message::Election { key }),
             (Mode::Hardened, Message::Elected { key }),
             (Mode::Hardened, nonsense(Token::Election { bid: stranger })),
-            (Mode::Hardened, nonsense(Token::Elected { reign: stranger })),
-            (Mode::Hardened, Message::from(Upkeep::Alive { reign: stranger })),
+            (Mode::Hardened, nonsense(Token::Elected { claim: stranger })),
+            (Mode::Hardened, Message::from(Upkeep::Alive { claim: stranger })),
             (Mode::Textbook, nonsense(Token::Election { bid: stranger })),
             (Mode::Textbook, Message::Election { key: stranger.leader }),
             (Mode::Textbook, Message::Elected { key: stranger.leader }),

@@ -1,78 +1,76 @@
-//! Modified Bully (Kordafshari, Gholipour, Jahanshahi, Haghighat; seed 002 sections 3 and 3.1, figure 4).
+//! Modified Bully (Kordafshari, Gholipour, Jahanshahi, Haghighat: sections 3 and 3.1, figure 4).
 //!
-//! Bully in which nobody above the detector holds an election of its own. A member that misses the coordinator asks
-//! everybody above it with ELECTION. Whoever is alive up there answers OK with its priority. The asker lets the time
-//! for answers run out, picks the highest and sends it a GRANT; that one leads and tells everybody with COORDINATOR.
-//! Four stages, and a number of messages that grows with n instead of n².
+//! A bully in which no member above the detector holds an election of its own. A member that misses the coordinator sends
+//! ELECTION to every higher member. Each live one answers OK with its priority. The asker waits until the time for answers is
+//! over, picks the highest and sends it a GRANT; that member leads and announces COORDINATOR to all. It takes four stages,
+//! and a number of messages that grows with n instead of n².
 //!
-//! When several members ask at once, each receiver collects for a short window W and answers only the lowest of them;
-//! an asker that is asked itself gives up. If a still lower one turns up after the answer, it is answered too, and
-//! the one answered before is told to STOP.
+//! When several members ask at once, each receiver collects for a short window W and answers only the lowest of them; an
+//! asker that is asked itself gives up. If an even lower one asks after the answer, it is answered too, and the one answered
+//! before is told to STOP.
 //!
-//! | rule | state | event | what it does |
+//! | rule | state | event | action |
 //! |---|---|---|---|
-//! | M1 | idle | start | asks all higher members with ELECTION, waits `T_ok` for their OKs |
-//! | M2 | idle, leading | ELECTION from a lower one | waits W for more of them |
+//! | M1 | idle | start | sends ELECTION to all higher members, waits `T_ok` for their OKs |
+//! | M2 | idle, leading | ELECTION from a lower member | waits W for more of them |
 //! | M3 | collecting | ELECTION | remembers it, if it is the lowest |
 //! | M4 | collecting | W | answers the lowest with OK, waits `T_h` for a COORDINATOR |
-//! | M5 | electing, granted | ELECTION from a lower one | stops its own election, then M2 |
-//! | M6 | answered | ELECTION from one below the answered | tells that one to STOP, answers this one |
-//! | M7 | answered | ELECTION from the same again | silence; hardened: answers again |
-//! | M8 | answered | ELECTION from one above the answered | silence; hardened: OK, busy with the lower one |
+//! | M5 | electing, granted | ELECTION from a lower member | stops its own election, then M2 |
+//! | M6 | answered | ELECTION from a member below the answered | tells the answered to STOP, answers this one |
+//! | M7 | answered | ELECTION from the same again | no answer; hardened: answers again |
+//! | M8 | answered | ELECTION from a member above the answered | no answer; hardened: OK, busy with the lower one |
 //! | M9 | electing | OK | remembers it; hardened, if it says busy: waits `T_h` as if it had answered |
-//! | M10 | electing | `T_ok` | grants the highest that answered, waits `T_g`; leads if nobody did |
+//! | M10 | electing | `T_ok` | grants the highest that answered, waits `T_g`; leads if none did |
 //! | M11 | any | GRANT | leads, announces COORDINATOR |
 //! | M12 | granted | `T_g` | M1 again; hardened: grants the next highest, and M1 when none is left |
-//! | M13 | answered | `T_h` | M1; hardened: waits the longer, the more members are above it |
+//! | M13 | answered | `T_h` | M1; hardened: waits longer, the more members are above it |
 //! | M14 | electing | STOP | stops; hardened: and waits `T_h` |
-//! | M15 | any | COORDINATOR | from a higher one: follows; from a lower one: M1, unless its election goes on |
+//! | M15 | any | COORDINATOR | from a higher member: follows; from a lower member: M1, unless its election goes on |
 //!
-//! **Textbook mode** is the paper with what it leaves open filled in:
+//! **Textbook mode** is the paper, with its gaps filled:
 //!
-//! - The paper calls D the *average* delay; a time-out on an average fires in vain, so D is the bound here. It waits
-//!   D after a GRANT, though the COORDINATOR needs 2D, and 3D after an OK, which is too short when the ELECTION was
-//!   fast (F10). Here `T_g` = 2D + p, and `T_ok` = 2D + p + W, for W may hold every answer back. `T_h` = 4D + 2p + W:
-//!   a window that a higher asker opened may close, and the OK leave, the moment the lowest one asks; that one still
-//!   waits `T_ok`, its GRANT takes D + p and the COORDINATOR D.
-//! - A member that knows nobody higher waits `T_ok` all the same: section 3.1 step 5 lets it lead only if nobody
-//!   lower asks. For the same reason an asker waits `T_ok` out even if everybody has answered.
+//! - The paper calls D the *average* delay; a time-out on an average fires too early, so D is the bound here. The paper waits D
+//!   after a GRANT, though the COORDINATOR needs 2D, and 3D after an OK, which is too short when the ELECTION was fast (F10).
+//!   Here `T_g` = 2D + p, and `T_ok` = 2D + p + W, because W may delay every answer. `T_h` = 4D + 2p + W: a window that a
+//!   higher asker opened may close, and the OK leave, at the moment when the lowest member asks; that one still waits `T_ok`,
+//!   its GRANT takes D + p and the COORDINATOR D.
+//! - A member that knows no higher member still waits `T_ok`: section 3.1 step 5 lets it lead only if no lower member asks.
+//!   For the same reason an asker waits for all of `T_ok` even if all members have answered.
 //! - Section 3.1 step 3 lost its primes in print. It is M6, with R < P < P'.
-//! - Of the set S of those who ask only the lowest matters, so only that one is kept, and forgotten with the
-//!   election.
-//! - A leader that is asked answers like everybody else, is granted, and announces itself again.
-//! - A member that has granted stops its election when a lower one asks, like a member that still waits for answers.
-//!   While it takes part in an election it calls no other (004).
-//! - What the paper does not mention does not happen: M7 and M8 are silent, and a stopped member waits for nothing.
-//!   That is unsafe, for it makes members that are alive look dead (F11a, F13).
-//! - COORDINATOR goes to everybody not held for dead. No seed says what a higher member makes of one from below; as
-//!   in Bully, it runs (M15). An ELECTION from above is ignored (M2'), as are OK and STOP outside their election
-//!   (M9', M14').
+//! - Of the set S of askers only the lowest matters, so only that one is kept, and forgotten with the election.
+//! - A leader that is asked answers like any other member, is granted, and announces itself again.
+//! - A member that has granted stops its election when a lower one asks, like a member that still waits for answers. While it
+//!   takes part in an election it starts no other (cs425).
+//! - What the paper does not mention does not happen: M7 and M8 send no answer, and a stopped member waits for nothing. That is
+//!   unsafe, because it makes live members look dead (F11a, F13).
+//! - COORDINATOR goes to all members that are not down. No source says what a higher member does with one from a lower
+//!   member; as in Bully, it starts an election (M15). An ELECTION from a higher member is ignored (M2'), as are OK and STOP
+//!   outside their election (M9', M14').
 //!
-//! The broken readings are the variants `002-figure4` (S is emptied only by a winner, F19; and anybody's COORDINATOR
-//! is followed, for the figure has no rule about it), `002-literal-timers` (D after a GRANT and 3D after an OK; the
-//! repeated ELECTIONs that come of it are answered) and `eager` (a member that knows nobody higher announces itself
-//! at once).
+//! The broken readings are the variants `002-figure4` (only a winner empties S, F19; and a member follows any COORDINATOR,
+//! because the figure has no rule about it), `002-literal-timers` (D after a GRANT and 3D after an OK; the repeated ELECTIONs
+//! that result are answered) and `eager` (a member that knows no higher member announces itself at once).
 //!
-//! Costs without further failures, n live members, the r-th lowest of them detects: 2(n−r) + n messages, formula (1),
-//! for r < n, and n−1 for r = n, where nobody is granted. At most 3n−2: the paper's formula (2) prints 3n−1, a slip.
-//! Detectors r₁ < r₂ < … whose ELECTIONs all fall into the receivers' windows: (n−r₁) + Σ(n−rⱼ) + n, formula (6); if
-//! all n detect, (n²+3n−2)/2. If they detect in falling order and further apart, STOPs and answers in vain come on
-//! top. At most 4D + 2p + W from the first ELECTION to the last COORDINATOR.
+//! Cost without further failures, with n live members, the r-th lowest of which detects the failure: 2(n−r) + n messages,
+//! formula (1), for r < n, and n−1 for r = n, where no member is granted. At most 3n−2: the paper's formula (2) prints 3n−1, a
+//! slip. Detectors r₁ < r₂ < … whose ELECTIONs all fall into the receivers' windows: (n−r₁) + Σ(n−rⱼ) + n, formula (6); if all n
+//! detect, (n²+3n−2)/2. If they detect in falling order and further apart, STOPs and superfluous answers are added. At most
+//! 4D + 2p + W from the first ELECTION to the last COORDINATOR.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance) says, and here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), and these:
 //!
-//! - M2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and
-//!   the asker defers: one that cannot reach the leader must not disturb those who can (F8);
+//! - M2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
+//!   asker defers: a member that cannot reach the leader must not disturb members that can (F8);
 //! - M2b: a leader that is asked announces itself again to the asker, instead of taking part in an election (F6);
-//! - M7, M8: everybody is answered, so that nobody takes silence for death (F11a, F13);
-//! - M10, M11: COORDINATOR goes to everybody, also to those held for dead: that heals a false suspicion;
-//! - M11': a GRANT that comes after the election has ended is answered like an ELECTION, or not at all while the
-//!   leader's announcement is on its way: with two askers, the second GRANT would double the broadcast;
-//! - M12: falls back on those who have answered already, instead of asking all anew for each that died (F11b);
-//! - M13: a member waits `T_g` longer for each member above it, or all of them would ask at the same instant when one
-//!   asker dies (F12). As long may a GRANT take to come down to it by M12;
-//! - M12, M13: an election that is called again backs off exponentially, with jitter;
-//! - M14: or a stopped member would have no reason to act when the other asker dies.
+//! - M7, M8: every asker is answered, so that no member takes silence for death (F11a, F13);
+//! - M10, M11: COORDINATOR goes to all members, even to those that are down, which heals a false suspicion;
+//! - M11': a GRANT that arrives after the election has ended is answered like an ELECTION, or not at all while the leader's
+//!   announcement is in flight: with two askers, the second GRANT would double the broadcast;
+//! - M12: falls back on members that have answered already, instead of asking all again for each one that died (F11b);
+//! - M13: a member waits `T_g` longer for each member above it; otherwise all of them would ask at the same instant when one
+//!   asker dies (F12). A GRANT may take that long to come down to it by M12;
+//! - M12, M13: an election that is repeated backs off exponentially, with jitter;
+//! - M14: otherwise a stopped member would have no reason to act when the other asker dies.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -80,7 +78,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use crate::config::{Config, Timing, Variant};
 use crate::explore::Explore;
 use crate::members::{Epoch, Key, NodeId};
@@ -90,7 +88,7 @@ use crate::time::{Delay, Span};
 /// A member that runs Modified Bully.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ModifiedBully {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     state: State,
     /// Figure 4: the lowest member that has asked since this one last won.
     lowest_ever: Option<NodeId>,
@@ -101,7 +99,7 @@ pub struct ModifiedBully {
 /// What a member is doing. In all states but the first it waits for one timer.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 enum State {
-    /// Follows, leads, or knows nobody and does nothing about it.
+    /// Follows, leads, or knows no leader and does nothing about it.
     #[default]
     Idle,
     /// Has been asked by this one and perhaps by others above it, and lets the window run out.
@@ -136,7 +134,7 @@ struct Poll {
 /// What modified bullies say to each other.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// "I have answered you, and somebody below you has asked since."
+    /// "I have answered you, and a member below you has asked since."
     Stop {
         /// The number of the election to stop.
         epoch: Epoch,
@@ -193,10 +191,9 @@ impl Protocol for ModifiedBully {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut bully =
-            Self { allegiance, state: State::Idle, lowest_ever: None, announcing: false };
-        bully.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut bully = Self { tracker, state: State::Idle, lowest_ever: None, announcing: false };
+        bully.apply(config, action, out);
         bully
     }
 
@@ -208,10 +205,10 @@ impl Protocol for ModifiedBully {
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -222,7 +219,7 @@ impl Protocol for ModifiedBully {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing())
+        self.tracker.view(self.electing())
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -252,14 +249,14 @@ impl ModifiedBully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Stop { epoch } => self.on_stop(config, epoch, out),
             Message::Election { epoch } => {
                 let asker = Asker { key: config.members.key(from), epoch };
                 self.on_election(config, asker, out);
             }
-            // Whom it names will be granted: nobody answers for another.
+            // The member that it names will be granted: no member answers for another.
             Message::Ok { prio, .. } if prio.id != from => out.rule("M9'"),
             Message::Ok { epoch, prio, busy } => self.on_ok(config, epoch, prio, busy, out),
             Message::Grant { epoch } => {
@@ -267,13 +264,13 @@ impl ModifiedBully {
                 self.on_grant(config, granter, out);
             }
             Message::Coordinator { epoch } => {
-                let offered = Reign { epoch, leader: config.members.key(from) };
+                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
                 self.on_coordinator(config, offered, out);
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.electing();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -294,13 +291,13 @@ impl ModifiedBully {
             (Timer::Grant, State::Granted(poll)) => {
                 out.rule("M12");
                 if !config.hardened() || !self.grant_highest(config, poll, out) {
-                    self.allegiance.election_failed();
+                    self.tracker.election_failed();
                     self.call_election(config, out);
                 }
             }
             (Timer::Announcement, State::Answered(_) | State::Deferring) => {
                 out.rule("M13");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             (timer, state) => {
@@ -315,40 +312,43 @@ impl ModifiedBully {
         match timer {
             Timer::Announced => self.announcing = false,
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing(), out);
+                self.apply(config, action, out);
             }
             // Disarmed when the state it belongs to was left.
             Timer::Window | Timer::Reply | Timer::Grant | Timer::Announcement => {}
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match (verdict, &self.state) {
-            (Verdict::Nothing, _) => {}
-            (Verdict::Settled, _) => self.end_election(out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match (action, &self.state) {
+            (Action::Nothing, _) => {}
+            (Action::EndElection, _) => self.end_election(out),
             // Its own election goes on, or the one it is about to answer.
-            (Verdict::Contest, State::Electing(_) | State::Granted(_) | State::Collecting(_)) => {}
-            (Verdict::Contest, _) => self.call_election(config, out),
-            (Verdict::Defer(reign), State::Electing(_) | State::Granted(_)) => {
-                if reign.leader > self.key(config) {
-                    self.allegiance.defer_to(reign.leader.id);
+            (
+                Action::StartElection,
+                State::Electing(_) | State::Granted(_) | State::Collecting(_),
+            ) => {}
+            (Action::StartElection, _) => self.call_election(config, out),
+            (Action::Defer(claim), State::Electing(_) | State::Granted(_)) => {
+                if claim.leader > self.key(config) {
+                    self.tracker.defer_to(claim.leader.id);
                     self.defer(config, out);
                 }
             }
-            (Verdict::Defer(_), _) => {}
+            (Action::Defer(_), _) => {}
         }
     }
 
-    /// M1: asks everybody above.
+    /// M1: asks all higher members.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("M1");
         out.election_started();
         self.end_election(out);
-        let epoch = self.allegiance.open_epoch(out);
+        let epoch = self.tracker.open_epoch(out);
         let mut asked = false;
-        for peer in config.members.higher(self.allegiance.id()) {
-            if !self.allegiance.is_down(peer) {
+        for peer in config.members.higher(self.tracker.id()) {
+            if !self.tracker.is_down(peer) {
                 asked = true;
                 out.send(peer, Message::Election { epoch });
             }
@@ -360,7 +360,7 @@ impl ModifiedBully {
         out.set_timer(Timer::Reply, config.timing.reply() + config.timing.window);
     }
 
-    /// M2, M3, M5: somebody asks.
+    /// M2, M3, M5: a member asks.
     fn on_election(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) {
         if asker.key > self.key(config) {
             return out.rule("M2'");
@@ -368,7 +368,7 @@ impl ModifiedBully {
         if config.hardened() && !self.electing() && self.point_to_leader(config, asker, out) {
             return;
         }
-        self.allegiance.see_epoch(asker.epoch, out);
+        self.tracker.see_epoch(asker.epoch, out);
         if config.reads(Variant::Figure4) {
             let kept = self.lowest_ever.map_or(asker.key, |id| config.members.key(id));
             self.lowest_ever = Some(kept.min(asker.key).id);
@@ -394,7 +394,7 @@ impl ModifiedBully {
         out.set_timer(Timer::Window, config.timing.window);
     }
 
-    /// M6, M7, M8: somebody asks after the answer.
+    /// M6, M7, M8: a member asks after the answer.
     fn on_late_election(
         &mut self,
         config: &Config,
@@ -426,24 +426,24 @@ impl ModifiedBully {
         }
     }
 
-    /// M2a, M2b: whoever asks while there is a leader is told of it. Says whether there is one.
+    /// M2a, M2b: a member that asks while there is a leader is told of it. Returns whether there is one.
     fn point_to_leader(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) -> bool {
-        if self.allegiance.leads() {
+        if self.tracker.leads() {
             out.rule("M2b");
-            if asker.epoch > self.allegiance.epoch() {
+            if asker.epoch > self.tracker.epoch() {
                 // The announcement must not be older than the question.
-                self.allegiance.see_epoch(asker.epoch, out);
-                self.allegiance.lead(config, out);
+                self.tracker.see_epoch(asker.epoch, out);
+                self.tracker.lead(config, out);
             }
-            let epoch = self.allegiance.epoch();
+            let epoch = self.tracker.epoch();
             out.send(asker.key.id, Message::Coordinator { epoch });
             return true;
         }
-        let Some(reign) = self.allegiance.live_reign().filter(|r| r.leader > asker.key) else {
+        let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker.key) else {
             return false;
         };
         out.rule("M2a");
-        out.send(asker.key.id, Upkeep::Alive { reign }.into());
+        out.send(asker.key.id, Upkeep::Alive { claim }.into());
         true
     }
 
@@ -468,8 +468,8 @@ impl ModifiedBully {
             return out.set_timer(Timer::Announcement, timing.transmission * 3);
         }
         let wait = timing.announcement() + timing.window;
-        let Delay { min, max } = Timing::back_off(wait, self.allegiance.attempts());
-        let above = config.members.len() - 1 - config.members.rank(self.allegiance.id());
+        let Delay { min, max } = Timing::back_off(wait, self.tracker.attempts());
+        let above = config.members.len() - 1 - config.members.rank(self.tracker.id());
         let stagger = match config.hardened() {
             true => timing.reply() * above as u64,
             false => Span::ZERO,
@@ -477,7 +477,7 @@ impl ModifiedBully {
         out.set_timer(Timer::Announcement, Delay::between(min + stagger, max + stagger));
     }
 
-    /// M9: somebody higher is alive.
+    /// M9: a higher member is alive.
     fn on_ok(
         &mut self,
         config: &Config,
@@ -512,7 +512,7 @@ impl ModifiedBully {
             true => config.timing.transmission,
             false => config.timing.reply(),
         };
-        out.set_timer(Timer::Grant, Timing::back_off(wait, self.allegiance.attempts()));
+        out.set_timer(Timer::Grant, Timing::back_off(wait, self.tracker.attempts()));
         true
     }
 
@@ -520,12 +520,12 @@ impl ModifiedBully {
     fn on_grant(&mut self, config: &Config, granter: Asker, out: &mut Effects<Self>) {
         if !config.hardened() || self.electing() {
             out.rule("M11");
-            self.allegiance.see_epoch(granter.epoch, out);
+            self.tracker.see_epoch(granter.epoch, out);
             return self.lead(config, out);
         }
         out.rule("M11'");
-        let known = granter.epoch <= self.allegiance.epoch();
-        if !(known && self.announcing && self.allegiance.leads()) {
+        let known = granter.epoch <= self.tracker.epoch();
+        if !(known && self.announcing && self.tracker.leads()) {
             self.point_to_leader(config, granter, out);
         }
     }
@@ -544,25 +544,25 @@ impl ModifiedBully {
         }
     }
 
-    /// M15: somebody leads.
-    fn on_coordinator(&mut self, config: &Config, offered: Reign, out: &mut Effects<Self>) {
+    /// M15: a member leads.
+    fn on_coordinator(&mut self, config: &Config, offered: LeaderClaim, out: &mut Effects<Self>) {
         out.rule("M15");
         if config.reads(Variant::Figure4) {
-            self.allegiance.accept(config, offered, out);
+            self.tracker.accept(config, offered, out);
             return self.end_election(out);
         }
-        let verdict = self.allegiance.on_claim(config, offered, self.electing(), out);
-        self.obey(config, verdict, out);
+        let action = self.tracker.on_claim(config, offered, self.electing(), out);
+        self.apply(config, action, out);
     }
 
-    /// M10, M11: leads, and tells everybody.
+    /// M10, M11: leads, and tells all members.
     fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_election(out);
         self.lowest_ever = None;
-        self.allegiance.lead(config, out);
-        let epoch = self.allegiance.epoch();
-        for peer in config.members.others(self.allegiance.id()) {
-            if config.hardened() || !self.allegiance.is_down(peer) {
+        self.tracker.lead(config, out);
+        let epoch = self.tracker.epoch();
+        for peer in config.members.others(self.tracker.id()) {
+            if config.hardened() || !self.tracker.is_down(peer) {
                 out.send(peer, Message::Coordinator { epoch });
             }
         }
@@ -584,7 +584,7 @@ impl ModifiedBully {
     }
 
     fn key(&self, config: &Config) -> Key {
-        config.members.key(self.allegiance.id())
+        config.members.key(self.tracker.id())
     }
 }
 
@@ -595,16 +595,9 @@ impl Asker {
     }
 }
 
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Upkeep => Message::Upkeep,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.
@@ -681,7 +674,7 @@ mod tests {
     use crate::members::{Incarnation, Members};
     use crate::protocol::Origin;
 
-    /// Member 2 of three that nobody leads, before and after `from` tells it `message`.
+    /// Member 2 of three without a leader, before and after `from` tells it `message`.
     fn told(mode: Mode, from: u32, message: Message) -> [ModifiedBully; 2] {
         let timing = Timing::for_transmission(Span::from_millis(1));
         let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
@@ -704,7 +697,7 @@ mod tests {
         }
     }
 
-    /// Nor this: nobody would be there to lead.
+    /// Nor this: no member would be there to lead.
     #[test]
     fn nobody_answers_for_another() {
         for mode in [Mode::Textbook, Mode::Hardened] {

@@ -1,151 +1,132 @@
-//! Quorum: an election by priority that survives partitions (specification, section 5 with its amendments).
+//! Quorum: priority election by majority, with leases. It has at most one leader at any time, partitions included.
 //!
-//! The bully elects the best of those that hear each other, so both sides of a partition elect one. Here a leader needs
-//! the votes of a majority of the *configured* members, each of which votes once a term and stores its vote before it
-//! gives it: two leaders of one term cannot be (`quorum/ballot.rs`). It acts only under a lease, which a majority renews
-//! by promising to vote for nobody else for a while: two leases cannot run at once (`quorum/office.rs`,
-//! `quorum/following.rs`). Priority is what is left of the bully: the best asks first, a better one that is asked stands
-//! itself, and a leader hands over to a better one that has come back (`quorum/election.rs`, `quorum/orders.rs`). No rule
-//! of safety reads a priority.
+//! The bully elects the highest member that can be reached, so each side of a partition elects a leader of its own. Here
+//! a leader needs the votes of a majority of the *configured* members. A member votes once per term and stores its vote
+//! before it sends it, so no term has two leaders (`ballot.rs`). A leader may act only while it holds a lease. Members of
+//! a majority grant the lease by giving the leader a **vote lease** each: a promise to vote for no other member for a given
+//! time. The vote leases outlast the lease that rests on them, so two leases never overlap (`leader.rs`, `follower.rs`).
 //!
-//! | rule | event | what it does |
+//! **Roles.** A member is a follower, a pre-candidate, a candidate or a leader, and each role holds its own data. A
+//! follower whose vote lease runs out waits for its turn, which is earlier for members of higher rank. It then becomes a
+//! pre-candidate: it asks every member whether it would get their vote (PRE-VOTE), which changes nothing at the members it
+//! asks. With a majority of yes answers it becomes a candidate: it opens a new term, votes for itself and requests votes.
+//! With a majority of votes it becomes leader and sends heartbeats. The followers acknowledge them, and the
+//! acknowledgements of a majority renew the lease (`candidate.rs`, `leader.rs`).
+//!
+//! **Rank** is what remains of the bully. The highest-ranked member asks first; a higher-ranked member that is asked
+//! campaigns itself; and a leader transfers leadership to a higher-ranked member that has come back (`rank.rs`,
+//! `transfer.rs`). Ranks decide when a member campaigns. No safety rule reads them.
+//!
+//! **Restarts.** A restarted member has forgotten its vote lease, so it enters **hold-down**: it does not vote until every
+//! vote lease that it may have given is over. A member that lost its disk asks all other members which terms they have
+//! seen before it votes again (`recovery.rs`).
+//!
+//! | rule | event | action |
 //! |---|---|---|
-//! | Q1 | start | after a restart votes for nobody until its old promises are over (`quorum/arrival.rs`) |
-//! | Q2 | nothing binds it any more | waits for its turn, then asks all: may I stand? (PRE-VOTE) |
-//! | Q3 | PRE-VOTE | no, if bound; "higher", if better, and stands itself; else yes |
-//! | Q4 | a majority said yes | opens a term, votes for itself, stores that, sends REQUEST |
-//! | Q5 | REQUEST | ignores it if bound; else votes for the first that asks in that term (VOTE) |
-//! | Q6 | a majority of votes | leads, without a lease yet; first heartbeat (COORDINATOR) |
-//! | Q7 | every `h` | sends HEARTBEAT; a lease that is not renewed in time lapses, and comes back soon or ends the office |
-//! | Q8 | HEARTBEAT | promises `Λ_F` to its sender, and says so (ACCEPT the first time, then ACK) |
-//! | Q9 | a majority of ACKs for a round or later ones | has a lease, counted from the sending of that round |
-//! | Q10 | a later term | leads and stands no longer |
-//! | Q12 | better than its leader for a while | asks all, then the leader: let me (PREEMPT) |
-//! | Q13 | the leader is to go | stops what runs, gives up the lease, then TIMEOUT-NOW and RELEASE |
-//! | Q14 | TIMEOUT-NOW, RELEASE | stands at once; or is free of its promise |
-//! | Q15 | another leads than itself, the heir | holds that against itself (`quorum/standing.rs`) |
+//! | Q1 | start | after a restart, enters hold-down until its old vote leases are over (`recovery.rs`) |
+//! | Q2 | nothing binds it | waits for its turn, then asks all members for a pre-vote (PRE-VOTE) |
+//! | Q3 | PRE-VOTE | answers no if bound; "higher" if it has the higher rank, and campaigns itself; else yes |
+//! | Q4 | a majority of pre-votes | opens a term, votes for itself, stores both, sends REQUEST |
+//! | Q5 | REQUEST | ignores it if bound; else votes for the first candidate of that term (VOTE) |
+//! | Q6 | a majority of votes | becomes leader, without a lease yet; sends its first heartbeat (COORDINATOR) |
+//! | Q7 | every `h` | sends HEARTBEAT; a lease that is not renewed in time lapses, and resumes soon or ends the leadership |
+//! | Q8 | HEARTBEAT | gives its sender a vote lease of `Λ_F` and acknowledges (ACCEPT the first time, then ACK) |
+//! | Q9 | a majority of ACKs for a round or later ones | holds a lease, counted from the sending of that round |
+//! | Q10 | a later term | steps down as candidate or leader |
+//! | Q12 | outranks its leader for a while | asks all members, then asks the leader to hand over (PREEMPT) |
+//! | Q13 | the leader is to go | stops its work, gives up the lease, then sends TIMEOUT-NOW and RELEASE |
+//! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
+//! | Q15 | follows another leader although it was the successor | penalizes itself (`rank.rs`) |
 //!
-//! *Bound* is a member in hold-down after a restart, one that has promised, and one whose own lease is still running.
+//! A member is *bound* while it is in hold-down, while its vote lease runs, and while its own lease runs. A bound member
+//! does not vote.
 //!
-//! **Costs.** In calm 2(N−1) messages every `h`. A failover with one candidate: 2(N−1) questions and answers, 2(N−1)
-//! requests and votes, 2(N−1) for the first heartbeat, 6(N−1) together; it takes the rest of the promise, a turn's
-//! wait and three round trips. A hand-over needs no question.
+//! **Cost.** 2(N−1) messages every `h` in normal operation. A failover with one candidate takes 2(N−1) pre-votes and
+//! answers, 2(N−1) requests and votes, and 2(N−1) messages for the first heartbeat: 6(N−1) in all. It takes the rest of the
+//! vote lease, one turn and three round trips. A transfer needs no pre-vote.
 //!
-//! **Beyond the specification**: [witnesses](settings::Settings::witnesses) and members that never lead, merits that
-//! change, preferences and penalties (`quorum/standing.rs`), half-connected members (`quorum/reach.rs`), reasons
-//! ([`story`](crate::story)), rejoining (`quorum/arrival.rs`), and these decisions:
+//! **Beyond the specification** (section 5 and its amendments): [witnesses](settings::Settings::witnesses) and members
+//! that never lead, ranks that change, preferences and penalties (`rank.rs`), partial connectivity (`reachability.rs`),
+//! reasons ([`change`](crate::change)), rejoining (`recovery.rs`), and these decisions:
 //!
-//! - a promise is as long as the leader asks for; a heartbeat of a later term replaces a longer one of an earlier;
-//! - a leader that steps down keeps its own running lease as a promise, unless it hands over: those it told "until
-//!   then" may still act on it. The specification lets it vote at once;
-//! - a member gives way only once to each that asks before its turn;
-//! - a founding leader begins in term one with everybody's vote, so that runs can begin as the seeds' do.
+//! - The leader chooses the length of a vote lease. A vote lease of a later term replaces a longer one of an earlier term.
+//! - A leader that steps down while its own lease runs stays bound by it, unless it transfers leadership: programs that
+//!   read the deadline may still act on it. The specification lets it vote at once.
+//! - A member lets each other member go first at most once before its own turn.
+//! - An initial leader starts in term one with every member's vote, so that runs can start as those of the sources do.
 //!
-//! **What it does not do.** Two members have no failover: a majority of two is two; add a witness. If clocks are more
-//! wrong than ρ says (a paused virtual machine), two leases may overlap, but never two leaders of a term: so whoever
-//! acts for a leader should show the term as a token, and whatever it acts on should refuse smaller ones than it has
-//! seen. The lease is for efficiency, the token for safety.
+//! **Limits.** Two members have no failover, because a majority of two is two: add a witness. If a clock is off by more
+//! than ρ (a paused virtual machine), two leases may overlap, but a term still has only one leader. A program that acts for
+//! the leader should therefore present the term as a fencing token, and the resource should reject tokens lower than the
+//! highest it has seen. The lease gives efficiency; the token gives safety.
 
-mod arrival;
 mod ballot;
-mod bold;
-mod election;
-mod essence;
-mod following;
-mod insight;
+mod candidate;
+pub mod explore;
+mod follower;
+mod inspect;
+mod leader;
 mod message;
-mod office;
-mod orders;
-mod reach;
-pub mod rules;
+mod rank;
+mod reachability;
+mod recovery;
 pub mod settings;
-mod standing;
-pub mod voter;
+mod transfer;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
-use crate::protocol::{Bonds, Boot, Effects, Event, Kind, Notice, Protocol, Role, View};
-use crate::story::Why;
+use crate::members::{Epoch, Incarnation, NodeId};
+use crate::protocol::{self, Bonds, Boot, Effects, Event, Kind, Notice, Protocol, View};
 
-use arrival::{MOST_HELLOS, Rejoining};
 use ballot::Ballot;
-use election::Asking;
-use following::{Beat, Promise};
-use office::Office;
-use reach::Reach;
-use rules::Rule;
+use candidate::{Candidate, PreCandidate, Search};
+use follower::Follower;
+use leader::Leader;
+use rank::Ranking;
+use reachability::Reachability;
+use recovery::{MAX_HELLOS, Recovery};
 use settings::Pace;
-use standing::Standings;
 
 pub use ballot::{Drain, Stored};
-pub use message::{Answer, Body, KINDS, Message, Misses, Round};
-pub use standing::{Merit, Preference};
+pub use explore::{rules, voter};
+pub use message::{Answer, Body, Heartbeat, KINDS, Message, Round, Unreachable};
+pub use rank::{Preference, Rank};
 
-/// A member of a quorum.
+/// A member of a quorum: its role, and what it keeps whatever its role is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
     id: NodeId,
-    /// Which of its lives this is.
-    life: Incarnation,
-    /// The number of its configuration, which everything that it says and heeds bears.
+    incarnation: Incarnation,
+    /// The identifier of its configuration: it ignores messages that carry another.
     configuration: u32,
+    /// Its term and vote.
     ballot: Ballot,
-    duty: Duty,
-    /// Whom it follows; itself, from its election on.
-    leader: Option<NodeId>,
-    /// [`Timer::Promise`] is armed.
-    promise: Option<Promise>,
-    /// It may have promised something in a former life; [`Timer::Quarantine`] is armed.
-    quarantined: bool,
-    /// It has lost its disk and has not heard from everybody yet.
-    rejoining: Option<Rejoining>,
-    /// The term that its disk held when it started.
-    booted: Epoch,
-    /// Who has not answered its HELLO yet.
-    unanswered: PeerSet,
-    /// How often it has said HELLO to all of them.
-    hellos: u8,
-    /// A lease of its own that it has no use for any more, but others may; its timer is armed.
-    lingering: Option<Round>,
-    /// What it has asked everybody.
-    asking: Option<Asking>,
-    /// The number of its last question.
+    role: Role,
+    recovery: Recovery,
+    /// Its own lease, which outlived its leadership and still binds it; [`Timer::Lease`] is armed.
+    lingering_lease: Option<Round>,
+    /// The number of its last pre-vote question.
     question: u32,
-    /// How often it has let a better member go first that then did not.
-    deferrals: u8,
-    /// To whom it has given way since it last had a leader.
-    yielded: PeerSet,
-    /// It has tried to be elected since then, in vain.
-    tried: bool,
-    /// How often in a row those who have a leader have refused it.
-    refusals: u8,
-    /// Who led last, in which term, and has fallen silent or gone: nobody waits for its answer.
-    lapsed: Option<(NodeId, Epoch)>,
-    /// It stood at the last leader's wish, and has not been elected.
-    heir: bool,
-    /// It has just handed over, and stands back; [`Timer::Refrain`] is armed.
-    refrains: bool,
-    /// It would be better than its leader; [`Timer::Takeover`] is armed.
-    impatient: bool,
-    /// How often it has asked to take over from its leader.
-    claims: u8,
-    standings: Standings,
-    reach: Reach,
-    /// The latest term in which it heard each member: what it tells one that comes up.
+    /// What it remembers while no leader is known.
+    search: Search,
+    ranking: Ranking,
+    reachability: Reachability,
+    /// The latest term in which each other member was seen: what it tells a member that restarts.
     seen: BTreeMap<NodeId, Epoch>,
 }
 
-/// What a member does.
+/// A member's role, with the data that exists only in that role.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Duty {
-    Follow,
+enum Role {
+    Follower(Follower),
+    /// Asks for pre-votes.
+    PreCandidate(PreCandidate),
     /// Asks for votes.
-    Stand(Why),
-    /// Has been elected.
-    Lead(Box<Office>),
+    Candidate(Candidate),
+    /// Was elected; holds a lease, or asks for one.
+    Leader(Box<Leader>),
     /// Must never act again.
     Halted,
 }
@@ -153,40 +134,40 @@ enum Duty {
 /// What a member of a quorum waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer {
-    /// The end of the lease that this heartbeat can give.
+    /// The end of the lease that this heartbeat round can give.
     Lease(Round),
-    /// The end of its promise.
-    Promise,
-    /// The end of what it may have promised in a former life.
-    Quarantine,
-    /// Its turn to ask.
+    /// The end of its vote lease.
+    VoteLease,
+    /// The end of its hold-down.
+    HoldDown,
+    /// Its turn to campaign.
     Election,
-    /// The answers.
-    Collection,
+    /// The answers to its pre-vote.
+    PreVote,
     /// The votes.
-    Candidacy,
-    /// The first promises of a majority.
+    Vote,
+    /// The first lease, or the return of a lapsed one.
     Confirmation,
-    /// Its next heartbeat as a leader.
+    /// Its next heartbeat as leader.
     Heartbeat,
-    /// The time for which a leader is left alone.
+    /// The time for which a new leader is not replaced by a higher-ranked member.
     Tenure,
-    /// The end of its patience with a lower leader.
+    /// The end of its patience with a lower-ranked leader.
     Takeover,
-    /// The time in which it does not stand after handing over.
-    Refrain,
-    /// The end of a penalty.
-    Forgive(NodeId),
-    /// The end of its being drained.
+    /// The time in which it does not campaign after a transfer.
+    Cooldown,
+    /// The decay of a member's penalty.
+    Penalty(NodeId),
+    /// The end of a drain.
     Drain,
     /// The time of the longest vote lease that may run.
-    Longest,
-    /// The next HELLO.
+    LongestVoteLease,
+    /// Its next HELLO.
     Hello,
-    /// The next PROBE.
+    /// Its next PROBE.
     Probe,
-    /// A word of this member.
-    Silence(NodeId),
+    /// A message from this member, which counts as unreachable when the timer fires.
+    Unreachable(NodeId),
 }
 
 type Out = Effects<Quorum>;
@@ -200,39 +181,24 @@ impl Protocol for Quorum {
     fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out) -> Self {
         let mut member = Self {
             id,
-            life: boot.incarnation,
+            incarnation: boot.incarnation,
             configuration: config.quorum.config_id(&config.members),
-            booted: boot.durable.map_or(Epoch::default(), |stored| stored.term),
-            unanswered: PeerSet::new(),
-            hellos: 0,
             ballot: Ballot::new(id, boot.durable.unwrap_or_default(), config.quorum.rules),
-            duty: Duty::Follow,
-            leader: None,
-            promise: None,
-            quarantined: false,
-            rejoining: None,
-            lingering: None,
-            asking: None,
+            role: Role::Follower(Follower::default()),
+            recovery: Recovery::new(boot.durable),
+            lingering_lease: None,
             question: 0,
-            deferrals: 0,
-            yielded: PeerSet::new(),
-            tried: false,
-            refusals: 0,
-            lapsed: None,
-            heir: false,
-            refrains: false,
-            impatient: false,
-            claims: 0,
-            standings: Standings::default(),
-            reach: Reach::default(),
+            search: Search::default(),
+            ranking: Ranking::default(),
+            reachability: Reachability::default(),
             seen: BTreeMap::new(),
         };
-        member.arrive(config, &boot, out);
+        member.recover(config, boot.origin, out);
         member
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Out) {
-        if matches!(self.duty, Duty::Halted) {
+        if matches!(self.role, Role::Halted) {
             return;
         }
         let (before, begun) = (self.view(), out.list().len());
@@ -240,14 +206,14 @@ impl Protocol for Quorum {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Campaign => self.campaign(config, out),
-            Event::Order(order) => self.on_order(config, order, out),
-            Event::Retired => self.abdicate(config, out),
-            // It watches over its leader itself.
+            Event::Order(command) => self.on_command(config, command, out),
+            Event::Retired => self.finish_transfer(config, out),
+            // It monitors its leader itself.
             Event::PeerDown(_) | Event::PeerUp(_) => {}
         }
         let after = self.view();
         if before.role.leads() && !after.role.leads() {
-            // Its own machine must know before anybody else can act on it.
+            // Its own machine must know before any other member can act on it.
             out.announce_before(begun, after);
         } else if after != before {
             out.announce(after);
@@ -255,15 +221,15 @@ impl Protocol for Quorum {
     }
 
     fn view(&self) -> View {
-        let (leader, role) = match &self.duty {
-            Duty::Lead(office) if office.lease.is_none() => (None, Role::Candidate),
-            Duty::Lead(office) if office.retiring.is_some() => (self.leader, Role::Retiring),
-            Duty::Lead(_) => (self.leader, Role::Leader),
-            Duty::Stand(_) => (self.leader, Role::Candidate),
-            Duty::Follow if self.leader.is_none() && self.asking.is_some() => {
-                (None, Role::Candidate)
+        let (leader, role) = match &self.role {
+            Role::Leader(leader) if leader.lease.is_none() => (None, protocol::Role::Candidate),
+            Role::Leader(leader) if leader.transfer.is_some() => {
+                (Some(self.id), protocol::Role::Retiring)
             }
-            Duty::Follow | Duty::Halted => (self.leader, Role::Follower),
+            Role::Leader(_) => (Some(self.id), protocol::Role::Leader),
+            Role::PreCandidate(_) | Role::Candidate(_) => (None, protocol::Role::Candidate),
+            Role::Follower(follower) => (follower.leader, protocol::Role::Follower),
+            Role::Halted => (None, protocol::Role::Follower),
         };
         View { leader, epoch: self.ballot.term(), role }
     }
@@ -285,18 +251,18 @@ impl Protocol for Quorum {
     }
 
     fn lease(&self) -> Option<Timer> {
-        match &self.duty {
-            Duty::Lead(office) => office.lease.map(Timer::Lease),
+        match &self.role {
+            Role::Leader(leader) => leader.lease.map(Timer::Lease),
             _ => None,
         }
     }
 
     fn bonds(&self) -> Bonds<Timer> {
         Bonds {
-            vote_lease: self.promise.map(|promise| (promise.term, Timer::Promise)),
-            hold_down: self.quarantined.then_some(Timer::Quarantine),
-            own_lease: self.lease().or(self.lingering.map(Timer::Lease)),
-            silenced: self.rejoining.is_some() || matches!(self.duty, Duty::Halted),
+            vote_lease: self.vote_lease().map(|lease| (lease.term, Timer::VoteLease)),
+            hold_down: self.recovery.hold_down.then_some(Timer::HoldDown),
+            own_lease: self.lease().or(self.lingering_lease.map(Timer::Lease)),
+            silenced: self.recovery.is_rejoining() || matches!(self.role, Role::Halted),
         }
     }
 
@@ -308,12 +274,12 @@ impl Protocol for Quorum {
         matches!(
             timer,
             Timer::Lease(_)
-                | Timer::Promise
+                | Timer::VoteLease
                 | Timer::Heartbeat
-                | Timer::Longest
+                | Timer::LongestVoteLease
                 | Timer::Tenure
                 | Timer::Probe
-                | Timer::Silence(_)
+                | Timer::Unreachable(_)
         )
     }
 }
@@ -324,163 +290,157 @@ impl Quorum {
         if theirs != self.configuration {
             return out.inform(Notice::ForeignConfiguration(from));
         }
-        self.heard(config, from, out);
-        if self.has_not_answered(from) && self.hellos >= MOST_HELLOS {
+        self.mark_reachable(config, from, out);
+        if self.has_not_answered(from) && self.recovery.hellos >= MAX_HELLOS {
             self.greet(from, out);
         }
-        if self.rejoining.is_some() && !matches!(body, Body::Welcome { .. }) {
-            return; // it may not say anything yet
+        if self.recovery.is_rejoining() && !matches!(body, Body::Welcome { .. }) {
+            return; // it must not answer yet
         }
-        // What it has said before is what counts for one that has just come up; and that one answers HELLO before it is
-        // answered itself, perhaps in a term that it has learned in this life.
-        if !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
-            self.note_term(config, from, term);
+        // A restarted member is told what was heard of it before its restart. HELLO and WELCOME do not count: it answers
+        // HELLO before it is answered itself, perhaps in a term that it learned after the restart.
+        if config.quorum.remembers && !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
+            let seen = self.seen.entry(from).or_default();
+            *seen = term.max(*seen);
         }
         match body {
-            Body::PreVote { number, merit, force, takeover } => {
-                self.on_pre_vote(config, from, term, (number, merit, force, takeover), out);
+            Body::PreVote { number, rank, force, takeover } => {
+                self.on_pre_vote(config, from, term, (number, rank, force, takeover), out);
             }
             Body::PreAnswer { number, answer } => {
                 self.on_pre_answer(config, from, term, (number, answer), out);
             }
             Body::Request { released } => self.on_request(config, from, term, released, out),
-            Body::Heartbeat { round, promise, merit, preference, why, misses } => {
-                let beat = Beat { round, promise, merit, preference, why, misses: &misses };
-                self.on_heartbeat(config, from, term, &beat, out);
-            }
+            Body::Heartbeat(heartbeat) => self.on_heartbeat(config, from, term, &heartbeat, out),
             Body::Vote if term <= self.ballot.term() => self.on_vote(config, from, term, out),
-            Body::Ack { round, merit, misses } if self.counts(config, term) => {
-                self.on_ack(config, from, (round, merit, &misses), out);
+            Body::Ack { round, rank, unreachable } if self.counts_ack(config, term) => {
+                self.on_ack(config, from, (round, rank, &unreachable), out);
             }
             Body::Vote | Body::Ack { .. } | Body::Nack => {
                 self.on_later_term(config, from, term, out);
             }
-            Body::Preempt { merit } => self.on_preempt(config, from, merit, out),
-            Body::TimeoutNow { cause, preference } => {
-                self.on_timeout_now(config, from, term, (cause, preference), out);
+            Body::Preempt { rank } => self.on_preempt(config, from, rank, out),
+            Body::TimeoutNow { reason, preference } => {
+                self.on_timeout_now(config, from, term, (reason, preference), out);
             }
-            Body::Release { heir } => self.on_release(config, from, term, heir, out),
-            Body::Welcome { life, seen, longest, losses } => {
-                self.on_welcome(config, from, term, (life, seen, longest, losses), out);
+            Body::Release { successor } => self.on_release(config, from, term, successor, out),
+            Body::Welcome { incarnation, seen, longest, failures } => {
+                self.on_welcome(config, from, term, (incarnation, seen, longest, failures), out);
             }
             Body::Prefer { preference } => {
                 if self.leads() && config.members.contains(preference.member) {
-                    self.standings.learn_preference(preference);
+                    self.ranking.learn_preference(preference);
                 }
             }
-            Body::Probe { merit, misses } => {
-                self.standings.learn(config, from, merit);
-                self.note_misses(config, from, &misses);
+            Body::Probe { rank, unreachable } => {
+                self.ranking.learn(config, from, rank);
+                self.note_unreachable(config, from, &unreachable);
             }
-            Body::Hello { life, .. } => self.on_hello(config, from, life, out),
+            Body::Hello { incarnation, .. } => self.on_hello(config, from, incarnation, out),
         }
-    }
-
-    /// Whether an acknowledgement of `term` counts now.
-    fn counts(&self, config: &Config, term: Epoch) -> bool {
-        let own = self.ballot.term();
-        term == own || term < own && !config.quorum.keeps(Rule::AckCountsInItsTerm)
     }
 
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Out) {
         match timer {
             Timer::Lease(round) => self.on_lease_over(config, round, out),
-            Timer::Promise => self.on_promise_over(config, out),
-            Timer::Quarantine => self.on_quarantine_over(config, out),
-            Timer::Election => self.campaign(config, out),
-            Timer::Collection => self.weigh(config, true, out),
-            Timer::Candidacy => self.on_candidacy_over(config, out),
-            Timer::Confirmation => self.on_unconfirmed(config, out),
-            Timer::Heartbeat => {
-                self.standings.spend(self.pace(config).heartbeat);
-                self.beat(config, out);
-            }
-            Timer::Tenure => self.on_tenure_over(config, out),
-            Timer::Takeover => self.on_takeover_due(config, out),
-            Timer::Refrain => {
-                self.refrains = false;
+            Timer::VoteLease => self.on_vote_lease_over(config, out),
+            Timer::HoldDown => {
+                self.recovery.hold_down = false;
                 self.consider_takeover(config, out);
                 self.await_turn(config, out);
             }
-            Timer::Forgive(id) => self.forgive(config, id, out),
+            Timer::Election => self.campaign(config, out),
+            Timer::PreVote => self.tally_pre_votes(config, true, out),
+            Timer::Vote => self.on_votes_overdue(config, out),
+            Timer::Confirmation => self.on_unconfirmed(config, out),
+            Timer::Heartbeat => {
+                self.ranking.spend(self.pace(config).heartbeat);
+                self.send_heartbeat(config, out);
+            }
+            Timer::Tenure => self.on_tenure_over(config, out),
+            Timer::Takeover => self.on_takeover_due(config, out),
+            Timer::Cooldown => {
+                self.end_cooldown();
+                self.consider_takeover(config, out);
+                self.await_turn(config, out);
+            }
+            Timer::Penalty(id) => self.decay_penalty(config, id, out),
             Timer::Drain => self.undrain(config, out),
-            Timer::Longest => self.on_longest_over(config, out),
+            Timer::LongestVoteLease => self.on_longest_over(config, out),
             Timer::Hello => self.say_hello(config, out),
             Timer::Probe => self.on_probe_due(config, out),
-            Timer::Silence(peer) => self.on_silence(config, peer, out),
+            Timer::Unreachable(peer) => self.on_unreachable(config, peer, out),
         }
     }
 
     /// Whether something keeps it from voting. `released`: the term whose leader has released its followers.
-    fn bound(&self, released: Option<Epoch>) -> bool {
-        let promised = self.promise.is_some_and(|promise| released != Some(promise.term));
-        self.quarantined
-            || self.rejoining.is_some()
-            || self.lingering.is_some()
+    fn is_bound(&self, released: Option<Epoch>) -> bool {
+        self.recovery.hold_down
+            || self.recovery.is_rejoining()
+            || self.lingering_lease.is_some()
             || self.is_leased()
-            || promised
+            || self.vote_lease().is_some_and(|lease| released != Some(lease.term))
+    }
+
+    /// The leader that it follows; itself, once elected.
+    fn leader(&self) -> Option<NodeId> {
+        match &self.role {
+            Role::Follower(follower) => follower.leader,
+            Role::Leader(_) => Some(self.id),
+            _ => None,
+        }
     }
 
     fn leads(&self) -> bool {
-        matches!(self.duty, Duty::Lead(_))
+        matches!(self.role, Role::Leader(_))
     }
 
     fn pace(&self, config: &Config) -> Pace {
         config.quorum.pace_of(self.id)
     }
 
-    /// How good it is, as it tells the others.
-    fn merit(&self, config: &Config) -> Merit {
-        Merit { losses: self.standings.held(self.id), ..self.standings.merit(config, self.id) }
+    /// Its rank, as it tells the others.
+    fn rank(&self, config: &Config) -> Rank {
+        Rank { failures: self.ranking.penalty(self.id), ..self.ranking.rank(config, self.id) }
     }
 
-    /// Changes how good it is.
-    fn amend(&mut self, config: &Config, change: impl FnOnce(&mut Merit)) {
-        let mut merit = self.standings.merit(config, self.id);
-        change(&mut merit);
-        self.standings.learn(config, self.id, merit);
+    fn amend_rank(&mut self, config: &Config, change: impl FnOnce(&mut Rank)) {
+        let mut rank = self.ranking.rank(config, self.id);
+        change(&mut rank);
+        self.ranking.learn(config, self.id, rank);
     }
 
-    /// `from` speaks in `term`: it must never come up with less.
-    fn note_term(&mut self, config: &Config, from: NodeId, term: Epoch) {
-        if config.quorum.remembers {
-            let seen = self.seen.entry(from).or_default();
-            *seen = term.max(*seen);
-        }
-    }
-
-    /// Says something to a member; HELLO instead, if that one has not answered yet: its answer must not be about what this
-    /// life says.
-    fn tell(&mut self, to: NodeId, body: Body, out: &mut Out) {
+    /// Sends a message. A member that has not answered HELLO gets another HELLO instead: its answer must not be about what
+    /// this incarnation sends.
+    fn send(&self, to: NodeId, body: Body, out: &mut Out) {
         let (config, term) = (self.configuration, self.ballot.term());
         let is_greeting = matches!(body, Body::Hello { .. } | Body::Welcome { .. });
         let body = if is_greeting || !self.has_not_answered(to) { body } else { self.hello() };
         out.send(to, Message { config, term, body });
     }
 
-    fn tell_all(&mut self, config: &Config, body: &Body, out: &mut Out) {
+    fn broadcast(&self, config: &Config, body: &Body, out: &mut Out) {
         for peer in config.members.others(self.id) {
-            self.tell(peer, body.clone(), out);
+            self.send(peer, body.clone(), out);
         }
     }
 
-    /// Stores what must not be forgotten, before anything that follows.
+    /// Stores its term and vote before any effect that follows.
     fn store(&self, out: &mut Out) {
         self.ballot.store(out);
     }
 }
 
-/// No wait is doubled more often: what is counted for it stays small.
-const MOST_DOUBLINGS: u8 = 10;
+/// A wait is doubled at most this often, so that the counters stay small.
+const MAX_DOUBLINGS: u8 = 10;
 
-/// One more, as far as waits are doubled.
-fn once_more(times: u8) -> u8 {
-    (times + 1).min(MOST_DOUBLINGS)
+fn count_up(times: u8) -> u8 {
+    (times + 1).min(MAX_DOUBLINGS)
 }
 
-/// How many times as long a wait is that is doubled so often.
-fn doubled(times: u8) -> u64 {
-    1 << times.min(MOST_DOUBLINGS)
+/// The factor of a wait that was doubled this often.
+fn back_off(times: u8) -> u64 {
+    1 << times.min(MAX_DOUBLINGS)
 }
 
 #[cfg(test)]

@@ -1,35 +1,34 @@
-//! What the ring algorithms share: how a token gets from a member to the next one alive, and how hardened rings number
-//! their rounds.
+//! What the ring algorithms share: how a token gets from a member to the next live one, and how hardened rings number their
+//! rounds.
 //!
-//! **Hops.** 000: send "to closest downstream node that is alive; sequentially poll each successor until a live node
-//! is found". A member hands its token to its clockwise neighbour and waits `T_hop` = 2D + p for HOP-ACK; if none comes
-//! it tries the neighbour after that, and so on round the ring.
+//! **Hops.** cs677: send "to closest downstream node that is alive; sequentially poll each successor until a live node is
+//! found". A member sends its token to its clockwise neighbour and waits `T_hop` = 2D + p for HOP-ACK; if none arrives it tries
+//! the next neighbour, and so on round the ring.
 //!
-//! - Members that the failure detector gave up are not tried. Nothing else is remembered about the dead: the next token
-//!   tries them again, which is why f dead members cost 2f fruitless probes in a list ring's two circuits. A memory of
-//!   its own would keep out a member that was slow once, for the ring hears nothing of it afterwards.
-//! - When the search comes round to the searcher, nobody else is alive and it has the token back, without a message. So
-//!   a single member elects itself.
-//! - A hop is named by the lowest number that none of the sender's other hops bears, so that numbers, timers and states
-//!   stay few. A HOP-ACK later than `T_hop` can therefore be taken for that of a later hop to the same member. If that
-//!   member has died meanwhile the token is lost, as any token can be: rounds are for that.
-//! - A HOP-ACK that is late or lost makes two copies of a token, one for each of two successors. Textbook rings live in
-//!   a world where that cannot happen. Hardened rings must pass on only one of them.
-//! - The two circuits of every live member are at most 2N tokens; a member waits for no more hops than that and gives
-//!   up the oldest.
+//! - Members that the failure detector reports as down are not tried. A member remembers nothing else about dead ones: the
+//!   next token tries them again, which is why f dead members cost 2f fruitless probes in a list ring's two circuits. A memory
+//!   of its own would exclude a member that was slow once, because the ring hears nothing of it afterwards.
+//! - When the search returns to the searcher, no other member is alive and it gets the token back, without a message. So a
+//!   single member elects itself.
+//! - A hop is named by the lowest number that none of the sender's other hops has, so that numbers, timers and states stay
+//!   few. A HOP-ACK later than `T_hop` can therefore be taken for that of a later hop to the same member. If that member has
+//!   died meanwhile the token is lost, as any token can be: rounds are made for that.
+//! - A HOP-ACK that is late or lost makes two copies of a token, one for each of two successors. Textbook rings assume that
+//!   this cannot happen. Hardened rings must pass on only one of them.
+//! - The two circuits of every live member are at most 2N tokens; a member waits for no more hops than that and gives up the
+//!   oldest.
 //!
-//! **Rounds.** A token whose initiator has died meets nobody who takes it off the ring (F15, F16), and one that is lost
-//! is missed by nobody (F14). So a token carries its [`Round`] and its hops. It is dropped after 2N hops, or by a member
-//! that has seen a later round. And a member that has passed it on begins a round of its own when
-//! `T_re(k) = 2N(D+p) + N·T_hop + k·N(D+p)` has gone by without an end, k being its distance from the initiator: 004's
-//! "have the initiator's successor wait a while, then reinitiate a new election. Do the same for this successor's
-//! successor, and so on".
+//! **Rounds.** No member removes a token whose initiator has died (F15, F16), and no member misses a token that is lost (F14).
+//! So a token carries its [`Round`] and its hops. It is dropped after 2N hops, or by a member that has seen a later round. And a
+//! member that has passed it on starts a round of its own when `T_re(k) = 2N(D+p) + N·T_hop + k·N(D+p)` has passed without an
+//! end, k being its distance from the initiator: in cs425, "have the initiator's successor wait a while, then reinitiate a new
+//! election. Do the same for this successor's successor, and so on".
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Elective};
+use super::leader_tracker::{Elective, LeaderTracker};
 use crate::config::Config;
 use crate::members::{Epoch, NodeId};
 use crate::protocol::{self, Effects, Protocol, varint_len};
@@ -40,7 +39,7 @@ use crate::time::Span;
 pub enum Hop<T> {
     /// The token, clockwise.
     Pass {
-        /// The hop's number, for its HOP-ACK; none if nobody waits for one.
+        /// The hop's number, for its HOP-ACK; none if no member waits for one.
         number: Option<HopNumber>,
         /// What is passed on.
         token: T,
@@ -58,7 +57,7 @@ pub enum Hop<T> {
 pub struct HopNumber(pub u32);
 
 impl<T> Hop<T> {
-    /// A token that nobody waits to see acknowledged: the ring of 003, where nobody is ever passed over.
+    /// A token without HOP-ACK: that of os-textbook, where no member is skipped.
     pub(crate) const fn unacknowledged(token: T) -> Self {
         Self::Pass { number: None, token }
     }
@@ -132,12 +131,12 @@ impl<T: Clone> Hops<T> {
     pub(crate) fn pass<P: Circular<T>>(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         token: T,
         out: &mut Effects<P>,
     ) -> Option<T> {
-        let to = successor(config, allegiance, allegiance.id());
-        if to == allegiance.id() {
+        let to = successor(config, tracker, tracker.id());
+        if to == tracker.id() {
             return Some(token);
         }
         let pending = self.0.get_or_insert_default();
@@ -180,13 +179,13 @@ impl<T: Clone> Hops<T> {
     pub(crate) fn on_timer<P: Circular<T>>(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         number: HopNumber,
         out: &mut Effects<P>,
     ) -> Option<T> {
         let hop = self.0.as_mut()?.iter_mut().find(|hop| hop.number == number)?;
-        hop.to = successor(config, allegiance, hop.to);
-        if hop.to == allegiance.id() {
+        hop.to = successor(config, tracker, hop.to);
+        if hop.to == tracker.id() {
             return self.take(|hop| hop.number == number).map(|hop| hop.token);
         }
         send(config, number, hop.to, hop.token.clone(), out);
@@ -215,11 +214,11 @@ fn send<T, P: Circular<T>>(
     out.set_timer(number.into(), config.timing.reply());
 }
 
-/// The first member clockwise of `after` that is not held for dead; the asking member itself if the search reaches it.
+/// The first member clockwise of `after` that is not down; the asking member itself if the search reaches it.
 #[inline(always)]
-pub(crate) fn successor(config: &Config, allegiance: &Allegiance, after: NodeId) -> NodeId {
+pub(crate) fn successor(config: &Config, tracker: &LeaderTracker, after: NodeId) -> NodeId {
     let mut next = config.members.next_clockwise(after);
-    while next != allegiance.id() && allegiance.is_down(next) {
+    while next != tracker.id() && tracker.is_down(next) {
         next = config.members.next_clockwise(next);
     }
     next
@@ -250,7 +249,7 @@ impl fmt::Display for Round {
     }
 }
 
-/// 2N: a token that has gone further than two circuits has lost whoever was to take it off the ring.
+/// 2N: a token that has gone further than two circuits has lost the member that would remove it.
 pub(crate) fn hop_limit(config: &Config) -> u32 {
     u32::try_from(2 * config.members.len()).unwrap_or(u32::MAX)
 }

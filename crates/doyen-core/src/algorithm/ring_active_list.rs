@@ -1,40 +1,39 @@
-//! The ring with an active list at every member (001 "Algorithm"; Silberschatz).
+//! The ring with an active list at every member (notes, "Algorithm"; Silberschatz).
 //!
-//! A member that misses the coordinator starts a list of the living, its *active list*, and sends its own number
-//! round the ring with ELECT. Everybody whom this reaches does the same, and everybody enters the numbers that come
-//! by into its own list. Whoever gets its own number back knows all the others, and picks the best. Nobody announces
-//! anything: each decides for itself, and all come to the same.
+//! A member that misses the coordinator starts a list of the live members, its *active list*, and sends its own number round
+//! the ring with ELECT. Each member that receives it does the same, and enters the numbers that pass into its own list. A
+//! member whose own number returns knows all the others, and picks the highest. There is no announcement: each member decides
+//! for itself, and all reach the same decision.
 //!
-//! | rule | 001 | event | what it does |
+//! | rule | notes | event | action |
 //! |---|---|---|---|
-//! | AL1 | | start, no list | begins a list with itself; sends ELECT with its own number |
-//! | AL2 | (ii) | ELECT of another, no list | begins a list with both; sends its own number, *then* the other |
+//! | AL1 | | start, no list | starts a list with itself; sends ELECT with its own number |
+//! | AL2 | (ii) | ELECT of another, no list | starts a list with both; sends its own number, *then* the other |
 //! | AL3 | (i) | ELECT of another | enters it; passes it on |
-//! | AL4 | (iii) | its own ELECT | its list is complete: follows the best on it, takes the message off the ring |
+//! | AL4 | (iii) | its own ELECT | its list is complete: follows the highest on it, removes the message from the ring |
 //!
-//! **Textbook mode.** 001 has lost the subscripts of its numbers; the rules above are restored from its three cases.
-//! Its example is another algorithm, in which one list travels: [`ring_list`](super::ring_list). The order in AL2
-//! matters, and links must keep it: a member's own number follows behind all others, and comes back last. 001 does
-//! not say when a list is forgotten: it is when its owner has decided, so that the next election begins a new one. As
-//! in all rings of 003's kind nobody is passed over but those that the failure detector gave up. A member to whom
-//! nobody else is left elects itself without a message.
+//! **Textbook mode.** The notes have lost the subscripts of their numbers; the rules above are restored from their three
+//! cases. Their example is another algorithm, in which one list circulates: [`ring_list`](super::ring_list). The order in AL2
+//! matters, and links must keep it: a member's own number follows all others, and returns last. The notes do not say when a
+//! list is forgotten: it is when its owner has decided, so that the next election starts a new one. As in all rings of the
+//! kind of os-textbook, a message skips only members that the failure detector reports as down. A member that has no other
+//! member left elects itself without a message.
 //!
-//! Costs: n² messages, no matter how many start. The last member decides after at most 2n−1 hops.
+//! Cost: n² messages, however many members start. The last member decides after at most 2n−1 hops.
 //!
-//! A number whose owner has died goes round for ever, and a lost one leaves its owner waiting for ever.
+//! A number whose owner has died circulates forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
-//! the dead, rounds, and every number once in a round. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! past members that are down, rounds, and every number once in a round. In addition:
 //!
-//! - AL4: each decides for itself, as in 001, but when somebody dies on the way the lists differ, and so would the
-//!   decisions. Therefore only one of them counts, the winner's. It says ALIVE to everybody at once, and the others
-//!   follow it then, by the order of claims. Their own decision is no more than the reason why they wait;
-//! - AL5: a member that hears no winner in time starts a new round (the winner has died, or a number is lost). The
+//! - AL4: each member decides for itself, as in the notes, but when a member dies during the election the lists differ, and so
+//!   would the decisions. Therefore only one of them counts, the winner's. It sends ALIVE to all members at once, and the others
+//!   follow it then, by the order of claims. Their own decision is only the reason why they wait;
+//! - AL5: a member that hears of no winner in time starts a new round (the winner has died, or a number is lost). The
 //!   initiator comes first, then its successor, … Each failure doubles the wait;
-//! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE
-//!   instead, and their owners defer (F8);
-//! - AL7: a number in an older round than one that the member knows of is answered with NACK, and its owner goes
-//!   higher the next time.
+//! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE instead,
+//!   and their owners defer (F8);
+//! - AL7: a number in an older round than the member knows of is answered with NACK, and its owner's next round is higher.
 //!
 //! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
 
@@ -43,7 +42,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing};
@@ -54,7 +53,7 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 /// A member that runs the ring with active lists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RingActiveList {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     /// The active list.
     list: RollCall,
     /// Hardened mode's hops.
@@ -97,9 +96,9 @@ impl Protocol for RingActiveList {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut member = Self { allegiance, list: RollCall::new(id), hops: Hops::new() };
-        member.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut member = Self { tracker, list: RollCall::new(id), hops: Hops::new() };
+        member.apply(config, action, out);
         member
     }
 
@@ -112,10 +111,10 @@ impl Protocol for RingActiveList {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
         let after = self.view();
         if after != before {
@@ -124,7 +123,7 @@ impl Protocol for RingActiveList {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -144,7 +143,7 @@ impl Explore for RingActiveList {}
 
 impl RingActiveList {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     fn on_message(
@@ -154,7 +153,7 @@ impl RingActiveList {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -163,8 +162,8 @@ impl RingActiveList {
             }
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -172,28 +171,28 @@ impl RingActiveList {
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                let back = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("AL5");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(config, out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(config, out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -204,31 +203,31 @@ impl RingActiveList {
         }
         out.rule("AL1");
         out.election_started();
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.open_epoch(out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.open_epoch(out);
         self.list.open(Round { epoch, initiator: me }, me);
         self.participate(config, out);
     }
 
     /// Sends its own number, and waits for it to come back.
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         let round = self.list.round();
-        self.allegiance.see_epoch(round.epoch, out);
+        self.tracker.see_epoch(round.epoch, out);
         self.await_end(config, out);
-        self.pass(config, Token { round, member: self.allegiance.id() }, out);
+        self.pass(config, Token { round, member: self.tracker.id() }, out);
     }
 
     fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
         if config.hardened() {
-            let wait = ring::re_initiation(config, self.list.round(), self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = ring::re_initiation(config, self.list.round(), self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
     /// A number has come round.
     fn on_elect(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        match self.list.enter(config, &self.allegiance, token.round, token.member) {
+        match self.list.enter(config, &self.tracker, token.round, token.member) {
             Entry::Own => {
                 out.rule("AL4");
                 self.decide(config, out);
@@ -244,11 +243,11 @@ impl RingActiveList {
             }
             Entry::Refused => {
                 out.rule("AL6");
-                self.allegiance.vouch(config, token.member, token.round.epoch, out);
+                self.tracker.vouch(config, token.member, token.round.epoch, out);
             }
             Entry::Late => {
                 out.rule("AL7");
-                let epoch = self.allegiance.epoch();
+                let epoch = self.tracker.epoch();
                 out.send(token.member, Upkeep::Nack { epoch }.into());
             }
             Entry::Known => {}
@@ -257,12 +256,12 @@ impl RingActiveList {
 
     /// AL4: the list is complete. In hardened mode the winner alone acts on it.
     fn decide(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let winner = self.list.highest(config, &self.allegiance);
+        let winner = self.list.highest(config, &self.tracker);
         if !config.hardened() {
             self.end_participation(config, out);
-            let reign = Reign { epoch: Epoch::default(), leader: config.members.key(winner) };
-            self.allegiance.accept(config, reign, out);
-        } else if winner == self.allegiance.id() {
+            let claim = LeaderClaim { epoch: Epoch::default(), leader: config.members.key(winner) };
+            self.tracker.accept(config, claim, out);
+        } else if winner == self.tracker.id() {
             self.lead(config, out);
         }
     }
@@ -270,15 +269,15 @@ impl RingActiveList {
     /// Hardened: leads, and the first ALIVE goes out at once.
     fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.end_participation(config, out);
-        self.allegiance.lead(config, out);
+        self.tracker.lead(config, out);
         self.on_timer(config, Timer::Upkeep(UpkeepTimer::Heartbeat), out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, out);
         }
     }
@@ -287,18 +286,18 @@ impl RingActiveList {
         if self.participates() && config.hardened() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
         self.list.close(config);
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
-    /// A number has found nobody else alive. With its own it has won; those of others are lost like their owners.
+    /// A number has found no other live member. With its own it has won; those of others are lost like their owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let own = Token { round: self.list.round(), member: self.allegiance.id() };
+        let own = Token { round: self.list.round(), member: self.tracker.id() };
         if token == Some(own) && self.participates() {
             out.rule("AL4");
             match config.hardened() {
@@ -309,28 +308,11 @@ impl RingActiveList {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.

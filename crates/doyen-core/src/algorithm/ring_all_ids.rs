@@ -1,50 +1,48 @@
-//! The ring of all ids (003, first algorithm).
+//! The ring of all ids (os-textbook, first algorithm).
 //!
-//! A member that misses the coordinator sends ("elect me", its id) round the ring. Everybody whom this reaches sends
-//! an ELECT-ME of its own and, right behind it, passes on the other. So the initiator gets the ids of all others and,
-//! last, its own. It elects the best and sends ("new coordinator", that one) round the ring.
+//! A member that misses the coordinator sends ("elect me", its id) round the ring. Each member that receives it sends an
+//! ELECT-ME of its own and then passes on the other. So the initiator gets the ids of all others and, last, its own. It elects
+//! the highest and sends ("new coordinator", that member) round the ring.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | AI1 | start, no election | sends its own ELECT-ME, collects the others' |
 //! | AI2 | ELECT-ME of another, no election | sends its own, *then* passes on the other |
 //! | AI3 | ELECT-ME of another | collects it; passes it on |
-//! | AI4 | its own ELECT-ME, as initiator | follows the best it has collected; sends NEW-COORDINATOR |
-//! | AI5 | its own ELECT-ME, else | takes it off the ring |
+//! | AI4 | its own ELECT-ME, as initiator | follows the highest that it has collected; sends NEW-COORDINATOR |
+//! | AI5 | its own ELECT-ME, otherwise | removes it from the ring |
 //! | AI6 | NEW-COORDINATOR of another initiator | follows; passes it on |
-//! | AI7 | its own NEW-COORDINATOR | takes it off the ring |
+//! | AI7 | its own NEW-COORDINATOR | removes it from the ring |
 //!
-//! **Textbook mode.** By the letter of 003 a process that receives an ELECT-ME sends its own each time, which would
-//! never end: it sends one in an election. Links must keep the order of messages ("all links in the ring are assumed
-//! to be FIFO"). 003 does not say who takes the others' ELECT-MEs off the ring. Here whoever sent one does (AI5). If
-//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other:
-//! each keeps the message that the other waits for. Several initiators each send their NEW-COORDINATOR. 003 has a
-//! failed process' "control part" forward what comes, so nobody is passed over but those that the failure detector
-//! gave up. A member to whom nobody else is left elects itself without a message.
+//! **Textbook mode.** By the letter of os-textbook a process that receives an ELECT-ME sends its own each time, which would
+//! never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are assumed to be
+//! FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender does (AI5). If
+//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other: each keeps
+//! the message that the other waits for. Several initiators each send their NEW-COORDINATOR. In os-textbook the "control part"
+//! of a failed process forwards messages, so a message skips only members that the failure detector reports as down. A
+//! member that has no other member left elects itself without a message.
 //!
-//! Costs: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are 003's
-//! "order of n²".
+//! Cost: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are the "order of
+//! n²" of os-textbook.
 //!
-//! 003 assumes "that failures do not occur during an election". If they do, an id whose owner has died goes round for
-//! ever, and a lost one leaves its owner waiting for ever.
+//! os-textbook assumes "that failures do not occur during an election". If they do, an id whose owner has died circulates
+//! forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds what [`allegiance`](super::allegiance), [`ring`] and [`roll_call`] say: HOP-ACK, a way past
-//! the dead, rounds, and every id once in a round. Here:
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! past members that are down, rounds, and every id once in a round. In addition:
 //!
-//! - AI4: those held for dead are not elected;
-//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, by the winner too, who leads
-//!   from then on. A winner that the failure detector gave up is not followed, although the message goes on: the
-//!   member goes on waiting, or calls an election if it takes part in none, and those that hear the winner make it
-//!   defer (AI9);
-//! - AI7: NEW-COORDINATOR ends where the same has been said already. So what several initiators say goes round once,
-//!   and nothing goes round for ever;
-//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a
-//!   message is lost). The initiator comes first, then its successor, … Each failure doubles the wait. Whoever came
-//!   too late for the initiator's count has its turn then;
-//! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE
-//!   instead, and their owners defer (F8);
-//! - AI10: an id in an older round than one that the member knows of is answered with NACK, and its owner goes higher
-//!   the next time.
+//! - AI4: members that are down are not elected;
+//! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from then
+//!   on. A winner that the failure detector reports as down is not followed, although the message is passed on: the member
+//!   goes on waiting, or starts an election if it takes part in none, and members that hear the winner make it defer (AI9);
+//! - AI7: NEW-COORDINATOR ends where the same claim has passed already. So the messages of several initiators go round once,
+//!   and nothing circulates forever;
+//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a message is
+//!   lost). The initiator comes first, then its successor, … Each failure doubles the wait. A member that came too late for the
+//!   initiator's count has its turn then;
+//! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE instead, and
+//!   their owners defer (F8);
+//! - AI10: an id in an older round than the member knows of is answered with NACK, and its owner's next round is higher.
 //!
 //! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
 
@@ -53,7 +51,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing, Variant};
@@ -64,13 +62,13 @@ use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_l
 /// A member that runs the ring of all ids.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RingAllIds {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     /// The ids it has seen; the initiator elects from them.
     ids: RollCall,
     /// Hardened mode's hops.
     hops: Hops<Token>,
     /// Hardened: the largest claim that it has sent round or passed on.
-    told: Option<Box<Reign>>,
+    told: Option<Box<LeaderClaim>>,
 }
 
 /// What the members of the ring say to each other.
@@ -119,9 +117,9 @@ impl Protocol for RingAllIds {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
-        let mut member = Self { allegiance, ids: RollCall::new(id), hops: Hops::new(), told: None };
-        member.obey(config, verdict, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+        let mut member = Self { tracker, ids: RollCall::new(id), hops: Hops::new(), told: None };
+        member.apply(config, action, out);
         member
     }
 
@@ -134,10 +132,10 @@ impl Protocol for RingAllIds {
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
         }
         let after = self.view();
         if after != before {
@@ -146,7 +144,7 @@ impl Protocol for RingAllIds {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.participates())
+        self.tracker.view(self.participates())
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -166,12 +164,12 @@ impl Explore for RingAllIds {}
 
 impl RingAllIds {
     fn participates(&self) -> bool {
-        self.allegiance.participates()
+        self.tracker.participates()
     }
 
     /// Whether the election it takes part in is its own.
     fn initiated(&self) -> bool {
-        self.participates() && self.ids.round().initiator == self.allegiance.id()
+        self.participates() && self.ids.round().initiator == self.tracker.id()
     }
 
     fn on_message(
@@ -181,7 +179,7 @@ impl RingAllIds {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => match self.hops.receive(from, hop, out) {
                 Some(Token::ElectMe { round, member }) => {
@@ -196,8 +194,8 @@ impl RingAllIds {
             },
             Message::Upkeep(upkeep) => {
                 let electing = self.participates();
-                let verdict = self.allegiance.on_upkeep(config, from, upkeep, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
+                self.apply(config, action, out);
             }
         }
     }
@@ -205,28 +203,28 @@ impl RingAllIds {
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.allegiance, number, out);
+                let back = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, back, out);
             }
             Timer::Round => {
                 out.rule("AI8");
-                self.allegiance.set_participant(false);
-                self.allegiance.election_failed();
+                self.tracker.set_participant(false);
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.participates(), out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.participates(), out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_participation(config, out),
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_participation(config, out),
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -237,25 +235,25 @@ impl RingAllIds {
         }
         out.rule("AI1");
         out.election_started();
-        let me = self.allegiance.id();
-        let epoch = self.allegiance.open_epoch(out);
+        let me = self.tracker.id();
+        let epoch = self.tracker.open_epoch(out);
         self.ids.open(Round { epoch, initiator: me }, me);
         self.participate(config, out);
     }
 
     /// Sends its own ELECT-ME, and waits for the end of the election.
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.allegiance.set_participant(true);
+        self.tracker.set_participant(true);
         let round = self.ids.round();
-        self.allegiance.see_epoch(round.epoch, out);
+        self.tracker.see_epoch(round.epoch, out);
         self.await_end(config, out);
-        self.pass(config, Token::ElectMe { round, member: self.allegiance.id() }, out);
+        self.pass(config, Token::ElectMe { round, member: self.tracker.id() }, out);
     }
 
     fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
         if config.hardened() {
-            let wait = ring::re_initiation(config, self.ids.round(), self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = ring::re_initiation(config, self.ids.round(), self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
@@ -267,7 +265,7 @@ impl RingAllIds {
         out: &mut Effects<Self>,
     ) {
         let token = Token::ElectMe { round, member };
-        match self.ids.enter(config, &self.allegiance, round, member) {
+        match self.ids.enter(config, &self.tracker, round, member) {
             Entry::Own if self.initiated() => {
                 out.rule("AI4");
                 self.elect(config, out);
@@ -286,25 +284,25 @@ impl RingAllIds {
             }
             Entry::Refused => {
                 out.rule("AI9");
-                self.allegiance.vouch(config, member, round.epoch, out);
+                self.tracker.vouch(config, member, round.epoch, out);
             }
             Entry::Late => {
                 out.rule("AI10");
-                let epoch = self.allegiance.epoch();
+                let epoch = self.tracker.epoch();
                 out.send(member, Upkeep::Nack { epoch }.into());
             }
             Entry::Known => {}
         }
     }
 
-    /// AI4: the initiator has heard of everybody.
+    /// AI4: the initiator has the ids of all members.
     fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let leader = self.ids.highest(config, &self.allegiance);
-        let epoch = self.allegiance.epoch();
+        let leader = self.ids.highest(config, &self.tracker);
+        let epoch = self.tracker.epoch();
         let round = Round { epoch, ..self.ids.round() };
         self.end_participation(config, out);
-        let reign = Reign { epoch, leader: config.members.key(leader) };
-        self.allegiance.on_claim(config, reign, false, out);
+        let claim = LeaderClaim { epoch, leader: config.members.key(leader) };
+        self.tracker.on_claim(config, claim, false, out);
         self.tell(config, round, leader, out);
     }
 
@@ -316,24 +314,24 @@ impl RingAllIds {
         leader: NodeId,
         out: &mut Effects<Self>,
     ) {
-        let reign = Reign { epoch: round.epoch, leader: config.members.key(leader) };
-        let told = self.told.as_ref().is_some_and(|told| reign <= **told);
-        if round.initiator == self.allegiance.id() || told {
+        let claim = LeaderClaim { epoch: round.epoch, leader: config.members.key(leader) };
+        let told = self.told.as_ref().is_some_and(|told| claim <= **told);
+        if round.initiator == self.tracker.id() || told {
             return out.rule("AI7");
         }
         out.rule("AI6");
         if !config.hardened() {
             self.end_participation(config, out);
-            self.allegiance.accept(config, reign, out);
+            self.tracker.accept(config, claim, out);
             return self.tell(config, round, leader, out);
         }
-        if self.allegiance.is_down(leader) {
+        if self.tracker.is_down(leader) {
             self.tell(config, round, leader, out);
             return self.call_election(config, out);
         }
-        let verdict = self.allegiance.on_claim(config, reign, self.participates(), out);
-        self.obey(config, verdict, out);
-        if self.allegiance.leader() == Some(leader) {
+        let action = self.tracker.on_claim(config, claim, self.participates(), out);
+        self.apply(config, action, out);
+        if self.tracker.leader() == Some(leader) {
             self.tell(config, round, leader, out);
         }
     }
@@ -341,16 +339,16 @@ impl RingAllIds {
     fn tell(&mut self, config: &Config, round: Round, leader: NodeId, out: &mut Effects<Self>) {
         if config.hardened() {
             let leader = config.members.key(leader);
-            self.told = Some(Box::new(Reign { epoch: round.epoch, leader }));
+            self.told = Some(Box::new(LeaderClaim { epoch: round.epoch, leader }));
         }
         self.pass(config, Token::NewCoordinator { round, leader }, out);
     }
 
     /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        if self.participates() && reign.leader > config.members.key(self.allegiance.id()) {
-            self.allegiance.defer_to(reign.leader.id);
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
+            self.tracker.defer_to(claim.leader.id);
             self.await_end(config, out);
         }
     }
@@ -359,19 +357,19 @@ impl RingAllIds {
         if self.participates() && config.hardened() {
             out.cancel_timer(Timer::Round);
         }
-        self.allegiance.set_participant(false);
+        self.tracker.set_participant(false);
         self.ids.close(config);
     }
 
     fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.allegiance, token, out);
+        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
         self.take_back(config, back, out);
     }
 
-    /// A message has found nobody else alive. With its own ELECT-ME it has won; the others are lost like their
+    /// A message has found no other live member. With its own ELECT-ME it has won; the others are lost like their
     /// owners.
     fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let (round, member) = (self.ids.round(), self.allegiance.id());
+        let (round, member) = (self.ids.round(), self.tracker.id());
         if token == Some(Token::ElectMe { round, member }) && self.participates() {
             out.rule("AI4");
             self.ids.open(Round { initiator: member, ..round }, member);
@@ -380,28 +378,11 @@ impl RingAllIds {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.

@@ -1,53 +1,52 @@
-//! The ring with a circulating list (000 "Ring-based Election"; 001's example; Tanenbaum).
+//! The ring with a circulating list (cs677 "Ring-based Election"; the example of the notes; Tanenbaum).
 //!
-//! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Everybody adds its
-//! key and passes it on. When the list is back at the initiator it names everybody alive; the initiator picks the best
-//! and sends its name round with COORDINATOR. The dead are passed over, see [`ring`](super::ring).
+//! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Each member adds its key and
+//! passes it on. When the list returns to the initiator it contains all live members; the initiator picks the highest and sends
+//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`](super::ring).
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | L1 | start | sends ELECTION with a list of itself |
 //! | L2 | ELECTION of another | adds its key, passes it on |
-//! | L3 | own ELECTION is back | the best of the list has won: sends COORDINATOR |
+//! | L3 | own ELECTION returns | the highest of the list has won: sends COORDINATOR |
 //! | L4 | COORDINATOR of another | follows the winner, passes it on |
-//! | L5 | own COORDINATOR is back | follows the winner, takes the token off the ring |
+//! | L5 | own COORDINATOR returns | follows the winner, removes the token from the ring |
 //!
-//! **Textbook mode** is these five rules and no memory: "multiple elections can be in progress" (000), "ok to have two
-//! elections at once" (001), each with its own list and its own two circuits. A member holds one of its own at a time.
-//! 001's text describes another algorithm than its example, [`ring_active_list`](super::ring_active_list). A member
-//! whose token finds nobody else alive has it back at once, and so wins alone; a token of *another* that finds nobody
-//! else alive is dropped, for it would run in circles inside one member.
+//! **Textbook mode** is these five rules and no memory: "multiple elections can be in progress" (cs677), "ok to have two
+//! elections at once" (notes), each with its own list and its own two circuits. A member holds one of its own at a time. The
+//! text of the notes describes another algorithm than its example, [`ring_active_list`](super::ring_active_list). A member
+//! whose token finds no other live member gets it back at once, and so wins alone; a token of *another* member that finds no
+//! other live member is dropped, because it would circulate inside one member.
 //!
-//! Costs without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member
-//! costs one fruitless probe and `T_hop` in each circuit, unless the failure detector has given it up.
+//! Cost without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member costs
+//! one fruitless probe and `T_hop` in each circuit, unless the failure detector has reported it as down.
 //!
-//! What goes wrong is there to be seen: a list whose initiator dies grows for ever (F16), and "does no harm" (000) is
-//! false when the winner of one of two elections dies between its two circuits (F17).
+//! The flaws show: a list whose initiator dies grows forever (F16), and "does no harm" (cs677) is false when the winner of one
+//! of two elections dies between its two circuits (F17).
 //!
-//! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive
-//! failures: numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine,
-//! [`ListRing`], and differ in textbook mode alone. To the rules L6 to L8 that stand there, and to what
-//! [`allegiance`](super::allegiance) says, hardened mode adds:
+//! **Hardened mode** is the algorithm of [`ring_resilient`](super::ring_resilient), which is this one made to survive failures:
+//! numbered rounds, a hop limit, re-initiation (F16) and repetition (F17). Both are therefore one machine, [`ListRing`], and
+//! differ in textbook mode only. To its rules L6 to L8 and to those of [`leader_tracker`](super::leader_tracker), hardened mode
+//! adds:
 //!
-//! - L2a: a member that leads, or knows its leader to be alive and in office, answers the ELECTION of a member below
-//!   that leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of one above the
-//!   leader goes on. Its followers do not wait for the end of that election, for they have a leader; but the leader
-//!   does, and is silent meanwhile. COORDINATOR's list shows who is in office: nobody vouches for a winner that has not
-//!   signed it, or the repetition after a winner that died would be silenced, nor for a leader that asks itself, nor
-//!   twice to the same asker without a word of the leader's in between: one that leads no longer, and whose own rounds
-//!   do not come through, would be vouched for as long as it lives;
-//! - L3: a winner that is its own initiator takes office before it tells anybody; every other learns that it leads from
-//!   the token, as everybody does. A winner below a member that was passed over is borne, then contested (H4);
-//! - L4a: a winner that is held for dead is not followed, for nobody will be told of its death again. The token goes
-//!   on, and the member waits for a better end of the election;
+//! - L2a: a member that leads, or knows that its leader is alive and confirmed, answers the ELECTION of a member below that
+//!   leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of a member above the leader goes
+//!   on. Its followers do not wait for the end of that election, because they have a leader; but the leader does, and sends no
+//!   ALIVE meanwhile. The list of COORDINATOR shows whether a leader is confirmed. No member vouches for a winner that has not
+//!   signed the list, or the repetition after a winner that died would be silenced; nor for a leader that asks itself; nor
+//!   twice to the same asker without a message of the leader in between: otherwise a member that no longer leads, and whose
+//!   own rounds do not get through, would be vouched for as long as it lives;
+//! - L3: a winner that is its own initiator becomes leader before it tells any other member; every other winner learns that it
+//!   leads from the token, as all members do. A winner below a member that was skipped is tolerated, then contested (H4);
+//! - L4a: a winner that is down is not followed, because no member will be told of its death again. The token goes on, and the
+//!   member waits for another end of the election;
 //! - L7: the wait doubles with every failure, with jitter;
-//! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each of a round's
-//!   circuits once. So of several rounds one survives, and so does one of the two copies of a token that a late HOP-ACK
-//!   makes. That also ends every list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of
-//!   those below a leader, so where that leader asks too, its round must survive, or they end each other's for ever. The
-//!   initiator of a round whose number is too low is told the latest with NACK. A member that vouches adopts the asker's
-//!   epoch nevertheless: when a leader has died and the members notice one after the other, the round of the last to
-//!   notice must not be too old for the others.
+//! - L8: rounds of the same number are ordered by their initiators' keys, and a member passes on each circuit of a round once.
+//!   So one of several rounds survives, and one of the two copies of a token that a late HOP-ACK makes. That also ends every
+//!   list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of members below a leader, so if that
+//!   leader asks too, its round must survive, or they end each other's forever. The initiator of a round whose number is too
+//!   low is told the latest with NACK. A member that vouches adopts the asker's epoch nevertheless: when a leader has died and
+//!   the members notice one after the other, the round of the last to notice must not be too old for the others.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -56,7 +55,7 @@ use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
-use super::allegiance::{Allegiance, Reign, Upkeep, UpkeepTimer, Verdict, key_len};
+use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
@@ -64,10 +63,10 @@ use crate::explore::Explore;
 use crate::members::{Epoch, Key, NodeId};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
-/// A member that runs the list ring of 000 and 001.
+/// A member that runs the list ring of cs677 and notes.
 pub type RingList = ListRing<Plain>;
 
-/// The textbook of 000 and 001: no rounds, no hop limit, no repetition.
+/// The textbook of cs677 and notes: no rounds, no hop limit, no repetition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Plain {}
 
@@ -75,7 +74,7 @@ impl Reading for Plain {
     const RESILIENT: bool = false;
 }
 
-/// Which seed's list ring a member runs in textbook mode.
+/// Which source's list ring a member runs in textbook mode.
 pub trait Reading: Clone + Eq + Hash + fmt::Debug {
     /// Whether its textbook survives failures during the election.
     const RESILIENT: bool;
@@ -84,11 +83,11 @@ pub trait Reading: Clone + Eq + Hash + fmt::Debug {
 /// A member that runs a list ring: [`RingList`] or [`RingResilient`](super::ring_resilient::RingResilient).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ListRing<R> {
-    allegiance: Allegiance,
+    tracker: LeaderTracker,
     hops: Hops<Token>,
     /// Its own token is on the ring; or, with rounds, it waits for the end of one and [`Timer::Round`] is armed.
     electing: bool,
-    /// What it remembers of the rounds; nothing in the textbook of 000.
+    /// What it remembers of the rounds; nothing in the textbook of cs677.
     rounds: Option<Box<Rounds>>,
     reading: PhantomData<R>,
 }
@@ -98,7 +97,7 @@ pub struct ListRing<R> {
 pub struct Token {
     /// Whose election it is, and which.
     pub round: Round,
-    /// How many hops it has made in this circuit; not counted in the textbook of 000.
+    /// How many hops it has made in this circuit; not counted in the textbook of cs677.
     pub hops: u32,
     /// What it is for.
     pub circuit: Circuit,
@@ -116,7 +115,7 @@ pub enum Circuit {
     Coordinator {
         /// The winner.
         leader: Key,
-        /// Those it has come by; left empty in the textbook of 000.
+        /// Those it has come by; left empty in the textbook of cs677.
         list: Vec<NodeId>,
     },
 }
@@ -148,30 +147,30 @@ impl<R: Reading> Protocol for ListRing<R> {
     type Durable = Epoch;
 
     fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
-        let (allegiance, verdict) = Allegiance::start(id, config, &boot, out);
+        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let remembers = R::RESILIENT || config.hardened();
         let mut member = Self {
-            allegiance,
+            tracker,
             hops: Hops::new(),
             electing: false,
             rounds: remembers.then(|| Box::new(Rounds::new(&boot))),
             reading: PhantomData,
         };
-        member.obey(config, verdict, out);
+        member.apply(config, action, out);
         member
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
         match event {
-            Event::Campaign => self.obey(config, Verdict::Contest, out),
+            Event::Campaign => self.apply(config, Action::StartElection, out),
             Event::Order(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing;
-                let verdict = self.allegiance.on_peer_down(config, peer, electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_peer_down(config, peer, electing, out);
+                self.apply(config, action, out);
             }
-            Event::PeerUp(peer) => self.allegiance.on_peer_up(peer, out),
+            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Message { from, message } => self.on_message(config, from, message, out),
         }
@@ -182,7 +181,7 @@ impl<R: Reading> Protocol for ListRing<R> {
     }
 
     fn view(&self) -> View {
-        self.allegiance.view(self.electing)
+        self.tracker.view(self.electing)
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -208,7 +207,7 @@ impl<R: Reading> ListRing<R> {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.allegiance.heard(from);
+        self.tracker.heard(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -226,47 +225,47 @@ impl<R: Reading> ListRing<R> {
         upkeep: Upkeep,
         out: &mut Effects<Self>,
     ) {
-        let verdict = self.allegiance.on_upkeep(config, from, upkeep, self.electing, out);
+        let action = self.tracker.on_upkeep(config, from, upkeep, self.electing, out);
         match upkeep {
             // A round of its own was too old (L8): the next one must not be.
-            Upkeep::Nack { epoch } => self.allegiance.see_epoch(epoch, out),
-            Upkeep::Alive { reign } => {
+            Upkeep::Nack { epoch } => self.tracker.see_epoch(epoch, out),
+            Upkeep::Alive { claim } => {
                 if let Some(rounds) = &mut self.rounds
-                    && reign.leader.id == from
-                    && self.allegiance.leader() == Some(from)
+                    && claim.leader.id == from
+                    && self.tracker.leader() == Some(from)
                 {
                     rounds.heard_leader();
                 }
             }
         }
-        self.obey(config, verdict, out);
+        self.apply(config, action, out);
     }
 
     fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
         match timer {
             Timer::Hop(number) => {
-                let returned = self.hops.on_timer(config, &self.allegiance, number, out);
+                let returned = self.hops.on_timer(config, &self.tracker, number, out);
                 self.take_back(config, returned, out);
             }
             Timer::Round => {
                 out.rule("L7");
-                self.allegiance.election_failed();
+                self.tracker.election_failed();
                 self.call_election(config, out);
             }
             Timer::Upkeep(timer) => {
-                let verdict = self.allegiance.on_timer(config, timer, self.electing, out);
-                self.obey(config, verdict, out);
+                let action = self.tracker.on_timer(config, timer, self.electing, out);
+                self.apply(config, action, out);
             }
         }
     }
 
-    fn obey(&mut self, config: &Config, verdict: Verdict, out: &mut Effects<Self>) {
-        match verdict {
-            Verdict::Nothing => {}
-            Verdict::Settled => self.end_election(out),
-            Verdict::Contest if self.electing => {}
-            Verdict::Contest => self.call_election(config, out),
-            Verdict::Defer(reign) => self.defer(config, reign, out),
+    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+        match action {
+            Action::Nothing => {}
+            Action::EndElection => self.end_election(out),
+            Action::StartElection if self.electing => {}
+            Action::StartElection => self.call_election(config, out),
+            Action::Defer(claim) => self.defer(config, claim, out),
         }
     }
 
@@ -274,9 +273,9 @@ impl<R: Reading> ListRing<R> {
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         out.rule("L1");
         out.election_started();
-        let me = config.members.key(self.allegiance.id());
+        let me = config.members.key(self.tracker.id());
         let epoch = match &mut self.rounds {
-            Some(_) if config.hardened() => self.allegiance.open_epoch(out),
+            Some(_) if config.hardened() => self.tracker.open_epoch(out),
             Some(rounds) => rounds.open_epoch(out),
             None => Epoch::default(),
         };
@@ -290,13 +289,13 @@ impl<R: Reading> ListRing<R> {
         if !self.admit(config, &token, out) {
             return out.rule("L8");
         }
-        let own = token.round.initiator == self.allegiance.id();
+        let own = token.round.initiator == self.tracker.id();
         let Token { round, hops, circuit } = token;
         match circuit {
             Circuit::Election { list } if own => self.choose(config, round, &list, out),
             Circuit::Election { list } => self.on_election(config, round, hops, list, out),
             Circuit::Coordinator { leader, list } => {
-                let claim = Reign { epoch: round.epoch, leader };
+                let claim = LeaderClaim { epoch: round.epoch, leader };
                 if own {
                     self.on_confirmation(config, claim, &list, out);
                 } else {
@@ -309,7 +308,7 @@ impl<R: Reading> ListRing<R> {
     /// L8: whether a token is to be handled. Without rounds, every one is.
     fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
         let Round { epoch, initiator } = token.round;
-        let own = initiator == self.allegiance.id();
+        let own = initiator == self.tracker.id();
         let winner = match token.circuit {
             Circuit::Election { .. } => initiator,
             Circuit::Coordinator { leader, .. } => leader.id,
@@ -330,9 +329,9 @@ impl<R: Reading> ListRing<R> {
         if own {
             return lap == rounds.last;
         }
-        let latest = self.allegiance.epoch();
+        let latest = self.tracker.epoch();
         if lap > rounds.last {
-            self.allegiance.see_epoch(epoch, out);
+            self.tracker.see_epoch(epoch, out);
             return true;
         }
         if epoch < latest {
@@ -352,48 +351,54 @@ impl<R: Reading> ListRing<R> {
     ) {
         let asker = config.members.key(round.initiator);
         if let Some(rounds) = &mut self.rounds
-            && (self.allegiance.leader() == Some(asker.id) || rounds.told.contains(asker.id))
+            && (self.tracker.leader() == Some(asker.id) || rounds.told.contains(asker.id))
         {
             // Its leader would not ask if it led, and would have been heard since the asker was told of it.
             rounds.out_of_office();
         }
-        let secure = self.secure_reign();
-        if let Some(reign) = secure.filter(|reign| reign.leader > asker) {
-            return self.vouch(config, asker.id, reign, out);
+        let secure = self.confirmed_claim();
+        if let Some(claim) = secure.filter(|claim| claim.leader > asker) {
+            return self.vouch(config, asker.id, claim, out);
         }
         out.rule("L2");
         if let Some(rounds) = &self.rounds {
             let waits = self.electing && rounds.last.is_some_and(|lap| lap.is_of(round));
-            let has_a_leader = secure.is_some() && !self.allegiance.leads();
+            let has_a_leader = secure.is_some() && !self.tracker.leads();
             if !waits && !has_a_leader {
                 self.await_end(config, round, out);
             }
         }
-        list.push(config.members.key(self.allegiance.id()));
+        list.push(config.members.key(self.tracker.id()));
         self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
     }
 
     /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and in office.
-    fn secure_reign(&self) -> Option<Reign> {
+    fn confirmed_claim(&self) -> Option<LeaderClaim> {
         let in_office = self.rounds.as_ref().is_some_and(|rounds| rounds.in_office);
-        match self.allegiance.leads() {
+        match self.tracker.leads() {
             _ if self.electing => None,
-            true => self.allegiance.reign(),
-            false => self.allegiance.live_reign().filter(|_| in_office),
+            true => self.tracker.claim(),
+            false => self.tracker.live_claim().filter(|_| in_office),
         }
     }
 
     /// L2a: tells `asker` of the leader. A leader first makes the asker's epoch its own, so that its claim is not older
     /// than the question.
-    fn vouch(&mut self, config: &Config, asker: NodeId, mut reign: Reign, out: &mut Effects<Self>) {
+    fn vouch(
+        &mut self,
+        config: &Config,
+        asker: NodeId,
+        mut claim: LeaderClaim,
+        out: &mut Effects<Self>,
+    ) {
         out.rule("L2a");
-        if self.allegiance.leads() {
-            self.allegiance.lead(config, out);
-            reign.epoch = self.allegiance.epoch();
+        if self.tracker.leads() {
+            self.tracker.lead(config, out);
+            claim.epoch = self.tracker.epoch();
         } else if let Some(rounds) = &mut self.rounds {
             rounds.told.insert(asker);
         }
-        out.send(asker, Upkeep::Alive { reign }.into());
+        out.send(asker, Upkeep::Alive { claim }.into());
     }
 
     /// L3: the list is complete, its best has won. Strangers on it do not count.
@@ -402,11 +407,11 @@ impl<R: Reading> ListRing<R> {
             return out.rule("L8"); // a leader has made itself heard meanwhile
         }
         out.rule("L3");
-        let me = config.members.key(self.allegiance.id());
+        let me = config.members.key(self.tracker.id());
         let eligible = list.iter().copied().filter(|key| config.members.contains(key.id));
         let leader = eligible.max().unwrap_or(me);
         let list = self.signed(Vec::new());
-        let claim = Reign { epoch: round.epoch, leader };
+        let claim = LeaderClaim { epoch: round.epoch, leader };
         if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
             return;
         }
@@ -419,13 +424,13 @@ impl<R: Reading> ListRing<R> {
         config: &Config,
         round: Round,
         hops: u32,
-        claim: Reign,
+        claim: LeaderClaim,
         list: Vec<NodeId>,
         out: &mut Effects<Self>,
     ) {
         let leader = claim.leader;
         let list = self.signed(list);
-        if config.hardened() && self.allegiance.is_down(leader.id) {
+        if config.hardened() && self.tracker.is_down(leader.id) {
             out.rule("L4a");
             if !self.electing {
                 self.await_end(config, round, out);
@@ -444,7 +449,7 @@ impl<R: Reading> ListRing<R> {
     fn on_confirmation(
         &mut self,
         config: &Config,
-        claim: Reign,
+        claim: LeaderClaim,
         list: &[NodeId],
         out: &mut Effects<Self>,
     ) {
@@ -452,10 +457,10 @@ impl<R: Reading> ListRing<R> {
             return out.rule("L5"); // it won itself, or the winner has made itself heard
         }
         let leader = claim.leader.id;
-        let gone = config.hardened() && self.allegiance.is_down(leader);
+        let gone = config.hardened() && self.tracker.is_down(leader);
         if self.rounds.is_some() && (gone || !list.contains(&leader)) {
             out.rule("L6");
-            self.allegiance.election_failed();
+            self.tracker.election_failed();
             return self.call_election(config, out);
         }
         out.rule("L5");
@@ -466,18 +471,18 @@ impl<R: Reading> ListRing<R> {
     fn follow(
         &mut self,
         config: &Config,
-        claim: Reign,
+        claim: LeaderClaim,
         list: &[NodeId],
         out: &mut Effects<Self>,
     ) -> bool {
-        let verdict = if config.hardened() {
+        let action = if config.hardened() {
             // Whatever election it takes part in, this is the end of it: L8 lets no earlier round pass.
-            self.allegiance.on_claim(config, claim, false, out)
+            self.tracker.on_claim(config, claim, false, out)
         } else {
-            self.allegiance.accept(config, claim, out);
-            Verdict::Settled
+            self.tracker.accept(config, claim, out);
+            Action::EndElection
         };
-        let follows = verdict == Verdict::Settled;
+        let follows = action == Action::EndElection;
         if let Some(rounds) = &mut self.rounds
             && follows
         {
@@ -486,27 +491,27 @@ impl<R: Reading> ListRing<R> {
                 false => rounds.out_of_office(),
             }
         }
-        self.obey(config, verdict, out);
+        self.apply(config, action, out);
         follows
     }
 
     /// H6: another member vouches for a leader that this one cannot hear. It defers, and asks again later, less and
     /// less often.
-    fn defer(&mut self, config: &Config, reign: Reign, out: &mut Effects<Self>) {
-        let me = self.allegiance.id();
-        if self.electing && reign.leader > config.members.key(me) {
-            self.allegiance.defer_to(reign.leader.id);
-            let round = Round { epoch: self.allegiance.epoch(), initiator: me };
+    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+        let me = self.tracker.id();
+        if self.electing && claim.leader > config.members.key(me) {
+            self.tracker.defer_to(claim.leader.id);
+            let round = Round { epoch: self.tracker.epoch(), initiator: me };
             self.await_end(config, round, out);
         }
     }
 
-    /// It takes part in an election from now on. With rounds it does not wait for the end for ever.
+    /// It takes part in an election from now on. With rounds it does not wait for the end forever.
     fn await_end(&mut self, config: &Config, round: Round, out: &mut Effects<Self>) {
         self.electing = true;
         if self.rounds.is_some() {
-            let wait = re_initiation(config, round, self.allegiance.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.allegiance.attempts()));
+            let wait = re_initiation(config, round, self.tracker.id());
+            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
     }
 
@@ -521,7 +526,7 @@ impl<R: Reading> ListRing<R> {
     /// The list of a COORDINATOR, with this member added where COORDINATOR keeps one.
     fn signed(&self, mut list: Vec<NodeId>) -> Vec<NodeId> {
         if self.rounds.is_some() {
-            list.push(self.allegiance.id());
+            list.push(self.tracker.id());
         }
         list
     }
@@ -532,15 +537,15 @@ impl<R: Reading> ListRing<R> {
             token.hops += 1;
             rounds.last = Some(Lap::of(config, &token));
         }
-        let returned = self.hops.pass(config, &self.allegiance, token, out);
+        let returned = self.hops.pass(config, &self.tracker, token, out);
         self.take_back(config, returned, out);
     }
 
-    /// Nobody else is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
+    /// No other member is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
     fn take_back(&mut self, config: &Config, returned: Option<Token>, out: &mut Effects<Self>) {
         match returned {
             None => {}
-            Some(token) if token.round.initiator == self.allegiance.id() => {
+            Some(token) if token.round.initiator == self.tracker.id() => {
                 self.on_token(config, token, out);
             }
             Some(_) => out.rule("L8"),
@@ -569,28 +574,11 @@ impl Token {
     }
 }
 
-impl From<Hop<Token>> for Message {
-    fn from(hop: Hop<Token>) -> Self {
-        Self::Hop(hop)
-    }
-}
-
-impl From<Upkeep> for Message {
-    fn from(upkeep: Upkeep) -> Self {
-        Self::Upkeep(upkeep)
-    }
-}
-
-impl From<HopNumber> for Timer {
-    fn from(number: HopNumber) -> Self {
-        Self::Hop(number)
-    }
-}
-
-impl From<UpkeepTimer> for Timer {
-    fn from(timer: UpkeepTimer) -> Self {
-        Self::Upkeep(timer)
-    }
+conversions! {
+    Hop<Token> => Message::Hop,
+    Upkeep => Message::Upkeep,
+    HopNumber => Timer::Hop,
+    UpkeepTimer => Timer::Upkeep,
 }
 
 /// The kinds, in the order in which those that arrive at the same instant are handled.
@@ -711,7 +699,7 @@ mod tests {
         assert_eq!(out.rules(), ["L8"]);
     }
 
-    /// Whom `member` follows after 2 has sent it `circuit`.
+    /// The leader of `member` after 2 has sent it `circuit`.
     fn leader_after(member: &mut RingList, config: &Config, circuit: Circuit) -> Option<NodeId> {
         let initiator = NodeId(2);
         let round = Round { epoch: Epoch::default(), initiator };
@@ -748,12 +736,12 @@ mod tests {
         let key = |id, attr| Key { attr, id: NodeId(id) };
         let election = Circuit::Election { list: vec![key(7, -1), key(200, 70)] };
         let coordinator = Circuit::Coordinator { leader: key(7, 7), list: vec![NodeId(200)] };
-        let reign = Reign { epoch: Epoch(3), leader: key(7, 7) };
+        let claim = LeaderClaim { epoch: Epoch(3), leader: key(7, 7) };
         let messages: [Message; 5] = [
             Hop::Pass { number: Some(HopNumber(1)), token: Token::first(round, election) }.into(),
             Hop::unacknowledged(Token::first(round, coordinator)).into(),
             Hop::Ack { number: HopNumber(500) }.into(),
-            Upkeep::Alive { reign }.into(),
+            Upkeep::Alive { claim }.into(),
             Upkeep::Nack { epoch: Epoch(128) }.into(),
         ];
         for message in messages {

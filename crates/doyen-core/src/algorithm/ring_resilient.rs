@@ -1,46 +1,45 @@
-//! The modified ring, which survives crashes (004 "Modification to Ring Election", "Modified Ring Election").
+//! The modified ring, which survives crashes (cs425 "Modification to Ring Election", "Modified Ring Election").
 //!
-//! The list ring of [`ring_list`](super::ring_list), whose rules L1 to L5 it has, with three things more. COORDINATOR
-//! collects the ids of those it comes by, as ELECTION collects their keys, so that the initiator sees whether the
-//! winner is still there to lead. If it is not, the election is repeated. And if the initiator fails, its successors
-//! see to it one after the other: "have the initiator's successor wait a while, then reinitiate a new election. Do the
-//! same for this successor's successor, and so on".
+//! The list ring of [`ring_list`](super::ring_list) with its rules L1 to L5, and three additions. COORDINATOR collects the ids
+//! of the members that it passes, as ELECTION collects their keys, so that the initiator sees whether the winner is still
+//! alive. If it is not, the election is repeated. And if the initiator fails, its successors take over one after the other:
+//! "have the initiator's successor wait a while, then reinitiate a new election. Do the same for this successor's successor,
+//! and so on".
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
-//! | L6 | own COORDINATOR is back, the winner not on its list | the winner has failed: L1 again |
-//! | L7 | `T_re` | nobody has ended the round that it passed on: L1 |
+//! | L6 | own COORDINATOR returns, the winner not on its list | the winner has failed: L1 again |
+//! | L7 | `T_re` | the round that it passed on has not ended: L1 |
 //! | L8 | a token of an earlier round, or after 2N hops | an orphan: drops it |
 //!
-//! 004 leaves open how long "a while" is, and what becomes of a token whose initiator failed. So a round has a number,
-//! one higher than any its initiator knew of. A member that passed on its ELECTION waits `T_re`, longer the further it
-//! stands from the initiator (see [`ring`](super::ring)), and COORDINATOR ends the wait. The initiator waits too, as the
-//! zeroth of its successors: its neighbour can fail with the token in its hands. An orphan ends where a later round has
-//! been, or after 2N hops. Numbers are stored, even in textbook mode, or a member that has just recovered would begin
-//! with number one again, and everybody would take its token for an orphan. That makes the initiator's incarnation,
-//! which the specification has in the name of a round, unnecessary.
+//! cs425 does not say how long "a while" is, or what becomes of a token whose initiator failed. So a round has a number, one
+//! higher than any that its initiator knew of. A member that passed on its ELECTION waits `T_re`, which is longer the further it
+//! is from the initiator (see [`ring`](super::ring)), and COORDINATOR ends the wait. The initiator waits too, as the zeroth of
+//! its successors: its neighbour can fail while it holds the token. An orphan ends where a later round has passed, or after 2N
+//! hops. Numbers are stored, even in textbook mode; otherwise a member that has just recovered would start with number one
+//! again, and all members would take its token for an orphan. That makes the initiator's incarnation, which is part of the
+//! name of a round in the specification, unnecessary.
 //!
-//! Members that begin at the same time begin rounds of the same number. In textbook mode all of these run to their ends,
-//! as in 000.
+//! Members that start at the same time start rounds of the same number. In textbook mode all of these run to their ends, as in
+//! cs677.
 //!
-//! Costs without failures are those of the list ring, 2n messages and 2n·D. A winner that fails after it has put
-//! itself on the list costs n + (n−1) + 2(n−1), every further one about 2n more. What the list proves is that the
-//! winner was alive when COORDINATOR came by: one that fails after that is followed by all (F18), until the failure
-//! detector gives it up.
+//! Costs without failures are those of the list ring, 2n messages and 2n·D. A winner that fails after it has put itself on the
+//! list costs n + (n−1) + 2(n−1), every further one about 2n more. The list proves that the winner was alive when COORDINATOR
+//! passed: all members follow a winner that fails later (F18), until the failure detector reports it as down.
 //!
 //! **Hardened mode** is described in [`ring_list`](super::ring_list): hardened, the two are the same algorithm.
 
-use super::allegiance::Elective;
+use super::leader_tracker::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
 use crate::config::Config;
 use crate::members::{Epoch, Key, PeerSet};
 use crate::protocol::{Boot, Effects, Origin};
 
-/// A member that runs the modified ring of 004.
+/// A member that runs the modified ring of cs425.
 pub type RingResilient = ListRing<Resilient>;
 
-/// The textbook of 004: rounds, a hop limit, repetition.
+/// The textbook of cs425: rounds, a hop limit, repetition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Resilient {}
 
@@ -51,13 +50,13 @@ impl Reading for Resilient {
 /// What a member remembers of the rounds on its ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Rounds {
-    /// Textbook: the number of the latest round, durable. Hardened mode has it from the allegiance.
+    /// Textbook: the number of the latest round, durable. Hardened mode has it from the tracker.
     pub(super) epoch: Epoch,
     /// The circuit that it began or passed on last.
     pub(super) last: Option<Lap>,
     /// Whether its leader is known to have taken office.
     pub(super) in_office: bool,
-    /// To whom it has vouched for its leader since it last heard it.
+    /// The members to which it has vouched for its leader since it last heard from it.
     pub(super) told: PeerSet,
 }
 

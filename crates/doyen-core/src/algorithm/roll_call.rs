@@ -1,20 +1,20 @@
-//! A roll call: every member's number goes once round the ring. The two n² rings share it: the active list of 001 and
-//! the "elect me" messages of 003.
+//! A roll call: every member's number goes once round the ring. The two n² rings share it: the active list of the notes and
+//! the "elect me" messages of os-textbook.
 //!
-//! The first number that a member sends or receives in an election is its cue: it sends its own, and *then* passes on
-//! the other. So a member's own number follows, on links that keep the order of messages, behind those of all others;
-//! when it comes back the roll is complete. Whoever sent a number takes it off the ring.
+//! The first number that a member sends or receives in an election is its cue: it sends its own, and *then* passes on the
+//! other. So on FIFO links a member's own number follows those of all others; when it returns the roll is complete. The sender
+//! of a number removes it from the ring.
 //!
-//! In textbook mode the roll is closed when the election is over, and every number is passed on whenever it comes:
-//! one whose owner has died goes round for ever.
+//! In textbook mode the roll is closed when the election is over, and every number is passed on whenever it arrives: one whose
+//! owner has died circulates forever.
 //!
-//! In hardened mode a roll call has a [`Round`]. All members that start in the same epoch share one. A number is
-//! passed on once in a round, so that neither an orphan nor a copy goes round twice, and never in a round that is
-//! over or older than one that the member knows of. A member that leads or follows a live leader refuses the roll
-//! call of a lower initiator. It notes its epoch: when a leader has died and its followers notice one after the
-//! other, the last comes with a roll call that all others answer.
+//! In hardened mode a roll call has a [`Round`]. All members that start in the same epoch share one. A number is passed on once
+//! in a round, so that neither an orphan nor a copy goes round twice, and never in a round that is over or older than the
+//! member knows of. A member that leads or follows a live leader refuses the roll call of a lower initiator. It adopts its
+//! epoch: when a leader has died and its followers notice one after the other, the last one starts a roll call that all others
+//! answer.
 
-use super::allegiance::Allegiance;
+use super::leader_tracker::LeaderTracker;
 use super::ring::{self, Circular, Hop, Hops, Round};
 use crate::config::Config;
 use crate::members::{Epoch, NodeId, PeerSet};
@@ -24,7 +24,7 @@ use crate::protocol::Effects;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct RollCall {
     round: Round,
-    /// Its own number and those it has passed on. Textbook: nobody's when there is no election.
+    /// Its own number and those it has passed on. Textbook: empty when there is no election.
     numbers: PeerSet,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Entry {
     First,
     /// Another one, to be passed on.
     Further,
-    /// Not to be passed on: it has been here, or nobody waits for it any more.
+    /// Not to be passed on: it has been here, or no member waits for it any more.
     Known,
     /// Not to be passed on: there has been a later round than this.
     Late,
@@ -75,7 +75,7 @@ impl RollCall {
     pub(crate) fn enter(
         &mut self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         round: Round,
         number: NodeId,
     ) -> Entry {
@@ -83,11 +83,11 @@ impl RollCall {
             return Entry::Known;
         }
         let entry = match config.hardened() {
-            true => self.classify_hardened(config, allegiance, round, number),
-            false => self.classify(allegiance, number),
+            true => self.classify_hardened(config, tracker, round, number),
+            false => self.classify(tracker, number),
         };
         if entry == Entry::First {
-            self.open(round, allegiance.id());
+            self.open(round, tracker.id());
         }
         if matches!(entry, Entry::First | Entry::Further) {
             self.numbers.insert(number);
@@ -95,8 +95,8 @@ impl RollCall {
         entry
     }
 
-    fn classify(&self, allegiance: &Allegiance, number: NodeId) -> Entry {
-        match (self.numbers.is_empty(), number == allegiance.id()) {
+    fn classify(&self, tracker: &LeaderTracker, number: NodeId) -> Entry {
+        match (self.numbers.is_empty(), number == tracker.id()) {
             (true, false) => Entry::First,
             (false, false) => Entry::Further,
             (false, true) => Entry::Own,
@@ -108,12 +108,12 @@ impl RollCall {
     fn classify_hardened(
         &self,
         config: &Config,
-        allegiance: &Allegiance,
+        tracker: &LeaderTracker,
         round: Round,
         number: NodeId,
     ) -> Entry {
-        if number == allegiance.id() {
-            let complete = allegiance.participates() && round.epoch == self.round.epoch;
+        if number == tracker.id() {
+            let complete = tracker.participates() && round.epoch == self.round.epoch;
             return if complete { Entry::Own } else { Entry::Known };
         }
         if round.epoch == self.round.epoch && !self.numbers.is_empty() {
@@ -121,36 +121,36 @@ impl RollCall {
             return if known { Entry::Known } else { Entry::Further };
         }
         let initiator = config.members.key(round.initiator);
-        if allegiance.standing_reign().is_some_and(|reign| reign.leader > initiator) {
+        if tracker.current_claim().is_some_and(|claim| claim.leader > initiator) {
             return Entry::Refused;
         }
-        let decided = allegiance.reign().is_some_and(|reign| round.epoch <= reign.epoch);
-        let late = decided || round.epoch < allegiance.epoch();
+        let decided = tracker.claim().is_some_and(|claim| round.epoch <= claim.epoch);
+        let late = decided || round.epoch < tracker.epoch();
         if late { Entry::Late } else { Entry::First }
     }
 
-    /// The best member on the roll; in hardened mode the best of those that are not held for dead.
-    pub(crate) fn highest(&self, config: &Config, allegiance: &Allegiance) -> NodeId {
-        let eligible = |id: &NodeId| !config.hardened() || !allegiance.is_down(*id);
+    /// The best member on the roll; in hardened mode the best of those that are not down.
+    pub(crate) fn highest(&self, config: &Config, tracker: &LeaderTracker) -> NodeId {
+        let eligible = |id: &NodeId| !config.hardened() || !tracker.is_down(*id);
         let best = self.numbers.iter().filter(eligible).max_by_key(|&id| config.members.rank(id));
-        best.unwrap_or(allegiance.id())
+        best.unwrap_or(tracker.id())
     }
 }
 
-/// Hands `token` to the neighbour, in hardened mode past the dead; gives it back if there is nobody else.
+/// Hands `token` to the neighbour, in hardened mode past members that are down; gives it back if there is no other member.
 #[must_use = "a token that is given back is this member's to handle"]
 pub(crate) fn pass<T: Clone, P: Circular<T>>(
     hops: &mut Hops<T>,
     config: &Config,
-    allegiance: &Allegiance,
+    tracker: &LeaderTracker,
     token: T,
     out: &mut Effects<P>,
 ) -> Option<T> {
     if config.hardened() {
-        return hops.pass(config, allegiance, token, out);
+        return hops.pass(config, tracker, token, out);
     }
-    let neighbour = ring::successor(config, allegiance, allegiance.id());
-    if neighbour == allegiance.id() {
+    let neighbour = ring::successor(config, tracker, tracker.id());
+    if neighbour == tracker.id() {
         return Some(token);
     }
     out.send(neighbour, Hop::unacknowledged(token).into());
@@ -174,10 +174,10 @@ mod tests {
             let origin = Origin::Founding { leader: None };
             let boot = Boot::new(Incarnation(1), None, origin);
             let mut out = Effects::<RingActiveList>::new();
-            let (allegiance, _) = Allegiance::start(NodeId(2), &config, &boot, &mut out);
+            let (tracker, _) = LeaderTracker::start(NodeId(2), &config, &boot, &mut out);
             let mut roll = RollCall::new(NodeId(2));
             let round = |initiator| Round { epoch: Epoch(1), initiator: NodeId(initiator) };
-            let mut enter = |round, number| roll.enter(&config, &allegiance, round, NodeId(number));
+            let mut enter = |round, number| roll.enter(&config, &tracker, round, NodeId(number));
             assert_eq!(enter(round(1), 9), Entry::Known);
             assert_eq!(enter(round(9), 1), Entry::Known);
             assert_eq!(enter(round(1), 1), Entry::First);

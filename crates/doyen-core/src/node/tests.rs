@@ -2,8 +2,8 @@
 
 use super::*;
 
-use crate::algorithm::allegiance::UpkeepTimer;
 use crate::algorithm::bully::{self, Bully, Message};
+use crate::algorithm::leader_tracker::UpkeepTimer;
 use crate::config::{Config, Mode, Timing};
 use crate::link::Numbered;
 use crate::members::Epoch;

@@ -45,7 +45,7 @@ pub(super) enum Command {
         #[arg(key)]
         probe: Option<Time>,
         #[arg(key)]
-        promise: Option<Promises>,
+        vote_lease: Option<VoteLeases>,
         #[arg(key)]
         foreign: Option<Ids>,
     },
@@ -212,7 +212,8 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     let Command::Group { members, mode, attr, ring, announce, window, .. } = command else {
         unreachable!("only `group` describes a configuration");
     };
-    let Command::Group { witnesses, reluctant, preemption, margin, probe, promise, .. } = command
+    let Command::Group { witnesses, reluctant, preemption, margin, probe, vote_lease, .. } =
+        command
     else {
         unreachable!("only `group` describes a configuration");
     };
@@ -235,8 +236,8 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     config.quorum.preemption = preemption.unwrap_or_default();
     config.quorum.margin = margin.unwrap_or_default();
     config.quorum.probe = probe.map(|time| time.0);
-    for &(id, promise) in promise.iter().flat_map(|promises| &promises.0) {
-        let pace = Pace { promise, ..config.quorum.pace };
+    for &(id, vote_lease) in vote_lease.iter().flat_map(|leases| &leases.0) {
+        let pace = Pace { vote_lease, ..config.quorum.pace };
         config.quorum.paces.insert(id, pace);
     }
     config.quorum.check(&config.timing, &config.members)?;
@@ -348,11 +349,11 @@ impl FromStr for Audience {
     }
 }
 
-/// `"3:40"`: the leader 3 asks for promises of 40.
+/// `"3:40"`: the leader 3 asks for vote leases of 40.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Promises(Vec<(NodeId, Span)>);
+pub(super) struct VoteLeases(Vec<(NodeId, Span)>);
 
-impl FromStr for Promises {
+impl FromStr for VoteLeases {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

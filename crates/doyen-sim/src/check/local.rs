@@ -8,7 +8,7 @@ use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
 use doyen_core::protocol::{
-    Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge, Protocol, Role, View,
+    Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge, Role, View,
 };
 use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
 use doyen_core::time::{Delay, Span};
@@ -484,7 +484,7 @@ fn carry_out<P: Explore>(
 }
 
 /// The host of one member, for one event.
-struct LocalHost<'t, 'c, P: Protocol> {
+struct LocalHost<'t, 'c, P: Explore> {
     terms: &'t Terms<'c, P>,
     local: Local<P>,
     asked: Option<Span>,
@@ -497,7 +497,7 @@ struct LocalHost<'t, 'c, P: Protocol> {
 /// The member crashes when it has sent and stored so many things.
 struct Crashed;
 
-impl<P: Protocol> LocalHost<'_, '_, P> {
+impl<P: Explore> LocalHost<'_, '_, P> {
     fn crash_in_time(&self) -> Result<(), Crashed> {
         if self.crash_after == Some(self.acts) { Err(Crashed) } else { Ok(()) }
     }
@@ -520,7 +520,7 @@ impl<P: Protocol> LocalHost<'_, '_, P> {
     }
 }
 
-impl<P: Protocol> Host<P> for LocalHost<'_, '_, P> {
+impl<P: Explore> Host<P> for LocalHost<'_, '_, P> {
     type Error = Crashed;
 
     fn persist(&mut self, durable: P::Durable) -> Result<(), Crashed> {

@@ -2,9 +2,9 @@
 //!
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
-//! | votes | the voting rules as a protocol of their own, see `quorum/voter.rs` | leases, time |
+//! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
-//! | leases | the quorum without courtesy, see `quorum/bold.rs` | who asks whom before it campaigns |
+//! | leases | the quorum without courtesy, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
 //!
 //! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
@@ -105,26 +105,26 @@ impl Scope {
     pub fn that_misses(rule: Rule) -> Option<Self> {
         let part = match rule {
             Rule::VoteIsStored
-            | Rule::OneVoteATerm
+            | Rule::OneVotePerTerm
             | Rule::VoteCountsInItsTerm
-            | Rule::VoteOutlivesOffice => Part::Votes,
+            | Rule::VoteOutlivesRole => Part::Votes,
             rule if is_of_sessions(rule) => Part::Sessions,
             Rule::Majority
             | Rule::TermIsStored
-            | Rule::Promise
-            | Rule::Quarantine
+            | Rule::VoteLease
+            | Rule::HoldDown
             | Rule::LeaseFromSending
             | Rule::DriftMargin
             | Rule::VoteIsNoLease
             | Rule::AckCountsInItsTerm
-            | Rule::LeaseEndsBeforeHandOver
+            | Rule::LeaseEndsBeforeTransfer
             | Rule::ReleaseIsForItsTerm
             | Rule::LeaseBindsItsHolder
             | Rule::RetiredFirst
             | Rule::RejoinVotesLater
             | Rule::RejoinAsksAll
-            | Rule::QuarantineIsLongest
-            | Rule::PromiseIsTheLeaders
+            | Rule::HoldDownIsLongest
+            | Rule::VoteLeaseAsRequested
             | Rule::LapsedRoundIsOver
             | Rule::VoteLeaseNeverShrinks
             | Rule::LongestFallsLate
@@ -133,8 +133,8 @@ impl Scope {
         };
         let mixed = matches!(
             rule,
-            Rule::QuarantineIsLongest
-                | Rule::PromiseIsTheLeaders
+            Rule::HoldDownIsLongest
+                | Rule::VoteLeaseAsRequested
                 | Rule::VoteLeaseNeverShrinks
                 | Rule::LongestFallsLate
                 | Rule::RejoinWaitsTheLongest
@@ -270,17 +270,17 @@ impl Scope {
         };
         let scale = if drift == 0 { 1 } else { 2 };
         let heartbeat = TICK * scale;
-        let pace = Pace { heartbeat, promise: heartbeat * 3, drift, grain: TICK };
+        let pace = Pace { heartbeat, vote_lease: heartbeat * 3, drift, grain: TICK };
         quorum.pace = pace;
         if self.mixed {
-            let promise = pace.promise + TICK * scale;
-            quorum.paces.insert(highest, Pace { promise, ..pace });
+            let promise = pace.vote_lease + TICK * scale;
+            quorum.paces.insert(highest, Pace { vote_lease: promise, ..pace });
         }
         // What makes no difference to safety takes no time, and nothing is remembered for it.
         (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
-        (quorum.forgiveness, quorum.deferrals) = (Span::ZERO, 0);
+        (quorum.penalty_decay, quorum.deferrals) = (Span::ZERO, 0);
         (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
-        let bold = (self.part == Part::Leases).then_some(Rule::Courtesy);
+        let bold = (self.part == Part::Leases).then_some(Rule::PreVote);
         let missing = [self.without, bold].into_iter().flatten();
         let rules = QuorumRules::default().until(Epoch(self.terms));
         quorum.rules = missing.fold(rules, QuorumRules::without);
@@ -301,7 +301,7 @@ fn is_of_sessions(rule: Rule) -> bool {
 }
 
 fn is_of_transfers(rule: Rule) -> bool {
-    matches!(rule, Rule::LeaseEndsBeforeHandOver | Rule::ReleaseIsForItsTerm | Rule::RetiredFirst)
+    matches!(rule, Rule::LeaseEndsBeforeTransfer | Rule::ReleaseIsForItsTerm | Rule::RetiredFirst)
 }
 
 fn is_of_rejoining(rule: Rule) -> bool {

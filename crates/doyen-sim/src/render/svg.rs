@@ -55,8 +55,8 @@ pub enum Theme {
 }
 
 /// The style sheet of diagrams, for charts of the same look.
-pub(crate) fn style() -> String {
-    skin::style(Theme::Auto, false)
+pub(crate) fn style_sheet() -> String {
+    style::style(Theme::Auto, false)
 }
 
 /// Above the first life line, without the heading.

@@ -7,7 +7,7 @@
 use super::series::{Picture, Point, Series};
 use crate::plan::Report;
 use crate::render::svg::canvas::{self, Canvas};
-use crate::render::svg::style;
+use crate::render::svg::style_sheet;
 use crate::row::{Field, Unit, grouped};
 
 const WIDTH: f64 = 900.0;
@@ -167,7 +167,7 @@ impl<'a> Chart<'a> {
         }
         spread_out(&mut labels, TOP, BOTTOM);
         labels.iter().for_each(|label| self.label(label));
-        self.canvas.finish(WIDTH, HEIGHT, &self.report.title, &format!("{}{STYLE}", style()))
+        self.canvas.finish(WIDTH, HEIGHT, &self.report.title, &format!("{}{STYLE}", style_sheet()))
     }
 
     fn axes(&mut self) {

@@ -119,11 +119,11 @@ impl QuorumEntry {
 
     fn apply(&self, settings: &mut Settings, members: &Members) -> Result<()> {
         let spans = [
-            ("promise", &self.promise, &mut settings.pace.promise),
+            ("promise", &self.promise, &mut settings.pace.vote_lease),
             ("jitter", &self.jitter, &mut settings.jitter),
             ("stagger", &self.stagger, &mut settings.stagger),
             ("tenure", &self.tenure, &mut settings.tenure),
-            ("forgiveness", &self.forgiveness, &mut settings.forgiveness),
+            ("forgiveness", &self.forgiveness, &mut settings.penalty_decay),
         ];
         for (name, text, setting) in spans {
             if let Some(given) = span(text.as_ref(), &format!("quorum.{name}"))? {
@@ -156,7 +156,7 @@ impl PaceEntry {
         let promise = span(self.promise.as_ref(), &format!("{key}.promise"))?;
         Ok(Pace {
             heartbeat: heartbeat.unwrap_or(usual.heartbeat),
-            promise: promise.unwrap_or(usual.promise),
+            vote_lease: promise.unwrap_or(usual.vote_lease),
             ..usual
         })
     }

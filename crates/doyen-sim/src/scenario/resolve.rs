@@ -556,9 +556,12 @@ fn calm(timing: &Timing, count: u64) -> Span {
 
 /// The same for a quorum, whose members bear grudges and wait out promises.
 fn quorum_calm(settings: &Settings) -> Span {
-    let longest =
-        settings.paces.values().map(|pace| pace.promise).fold(settings.pace.promise, Span::max);
-    longest * 20 + settings.tenure * 4 + settings.forgiveness * 260
+    let longest = settings
+        .paces
+        .values()
+        .map(|pace| pace.vote_lease)
+        .fold(settings.pace.vote_lease, Span::max);
+    longest * 20 + settings.tenure * 4 + settings.penalty_decay * 260
 }
 
 /// How long members with sessions may take to meet once they can: a question is repeated every second.

@@ -1,7 +1,7 @@
 //! Mutants of the two bullies.
 
-use doyen_core::algorithm::allegiance::{Reign, Upkeep};
 use doyen_core::algorithm::bully::{Bully, Message};
+use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
 use doyen_core::algorithm::modified_bully::{self, ModifiedBully};
 use doyen_core::members::Epoch;
 use doyen_sim::check::property::Property;
@@ -30,8 +30,8 @@ fn claims_the_first_election(message: Message) -> Message {
     let epoch = Epoch(1);
     match message {
         Message::Coordinator { .. } => Message::Coordinator { epoch },
-        Message::Upkeep(Upkeep::Alive { reign }) => {
-            Message::Upkeep(Upkeep::Alive { reign: Reign { epoch, ..reign } })
+        Message::Upkeep(Upkeep::Alive { claim }) => {
+            Message::Upkeep(Upkeep::Alive { claim: LeaderClaim { epoch, ..claim } })
         }
         other => other,
     }

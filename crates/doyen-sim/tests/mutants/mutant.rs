@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use doyen_core::config::Config;
+use doyen_core::explore::Explore;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{
     Boot, Effect, EffectOf, Effects, Event, Kind, Message, Origin, Protocol, View, name_of,

@@ -1,7 +1,7 @@
 //! Mutants of the five rings.
 
-use doyen_core::algorithm::allegiance::Reign;
 use doyen_core::algorithm::chang_roberts::{self, ChangRoberts};
+use doyen_core::algorithm::leader_tracker::LeaderClaim;
 use doyen_core::algorithm::ring::Hop;
 use doyen_core::algorithm::ring_active_list::RingActiveList;
 use doyen_core::algorithm::ring_all_ids::{self, RingAllIds};
@@ -66,14 +66,14 @@ fn selfish(message: ring_all_ids::Message) -> ring_all_ids::Message {
 /// An epoch ignored: what goes round does not say in which election.
 fn unnumbered(message: chang_roberts::Message) -> chang_roberts::Message {
     use chang_roberts::{Message, Token};
-    let without = |reign: Reign| Reign { epoch: Epoch::default(), ..reign };
+    let without = |claim: LeaderClaim| LeaderClaim { epoch: Epoch::default(), ..claim };
     match message {
         Message::Hop(hop) => Message::Hop(Box::new(match *hop {
             Hop::Pass { number, token: Token::Election { bid } } => {
                 Hop::Pass { number, token: Token::Election { bid: without(bid) } }
             }
-            Hop::Pass { number, token: Token::Elected { reign } } => {
-                Hop::Pass { number, token: Token::Elected { reign: without(reign) } }
+            Hop::Pass { number, token: Token::Elected { claim } } => {
+                Hop::Pass { number, token: Token::Elected { claim: without(claim) } }
             }
             other => other,
         })),

@@ -29,7 +29,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use doyen::node::status::Entry;
-use doyen_core::story::Change;
+use doyen_core::change::LeaderChange;
 use support::{Plan, Trial, program};
 
 const MEMBERS: usize = 5;
@@ -132,8 +132,12 @@ fn failover(profile: &'static str, aim: &str, kills: usize) {
 /// When a member came to have a leader again, and whether that is itself.
 fn first_leader_after(history: &[Entry], term: u64) -> Option<(bool, u64)> {
     history.iter().find_map(|entry| match entry.change {
-        Change::Took { term: next, .. } if next.0 > term => Some((true, entry.at_unix_ms)),
-        Change::Follows { term: next, .. } if next.0 > term => Some((false, entry.at_unix_ms)),
+        LeaderChange::BecameLeader { term: next, .. } if next.0 > term => {
+            Some((true, entry.at_unix_ms))
+        }
+        LeaderChange::Follows { term: next, .. } if next.0 > term => {
+            Some((false, entry.at_unix_ms))
+        }
         _ => None,
     })
 }
@@ -149,7 +153,9 @@ fn hand_over() {
             let mut histories = trial.everybody().into_iter().map(|member| trial.history(member));
             histories.find_map(|history| {
                 history.iter().find_map(|entry| match entry.change {
-                    Change::Took { term: next, .. } if next > term => entry.dead_air_us,
+                    LeaderChange::BecameLeader { term: next, .. } if next > term => {
+                        entry.dead_air_us
+                    }
                     _ => None,
                 })
             })

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use doyen_core::story::Change;
+use doyen_core::change::LeaderChange;
 use tokio::time::Instant;
 
 use crate::node::Handle;
@@ -70,8 +70,9 @@ impl Observer {
     /// Counts what came after entry `counted`; says up to where it has counted.
     fn count(&self, history: &[Entry], counted: u64) -> u64 {
         let new = history.iter().filter(|entry| entry.number > counted);
-        let changes = new
-            .filter(|entry| matches!(entry.change, Change::Took { .. } | Change::Follows { .. }));
+        let changes = new.filter(|entry| {
+            matches!(entry.change, LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. })
+        });
         self.0.leader_changes.fetch_add(changes.count() as u64, Ordering::Relaxed);
         history.last().map_or(counted, |entry| entry.number.max(counted))
     }

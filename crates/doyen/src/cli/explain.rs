@@ -11,8 +11,8 @@ use std::io::{self, Write};
 use anyhow::Result;
 use clap::Args;
 use doyen::node::status::{Entry, MemberStatus, Status};
+use doyen_core::change::LeaderChange;
 use doyen_core::members::NodeId;
-use doyen_core::story::Change;
 use serde_json::{Value, json};
 
 use super::Answer;
@@ -150,8 +150,9 @@ fn strength(status: &Status) -> String {
 
 /// The latest change of the leader, with what led to it.
 fn latest_move(history: &[Entry]) -> &[Entry] {
-    let settles =
-        |entry: &Entry| matches!(entry.change, Change::Took { .. } | Change::Follows { .. });
+    let settles = |entry: &Entry| {
+        matches!(entry.change, LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. })
+    };
     let Some(last) = history.iter().rposition(settles) else { return history };
     let before = history[..last].iter().rposition(settles);
     &history[before.map_or(0, |before| before + 1)..]

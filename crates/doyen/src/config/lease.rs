@@ -3,7 +3,7 @@
 //! The core decides, with the symbols of its specification ([`Unsafe`]). Here the same is explained with the names of the
 //! settings, where their values come from, and a number that satisfies the inequality.
 
-use doyen_core::algorithm::quorum::settings::{LONGEST_PROMISE, Pace, Profile, Settings, Unsafe};
+use doyen_core::algorithm::quorum::settings::{MAX_VOTE_LEASE, Pace, Profile, Settings, Unsafe};
 use doyen_core::config::Timing;
 use doyen_core::time::Span;
 
@@ -21,7 +21,7 @@ pub(super) fn explain(
     listed: &Listed,
     refusal: &Unsafe,
 ) -> Option<String> {
-    let Pace { heartbeat, promise, drift, .. } = quorum.pace;
+    let Pace { heartbeat, vote_lease: promise, drift, .. } = quorum.pace;
     let origins = KEYS.map(|key| Origin::of(resolver, key, profile));
     let at = |key: &str| origins.iter().find(|origin| origin.key == key);
     let place = |key: &str| at(key).map_or("timing", |origin| origin.place.as_str());
@@ -31,15 +31,15 @@ pub(super) fn explain(
         return None;
     } else if drift >= 1000 {
         format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
-    } else if promise > LONGEST_PROMISE && !at("promise").is_some_and(|origin| origin.is_set) {
+    } else if promise > MAX_VOTE_LEASE && !at("promise").is_some_and(|origin| origin.is_set) {
         // It follows from the drift.
         format!(
-            "{}: promise ≤ {LONGEST_PROMISE} does not hold: with this drift leases need a promise of {promise}; lower drift",
+            "{}: promise ≤ {MAX_VOTE_LEASE} does not hold: with this drift leases need a promise of {promise}; lower drift",
             place("drift")
         )
-    } else if promise > LONGEST_PROMISE {
+    } else if promise > MAX_VOTE_LEASE {
         format!(
-            "{}: promise ≤ {LONGEST_PROMISE} does not hold: promise is {promise}; shorten it: no other member can be \
+            "{}: promise ≤ {MAX_VOTE_LEASE} does not hold: promise is {promise}; shorten it: no other member can be \
              elected until it ends",
             place("promise")
         )
@@ -89,7 +89,7 @@ fn holds(timing: &Timing, pace: &Pace) -> bool {
 }
 
 fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -> String {
-    let Pace { heartbeat, promise, grain, .. } = *pace;
+    let Pace { heartbeat, vote_lease: promise, grain, .. } = *pace;
     let drift = f64::from(pace.drift) / 1000.0;
     let Timing { transmission, processing, .. } = *timing;
     let (needed, lease) = (heartbeat * 3 + timing.reply(), pace.lease());
@@ -119,7 +119,7 @@ fn culprit(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -
         let (mut timing, mut pace) = (*timing, *pace);
         match key {
             "heartbeat" => pace.heartbeat = usual.heartbeat,
-            "promise" => pace.promise = usual_pace.promise,
+            "promise" => pace.vote_lease = usual_pace.vote_lease,
             "drift" => pace.drift = usual_pace.drift,
             "transmission" => timing.transmission = usual.transmission,
             _ => timing.processing = usual.processing,
@@ -143,7 +143,7 @@ fn remedy(timing: &Timing, pace: &Pace) -> String {
     let promise = u128::from(lease) * u128::from(1000 + drift);
     let promise = u64::try_from(promise.div_ceil(u128::from(1000 - drift))).unwrap_or(u64::MAX);
     let promise = promise.checked_next_multiple_of(step(promise)).map(Span::from_nanos);
-    let promise = promise.filter(|&promise| promise <= LONGEST_PROMISE);
+    let promise = promise.filter(|&promise| promise <= MAX_VOTE_LEASE);
     match (heartbeat, promise) {
         (Span::ZERO, None) => "lower drift, transmission or processing".to_owned(),
         (Span::ZERO, Some(promise)) => format!("set promise to at least {promise}"),

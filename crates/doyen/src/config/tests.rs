@@ -523,7 +523,7 @@ fn values_of_every_kind_are_read() {
     let quorum = &settings.core.quorum;
     assert_eq!(quorum.pace.drift, 51, "upwards, which is safe");
     assert_eq!((quorum.probe, quorum.jitter), (None, Span::from_millis(2)));
-    assert_eq!(quorum.forgiveness, Span::from_millis(4_000));
+    assert_eq!(quorum.penalty_decay, Span::from_millis(4_000));
     assert_eq!(quorum.preemption, Preemption::Immediate);
     assert_eq!(quorum.pace.heartbeat, Profile::Fast.timing().heartbeat);
     let source = Source::Command(vec!["score".to_owned(), "-q".to_owned()]);

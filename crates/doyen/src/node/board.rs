@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Role, View};
-use doyen_core::story::{Change, Why};
 use tokio::sync::watch;
 
 use super::clock::Moment;
@@ -34,7 +34,7 @@ pub(super) struct Board {
     /// Since when this member has been trying to become the leader.
     seeking_since: Option<Moment>,
     /// Why the present leader leads.
-    why: Option<Why>,
+    why: Option<ElectionReason>,
 }
 
 /// Everybody else's side.
@@ -104,27 +104,37 @@ impl Board {
     /// Why the present leader leads, in words.
     pub(super) fn why(&self) -> Option<String> {
         let known = self.why.filter(|_| self.reign.borrow().leader.is_some());
-        known.map(|why| why.told(&|id| self.name_of(id)))
+        known.map(|why| why.describe(&|id| self.name_of(id)))
     }
 
     /// Enters a change into the history and the log. `half_trip`: how long a word from `peer` takes.
-    pub(super) fn record(&mut self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) {
+    pub(super) fn record(
+        &mut self,
+        change: LeaderChange,
+        half_trip: impl Fn(NodeId) -> Option<u64>,
+    ) {
         match change {
-            Change::Took { why, .. } | Change::Follows { why, .. } => self.why = Some(why),
-            Change::Lost { .. } | Change::Unsettled { .. } => self.why = None,
+            LeaderChange::BecameLeader { reason, .. } | LeaderChange::Follows { reason, .. } => {
+                self.why = Some(reason)
+            }
+            LeaderChange::SteppedDown { .. } | LeaderChange::ElectionStarted { .. } => {
+                self.why = None
+            }
             // If that was only a gap, the same leader leads for the same reason.
-            Change::Silent { .. } | Change::Lapsed { .. } | Change::Resumed { .. } => {}
+            LeaderChange::LostContact { .. }
+            | LeaderChange::LeaseLapsed { .. }
+            | LeaderChange::LeaseResumed { .. } => {}
         }
         let dead_air_us = self.dead_air(change, half_trip);
         match change {
-            Change::Took { .. } => {
+            LeaderChange::BecameLeader { .. } => {
                 Counters::add(&self.counters.took_office, 1);
                 self.seeking_since = None;
             }
-            Change::Resumed { .. } => self.seeking_since = None,
+            LeaderChange::LeaseResumed { .. } => self.seeking_since = None,
             _ => {}
         }
-        let mut text = change.told(&|id| self.name_of(id));
+        let mut text = change.describe(&|id| self.name_of(id));
         if let Some(micros) = dead_air_us {
             text += &format!("; nobody led for {:.1} ms", micros as f64 / 1000.0);
         }
@@ -142,10 +152,16 @@ impl Board {
     /// For how long nobody led, where this member can tell. When a leader handed over to it: from the word that it may
     /// stand, which the predecessor sent when it had given up its lease, to the lease; and the word's own way, if that has
     /// been measured. When its own lease lapsed and came back: from the one to the other.
-    fn dead_air(&self, change: Change, half_trip: impl Fn(NodeId) -> Option<u64>) -> Option<u64> {
+    fn dead_air(
+        &self,
+        change: LeaderChange,
+        half_trip: impl Fn(NodeId) -> Option<u64>,
+    ) -> Option<u64> {
         let on_the_way = match change {
-            Change::Took { why: Why::HandedOver { by, .. }, .. } => half_trip(by),
-            Change::Resumed { leader, .. } if leader == self.status.borrow().id => None,
+            LeaderChange::BecameLeader {
+                reason: ElectionReason::Transferred { by, .. }, ..
+            } => half_trip(by),
+            LeaderChange::LeaseResumed { leader, .. } if leader == self.status.borrow().id => None,
             _ => return None,
         };
         let waited = Moment::now().since(self.seeking_since?).as_micros() as u64;

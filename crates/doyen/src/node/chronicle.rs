@@ -3,9 +3,9 @@
 //! The quorum gives a reason with every change. The seeds' algorithms say whom they hold for the leader and no more; so
 //! that their operators have a history as well, it is read off one view after the other.
 
+use doyen_core::change::{ElectionReason, LeaderChange, StepDownReason};
 use doyen_core::members::{Epoch, NodeId};
 use doyen_core::protocol::View;
-use doyen_core::story::{Change, Loss, Why};
 
 /// What a member last held to be so.
 #[derive(Debug)]
@@ -24,25 +24,27 @@ impl Chronicle {
     }
 
     /// What has changed now that `view` holds: how the last leadership ended, then how the next began.
-    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = Change> + use<> {
+    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = LeaderChange> + use<> {
         let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.epoch));
         if before == view.leader {
             return [None, None].into_iter().flatten();
         }
         let ended = before.and_then(|leader| match view.leader {
-            None if leader == self.me => Some(Change::Lost { term, loss: Loss::Contested }),
-            Some(to) if leader == self.me => {
-                Some(Change::Lost { term, loss: Loss::GaveWay { to } })
+            None if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::Contested })
             }
-            None => Some(Change::Unsettled { leader, term }),
+            Some(to) if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::GaveWay { to } })
+            }
+            None => Some(LeaderChange::ElectionStarted { leader, term }),
             Some(_) => None,
         });
         let begun = view.leader.map(|leader| {
             let after = self.led_last.replace(leader).filter(|&last| last != leader);
-            let (term, why) = (view.epoch, Why::Elected { after });
+            let (term, reason) = (view.epoch, ElectionReason::Elected { after });
             match leader == self.me {
-                true => Change::Took { term, why },
-                false => Change::Follows { leader, term, why },
+                true => LeaderChange::BecameLeader { term, reason },
+                false => LeaderChange::Follows { leader, term, reason },
             }
         });
         [ended, begun].into_iter().flatten()
@@ -70,10 +72,10 @@ mod tests {
         assert_eq!(
             told(&[None, Some(3), Some(3), None, Some(1), Some(3)]),
             [
-                "follows 3 in term 2: elected, for nobody led",
-                "takes part in an election; 3 led in term 3",
-                "follows 1 in term 5: elected, for 3 led no longer",
-                "follows 3 in term 6: elected, for 1 led no longer",
+                "follows 3 (term 2): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 3)",
+                "follows 1 (term 5): elected after 3 lost leadership",
+                "follows 3 (term 6): elected after 1 lost leadership",
             ]
         );
     }
@@ -83,13 +85,13 @@ mod tests {
         assert_eq!(
             told(&[Some(3), None, Some(2), Some(3), Some(2), None]),
             [
-                "follows 3 in term 1: elected, for nobody led",
-                "takes part in an election; 3 led in term 1",
-                "leads in term 3: elected, for 3 led no longer",
-                "no longer leads in term 3: gave way to 3",
-                "follows 3 in term 4: elected, for 2 led no longer",
-                "leads in term 5: elected, for 3 led no longer",
-                "no longer leads in term 5: an election goes on",
+                "follows 3 (term 1): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 1)",
+                "became leader (term 3): elected after 3 lost leadership",
+                "stepped down (term 3): 3 is the new leader",
+                "follows 3 (term 4): elected after 2 lost leadership",
+                "became leader (term 5): elected after 3 lost leadership",
+                "stepped down (term 5): an election is in progress",
             ]
         );
     }

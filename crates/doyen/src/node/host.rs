@@ -9,9 +9,7 @@ use std::time::Duration;
 use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
-use doyen_core::protocol::{
-    Boot, Effects, Event, Message as _, Notice, Order, Protocol, Refusal, Role, View,
-};
+use doyen_core::protocol::{Boot, Effects, Event, Notice, Order, Protocol, Refusal, Role, View};
 use doyen_core::registry::AnyProtocol;
 use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;

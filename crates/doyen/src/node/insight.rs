@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::{Merit, Quorum, Timer};
+use doyen_core::algorithm::quorum::{Quorum, Rank, Timer};
 use doyen_core::config::Config;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
@@ -88,15 +88,15 @@ fn of_quorum(quorum: &Quorum, config: &Config, outside: &Outside<'_>) -> Insight
         false => quorum.hears(one, other),
     };
     let known = |id: NodeId| {
-        let Merit { eligible, attr, .. } = quorum.merit_of(config, id);
+        let Rank { eligible, attr, .. } = quorum.rank_of(config, id);
         let misses = || config.members.others(id).filter(|&other| !hears(id, other)).collect();
-        let losses = quorum.losses_of(config, id);
+        let losses = quorum.failures_of(config, id);
         let misses = watches(config).then(misses);
         (id, Known { attribute: attr, eligible, losses, misses })
     };
     Insight {
-        next: quorum.next_in_line(config, hears),
-        line: quorum.in_line(config),
+        next: quorum.next_leader(config, hears),
+        line: quorum.succession(config),
         drained: quorum.is_drained(),
         never_leads: quorum.never_leads(),
         drained_for: left(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),

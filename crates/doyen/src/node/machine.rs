@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use doyen_core::change::LeaderChange;
 use doyen_core::members::{Incarnation, NodeId, PeerSet};
 use doyen_core::protocol::{Boot, Dropped, Durable, View};
 use doyen_core::session::Letter;
-use doyen_core::story::Change;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -216,7 +216,7 @@ impl Machine {
     }
 
     /// Enters a change of leadership into the history.
-    pub(super) fn record(&mut self, change: Change) {
+    pub(super) fn record(&mut self, change: LeaderChange) {
         let network = &self.network;
         let half = |peer| network.contact(peer)?.round_trip.map(|trip| trip.as_micros() as u64 / 2);
         self.board.record(change, half);

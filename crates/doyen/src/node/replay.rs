@@ -419,9 +419,10 @@ pub fn overlaps(traces: &[Trace]) -> Vec<(Held, Held)> {
 
 #[cfg(test)]
 mod tests {
-    use doyen_core::algorithm::quorum::{Body, Message, Quorum, Stored as Ballot};
+    use doyen_core::algorithm::quorum::{Body, Message, Stored as Ballot};
     use doyen_core::members::Incarnation;
     use doyen_core::node::{Body as Carried, Packet};
+    use doyen_core::registry::{AnyDurable, AnyMessage};
     use doyen_core::session::{Content, Kept, Letter, Roster, SessionId};
 
     use super::*;
@@ -430,7 +431,7 @@ mod tests {
     const LEADER: NodeId = NodeId(2);
 
     /// Member 1 of a quorum of two, at the desk. What the trace tells of another algorithm does not count.
-    fn desk() -> Desk<Quorum> {
+    fn desk() -> Desk {
         let mut trace = read(TRACE).unwrap();
         trace.header.config = trace.header.config.replace("\"bully\"", "\"quorum\"");
         let settings = Configuration::parse("test", &trace.header.config).unwrap().settings;
@@ -439,14 +440,16 @@ mod tests {
         desk
     }
 
-    fn store(desk: &mut Desk<Quorum>, term: u64, voted: Option<NodeId>) {
-        let inner = Some(Ballot { term: Epoch(term), voted, ..Ballot::default() });
+    fn store(desk: &mut Desk, term: u64, voted: Option<NodeId>) {
+        let inner =
+            Some(AnyDurable::Quorum(Ballot { term: Epoch(term), voted, ..Ballot::default() }));
         let (incarnation, roster) = (Incarnation(1), Roster::default());
         let Ok(()) = desk.persist(Kept { incarnation, rejoining: false, roster, inner });
     }
 
-    fn vote(desk: &mut Desk<Quorum>, term: u64) {
-        let message = Message { config: 0, term: Epoch(term), body: Body::Vote };
+    fn vote(desk: &mut Desk, term: u64) {
+        let message =
+            AnyMessage::Quorum(Message { config: 0, term: Epoch(term), body: Body::Vote });
         let life = Incarnation(1);
         let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
         let (session, content) = (SessionId::from_random(1), Content::Inner(packet));
@@ -454,7 +457,7 @@ mod tests {
         let Ok(()) = desk.send(LEADER, letter);
     }
 
-    fn found(desk: &Desk<Quorum>) -> Vec<&str> {
+    fn found(desk: &Desk) -> Vec<&str> {
         desk.findings.iter().map(|finding| finding.what.as_str()).collect()
     }
 

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use doyen_core::change::LeaderChange;
 use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::Role;
-use doyen_core::story::Change;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -191,7 +191,7 @@ pub struct Entry {
     pub at_unix_ms: u64,
     /// What, as a machine reads it.
     #[schema(value_type = Object)]
-    pub change: Change,
+    pub change: LeaderChange,
     /// What and why, in words.
     pub text: String,
     /// For how long nobody held a lease before this one began, in microseconds, where this node can tell.

@@ -7,7 +7,7 @@
 //! ```json
 //! {"doyen":"node-trace","version":2,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
 //! {"line":2,"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
-//! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(Promise)","did":["…"]}
+//! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(VoteLease)","did":["…"]}
 //! {"line":4,"at":91300,"event":"leased","member":1,"until":319400}
 //! {"line":5,"at":98400,"event":"ended","member":1}
 //! ```

@@ -75,7 +75,7 @@ fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
     let came = fake.run(&["status"]);
     assert_eq!((came.code, came.stderr.as_str()), (0, ""));
     let expected = "\
-n3 leads test in term 7: elected, for nobody led
+n3 leads test in term 7: elected; no previous leader known
 nobody could lead if it died now
 n2 is preferred for another 1h 59m 59s
 seen from n1 (start 4), quorum, doyen 0.1.0
@@ -360,9 +360,9 @@ fn history_says_what_happened_and_why() {
     fake.remember(1..=3);
     let came = fake.run(&["history"]);
     let expected = "\
-2026-01-01T00:00:01.000Z  follows 3 in term 1: elected, for nobody led; nobody led for 1.5 ms
-2026-01-01T00:00:02.000Z  hears no more of 3, term 2
-2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
+2026-01-01T00:00:01.000Z  follows 3 (term 1): elected; no previous leader known; nobody led for 1.5 ms
+2026-01-01T00:00:02.000Z  lost contact with leader 3 (term 2)
+2026-01-01T00:00:03.000Z  follows 3 (term 3): elected; no previous leader known
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
     let came = fake.run(&["history", "--limit", "1", "--json"]);
@@ -379,11 +379,11 @@ fn explain_says_why_this_leader_why_it_moved_and_who_is_next() {
     let came = fake.run(&["explain"]);
     let expected = "\
 n3 leads in term 7
-  elected, for nobody led
+  elected; no previous leader known
 
 how it came about, as n1 saw it
-  2026-01-01T00:00:02.000Z  hears no more of 3, term 2
-  2026-01-01T00:00:03.000Z  follows 3 in term 3: elected, for nobody led
+  2026-01-01T00:00:02.000Z  lost contact with leader 3 (term 2)
+  2026-01-01T00:00:03.000Z  follows 3 (term 3): elected; no previous leader known
 
 in this order they would lead
   n2 priority 20
@@ -564,7 +564,7 @@ fn watch_says_what_changes_in_words() {
     fake.remember(1..=3);
     assert_eq!(
         watching.line(),
-        "2026-01-01T00:00:03.000Z  n1 follows 3 in term 3: elected, for nobody led"
+        "2026-01-01T00:00:03.000Z  n1 follows 3 (term 3): elected; no previous leader known"
     );
     fake.publish(|status| {
         status.leader = Some(NodeId(2));

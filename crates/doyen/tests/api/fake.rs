@@ -13,9 +13,9 @@ use doyen::node::clock::Moment;
 use doyen::node::stand_in::{Questions, StandIn};
 use doyen::node::status::{Counters, Entry, Lease, MemberStatus, Status};
 use doyen::node::{Handle, NotDone, Request};
+use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::{Epoch, Incarnation, NodeId};
 use doyen_core::protocol::{Refusal, Role};
-use doyen_core::story::{Change, Why};
 use doyen_core::time::Span;
 
 /// A folder of its own, removed in the end.
@@ -235,8 +235,12 @@ pub(crate) fn comes_true(mut question: impl FnMut() -> bool) -> bool {
 pub(crate) fn entry(number: u64) -> Entry {
     let term = Epoch(number);
     let change = match number % 2 {
-        0 => Change::Silent { leader: NodeId(3), term },
-        _ => Change::Follows { leader: NodeId(3), term, why: Why::Elected { after: None } },
+        0 => LeaderChange::LostContact { leader: NodeId(3), term },
+        _ => LeaderChange::Follows {
+            leader: NodeId(3),
+            term,
+            reason: ElectionReason::Elected { after: None },
+        },
     };
     let (told, dead_air_us) = match number {
         1 => ("; nobody led for 1.5 ms", Some(1500)),
@@ -258,7 +262,7 @@ pub(crate) fn follower_of_n3() -> Status {
         leader: Some(NodeId(3)),
         term: Epoch(7),
         lease: None,
-        why: Some("elected, for nobody led".to_owned()),
+        why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,
         drained: false,
         never_leads: false,

@@ -36,7 +36,7 @@ fn browsers_get_a_page_that_runs_nothing() {
         "n3 leads in term 7",
         "silent for 12 s",
         "<td>n2</td>",
-        "follows 3 in term 3",
+        "follows 3 (term 3)",
         "n3 lost its office once lately: it ranks behind others for a while",
         "This node is drained for another 2s: it leads only if no other member can",
     ] {
@@ -53,7 +53,7 @@ fn the_leader_is_tagged_with_its_term() {
     let fake = Fake::follower();
     let answer = fake.get("/v1/leader");
     assert_eq!(answer.header("etag"), Some("\"7\""));
-    let expected = r#"{"leader":{"id":3,"name":"n3"},"term":7,"here":false,"lease":null,"why":"elected, for nobody led"}"#;
+    let expected = r#"{"leader":{"id":3,"name":"n3"},"term":7,"here":false,"lease":null,"why":"elected; no previous leader known"}"#;
     assert_eq!(answer.body, expected);
     let fake = Fake::leader();
     let answer = fake.get("/v1/leader").json();

@@ -23,7 +23,7 @@ fn a_snapshot_comes_first_then_changes_then_what_has_come_of_them() {
     fake.remember(1..=6);
     let second = events.next().expect("an event");
     assert_eq!((second.name.as_str(), second.id.as_str()), ("change", "1.4.6"));
-    assert_eq!(second.data["text"], "hears no more of 3, term 6");
+    assert_eq!(second.data["text"], "lost contact with leader 3 (term 6)");
     fake.publish(|status| status.role = Role::Candidate);
     let third = events.next().expect("an event");
     assert_eq!((third.name.as_str(), third.id.as_str()), ("snapshot", "1.4.6"));

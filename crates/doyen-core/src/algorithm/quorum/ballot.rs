@@ -1,17 +1,17 @@
-//! The voting rules, alone: who may lead in which term.
+//! The voting rules: which member may lead in which term.
 //!
-//! Two members can never win the same term, because a win takes the votes of a majority of the configured members, a
-//! member votes once a term, and what it voted is on its disk before anybody learns of it. Nothing here knows of
-//! leases, priorities or time. So this part can be explored alone and completely: [`Voter`](super::voter::Voter) is it
-//! as a protocol of its own, and [`Quorum`](super::Quorum) is built on it.
+//! No two members win the same term: a win takes the votes of a majority of the configured members, a member votes once
+//! per term, and its vote is on disk before any other member learns of it. These rules know nothing of leases, ranks or
+//! time, so they can be explored alone and completely: [`Voter`](super::voter::Voter) is a protocol made of nothing else, and
+//! [`Quorum`](super::Quorum) builds on them.
 //!
 //! | rule | what it says |
 //! |---|---|
-//! | V1 | who stands opens the next term and votes for itself |
+//! | V1 | a candidate opens the next term and votes for itself |
 //! | V2 | a request of an earlier term gets no vote |
-//! | V3 | one of a later term makes it the present one, in which nothing has been voted yet |
-//! | V4 | the first who asks in a term gets the vote, and gets it again |
-//! | V5 | a majority of the configured members wins; a vote counts in its own term only |
+//! | V3 | a request of a later term makes that the current term, with no vote given yet |
+//! | V4 | the first candidate of a term that asks gets the vote, and gets it again if it asks again |
+//! | V5 | a majority of the configured members wins; a vote counts only in its own term |
 
 use serde::{Deserialize, Serialize};
 
@@ -21,28 +21,28 @@ use crate::time::Span;
 
 use super::rules::{Rule, Rules};
 
-/// What a member of a quorum must not forget.
+/// The durable state of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Stored {
     /// The latest term that it knows of.
     pub term: Epoch,
-    /// For whom it voted in that term.
+    /// Its vote in that term.
     pub voted: Option<NodeId>,
-    /// The longest vote lease that it has given or asked for and that may still run, or that it is configured with: so long
-    /// is its hold-down after a restart.
+    /// The length of its hold-down after a restart: the longest vote lease that it has given or asked for and that may still
+    /// run, or the one that it is configured with.
     pub longest: Span,
     /// Whether the operator has drained it, and for how long.
     pub drained: Option<Drain>,
 }
 
-/// How long a drained member stays so.
+/// How long a member stays drained.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Drain {
-    /// Until it is told otherwise.
+    /// Until the operator undoes it.
     UntilUndone,
-    /// So long; counted anew if it restarts.
+    /// For this time, which starts again after a restart.
     For(Span),
-    /// Until it is told otherwise, and not even as a last resort: the machine must not lead at all.
+    /// Until the operator undoes it, and not even as a last resort: this member must not lead at all.
     Never,
 }
 
@@ -67,19 +67,21 @@ impl Stored {
     }
 }
 
-/// A member's part in the vote.
+/// A member's term and vote. Candidates keep the votes that they receive.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Ballot {
     id: NodeId,
     stored: Stored,
-    /// Who voted for it in the present term; empty unless it stands.
-    votes: PeerSet,
     rules: Rules,
 }
 
 impl Ballot {
     pub(super) fn new(id: NodeId, stored: Stored, rules: Rules) -> Self {
-        Self { id, stored, votes: PeerSet::new(), rules }
+        Self { id, stored, rules }
+    }
+
+    pub(super) fn id(&self) -> NodeId {
+        self.id
     }
 
     pub(super) fn term(&self) -> Epoch {
@@ -90,70 +92,64 @@ impl Ballot {
         &self.stored
     }
 
-    /// What else must not be forgotten.
     pub(super) fn stored_mut(&mut self) -> &mut Stored {
         &mut self.stored
     }
 
-    /// V1. To be stored before anybody is asked. Not possible after the last of all terms.
-    pub(super) fn stand(&mut self) -> bool {
+    /// V1: opens the next term; to be stored before the request is sent. Returns the votes of the new candidate, or nothing
+    /// after the last of all terms.
+    pub(super) fn open_term(&mut self) -> Option<PeerSet> {
         let next = self.stored.term.next();
         if next == self.stored.term || next > self.rules.last_term {
-            return false;
+            return None;
         }
         self.stored.term = next;
         self.stored.voted = Some(self.id);
-        self.votes = [self.id].into_iter().collect();
-        true
+        Some([self.id].into_iter().collect())
     }
 
-    /// V3: to be stored before anything of that term is answered. Says whether it is news.
+    /// V3: adopts a later term; to be stored before anything is sent in it. Returns whether the term is later.
     pub(super) fn adopt(&mut self, term: Epoch) -> bool {
         if term <= self.stored.term {
             return false;
         }
         self.stored.term = term;
         self.stored.voted = None;
-        self.votes.clear();
         true
     }
 
-    /// It does not stand any more. What it voted in this term it has voted.
+    /// It is no longer candidate or leader. Its vote in this term stands.
     pub(super) fn withdraw(&mut self) {
-        self.votes.clear();
-        if !self.rules.keeps(Rule::VoteOutlivesOffice) {
+        if !self.rules.keeps(Rule::VoteOutlivesRole) {
             self.stored.voted = None;
         }
     }
 
-    /// Who voted for it matters no longer.
-    pub(super) fn forget_votes(&mut self) {
-        self.votes.clear();
-    }
-
-    /// V4: whether `candidate` gets the vote of the present term; to be stored before it is told.
+    /// V4: whether `candidate` gets the vote of the current term; to be stored before it is sent.
     pub(super) fn grant(&mut self, candidate: NodeId) -> bool {
         let free = self.stored.voted.is_none_or(|voted| voted == candidate);
-        if free || !self.rules.keeps(Rule::OneVoteATerm) {
+        if free || !self.rules.keeps(Rule::OneVotePerTerm) {
             self.stored.voted = Some(candidate);
             return true;
         }
         false
     }
 
-    /// V5: counts a vote of `voter` in `term`.
-    pub(super) fn count(&mut self, voter: NodeId, term: Epoch) {
+    /// V5: counts a vote of `voter` that was given in `term`, and returns whether `votes` are a majority of `members`.
+    pub(super) fn count(
+        &self,
+        votes: &mut PeerSet,
+        voter: NodeId,
+        term: Epoch,
+        members: usize,
+    ) -> bool {
         if term == self.stored.term || !self.rules.keeps(Rule::VoteCountsInItsTerm) {
-            self.votes.insert(voter);
+            votes.insert(voter);
         }
+        votes.len() >= self.rules.majority(members)
     }
 
-    /// V5: whether a majority of so many members has voted for it.
-    pub(super) fn is_won(&self, members: usize) -> bool {
-        self.votes.len() >= self.rules.majority(members)
-    }
-
-    /// Stores it, before anything that follows.
+    /// Stores it before any effect that follows.
     pub(super) fn store<P: Protocol<Durable = Stored>>(&self, out: &mut Effects<P>) {
         let mut stored = self.stored;
         if !self.rules.keeps(Rule::VoteIsStored) {
@@ -164,17 +160,8 @@ impl Ballot {
         }
     }
 
-    pub(super) fn id(&self) -> NodeId {
-        self.id
-    }
-
-    /// The same, if members had other names.
+    /// The same ballot with the members renamed.
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        Self {
-            id: names(self.id),
-            stored: self.stored.renamed(names),
-            votes: self.votes.iter().map(names).collect(),
-            rules: self.rules,
-        }
+        Self { id: names(self.id), stored: self.stored.renamed(names), rules: self.rules }
     }
 }

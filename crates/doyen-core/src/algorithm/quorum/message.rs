@@ -1,33 +1,33 @@
-//! What the members of a quorum say to each other.
+//! The messages of a quorum.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::change::{ElectionReason, TransferReason};
 use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
 use crate::protocol::{self, Kind, Pledge, varint_len};
-use crate::story::{Cause, Why};
 use crate::time::Span;
 
-use super::standing::{Merit, Preference};
+use super::rank::{Preference, Rank};
 
-/// A heartbeat's number, which its acknowledgement repeats. Monotone within a term.
+/// The number of a heartbeat, which its acknowledgement repeats. It rises within a term.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Round(pub u64);
 
 impl fmt::Debug for Round {
-    /// The number alone: it is read as part of a timer's name.
+    /// The number alone: it is part of a timer's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
 impl Round {
-    /// That of the heartbeat with which a leader takes office.
+    /// The round of a new leader's first heartbeat.
     pub const FIRST: Self = Self(1);
 
-    /// The one after it.
+    /// The next round.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
@@ -37,7 +37,7 @@ impl Round {
 /// A message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Message {
-    /// The number of the sender's configuration: others ignore it.
+    /// The identifier of the sender's configuration: members with another ignore the message.
     pub config: u32,
     /// The sender's term.
     pub term: Epoch,
@@ -48,123 +48,127 @@ pub struct Message {
 /// What a message says.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Body {
-    /// "May I stand for election? Or take over?" Changes nothing at anybody.
+    /// "Would you vote for me, or agree that I take over?" Changes nothing at the receiver.
     PreVote {
-        /// Which question of the asker's.
+        /// The number of the question.
         number: u32,
-        /// How good it is.
-        merit: Merit,
-        /// It has let better members go first, in vain.
+        /// The sender's rank.
+        rank: Rank,
+        /// The sender has let higher-ranked members go first often enough.
         force: bool,
-        /// From whom it would take over, if that one leads.
+        /// The leader that the sender would take over from, if it asks for that.
         takeover: Option<NodeId>,
     },
-    /// The answer.
+    /// The answer to PRE-VOTE.
     PreAnswer {
-        /// Which question is answered.
+        /// The number of the question.
         number: u32,
-        /// What the answer is.
+        /// The answer.
         answer: Answer,
     },
-    /// "I stand in this term."
+    /// "I am a candidate in this term."
     Request {
-        /// The term whose leader has released its followers from their promises.
+        /// The term whose leader has released its followers from their vote leases.
         released: Option<Epoch>,
     },
-    /// "You have my vote of this term."
+    /// "You have my vote in this term."
     Vote,
-    /// "I lead, and ask you to follow nobody else for a while."
-    Heartbeat {
-        /// Its number.
-        round: Round,
-        /// For how long.
-        promise: Span,
-        /// How good the leader is.
-        merit: Merit,
-        /// Whom the operator prefers.
-        preference: Option<Preference>,
-        /// Why it leads.
-        why: Why,
-        /// Whom it does not hear.
-        misses: Misses,
-    },
-    /// "I promise."
+    /// "I lead. Vote for no other member for a while."
+    Heartbeat(Heartbeat),
+    /// "I give you a vote lease."
     Ack {
-        /// The number of the heartbeat.
+        /// The round of the heartbeat.
         round: Round,
-        /// How good the follower is.
-        merit: Merit,
-        /// Whom it does not hear.
-        misses: Misses,
+        /// The follower's rank.
+        rank: Rank,
+        /// The members that the follower does not hear.
+        unreachable: Unreachable,
     },
-    /// "There has been a later term."
+    /// "There is a later term."
     Nack,
-    /// "I am better than you, and a majority knows."
+    /// "I outrank you, and a majority agrees: transfer leadership."
     Preempt {
-        /// How good it is.
-        merit: Merit,
+        /// The sender's rank.
+        rank: Rank,
     },
-    /// "I lead no longer. Stand now."
+    /// "I no longer lead. Campaign at once."
     TimeoutNow {
-        /// Why.
-        cause: Cause,
-        /// Whom the operator prefers: the heir may not have heard of the last change.
+        /// Why the sender transfers leadership.
+        reason: TransferReason,
+        /// The operator's preference: the successor may not know the last change.
         preference: Option<Preference>,
     },
-    /// "I lead no longer, and release you from your promise."
+    /// "I no longer lead, and release you from your vote lease."
     Release {
-        /// Whom it has asked to stand.
-        heir: Option<NodeId>,
+        /// The member that the sender has told to campaign.
+        successor: Option<NodeId>,
     },
-    /// "I have just come up."
+    /// "I have just started."
     Hello {
-        /// In which of its lives it asks.
-        life: Incarnation,
-        /// It has lost its disk and asks for everybody's term.
+        /// The sender's incarnation.
+        incarnation: Incarnation,
+        /// It has lost its disk and asks for every member's term.
         rejoins: bool,
     },
-    /// The answer.
+    /// The answer to HELLO.
     Welcome {
-        /// In which of its lives the other asked.
-        life: Incarnation,
-        /// The latest term in which the other was heard.
+        /// The incarnation that asked.
+        incarnation: Incarnation,
+        /// The latest term in which the other member was seen.
         seen: Epoch,
-        /// The longest promise that the answerer has given or asked for.
+        /// The longest vote lease that the sender has given or asked for.
         longest: Span,
-        /// How often the other has failed as a leader, as far as that counts against it: it may have forgotten.
-        losses: u8,
+        /// The other member's recent failures as leader, which it may have forgotten.
+        failures: u8,
     },
-    /// "I am here, and do not hear these."
+    /// "I am here, and do not hear these members."
     Probe {
-        /// How good it is.
-        merit: Merit,
-        /// Whom it does not hear.
-        misses: Misses,
+        /// The sender's rank.
+        rank: Rank,
+        /// The members that the sender does not hear.
+        unreachable: Unreachable,
     },
     /// "The operator prefers this member": to a new leader, which does not know.
     Prefer {
-        /// Whom, and for how much longer.
+        /// The preference.
         preference: Preference,
     },
 }
 
-/// The answer to a question.
+/// The fields of a heartbeat.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Heartbeat {
+    /// Its number within the term.
+    pub round: Round,
+    /// The length of the vote lease that the leader asks for.
+    pub vote_lease: Span,
+    /// The leader's rank.
+    pub rank: Rank,
+    /// The operator's preference.
+    pub preference: Option<Preference>,
+    /// Why the leader leads.
+    pub reason: ElectionReason,
+    /// The members that the leader does not hear.
+    pub unreachable: Unreachable,
+}
+
+/// The answer to a pre-vote.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// "You may."
+    /// "Yes."
     Yes,
-    /// "No: I have promised to follow another, or your term is too old."
+    /// "No: I am bound, or your term is too old."
     No,
-    /// "I am better, and stand myself": the bully's OK.
+    /// "I have a higher rank, and campaign myself": the bully's OK.
     Higher,
 }
 
-/// Whom a member does not hear: nobody if that is not looked after.
+/// The members that a member does not hear: none where probing is off.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Misses(pub Vec<NodeId>);
+pub struct Unreachable(pub Vec<NodeId>);
 
-impl From<&PeerSet> for Misses {
+impl From<&PeerSet> for Unreachable {
     fn from(set: &PeerSet) -> Self {
         Self(set.iter().collect())
     }
@@ -198,7 +202,7 @@ impl Message {
             Body::PreAnswer { .. } => 1,
             Body::Request { .. } => 2,
             Body::Vote => 3,
-            Body::Heartbeat { round: Round::FIRST, .. } => 4,
+            Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }) => 4,
             Body::Ack { round: Round::FIRST, .. } => 5,
             Body::Heartbeat { .. } => 6,
             Body::Ack { .. } => 7,
@@ -232,7 +236,7 @@ impl protocol::Message for Message {
 
     fn promise_asked(&self) -> Option<Span> {
         match self.body {
-            Body::Heartbeat { promise, .. } => Some(promise),
+            Body::Heartbeat(Heartbeat { vote_lease, .. }) => Some(vote_lease),
             _ => None,
         }
     }
@@ -253,37 +257,37 @@ impl protocol::Message for Message {
 impl Body {
     fn fields_len(&self) -> usize {
         match self {
-            Self::PreVote { number, merit, takeover, .. } => {
-                number_len(*number) + merit.encoded_len() + 1 + id_len(*takeover)
+            Self::PreVote { number, rank, takeover, .. } => {
+                number_len(*number) + rank.encoded_len() + 1 + id_len(*takeover)
             }
             Self::PreAnswer { number, .. } => number_len(*number) + 1,
             Self::Request { released } => 1 + released.map_or(0, |term| varint_len(term.0)),
             Self::Vote | Self::Nack => 0,
-            Self::Heartbeat { round, promise, merit, preference, why, misses } => {
-                varint_len(round.0)
-                    + span_len(*promise)
-                    + merit.encoded_len()
-                    + preference_len(*preference)
-                    + why.encoded_len()
-                    + misses.encoded_len()
+            Self::Heartbeat(heartbeat) => {
+                varint_len(heartbeat.round.0)
+                    + span_len(heartbeat.vote_lease)
+                    + heartbeat.rank.encoded_len()
+                    + preference_len(heartbeat.preference)
+                    + heartbeat.reason.encoded_len()
+                    + heartbeat.unreachable.encoded_len()
             }
-            Self::Ack { round, merit, misses } => {
-                varint_len(round.0) + merit.encoded_len() + misses.encoded_len()
+            Self::Ack { round, rank, unreachable } => {
+                varint_len(round.0) + rank.encoded_len() + unreachable.encoded_len()
             }
-            Self::Preempt { merit } => merit.encoded_len(),
+            Self::Preempt { rank } => rank.encoded_len(),
             Self::TimeoutNow { preference, .. } => 1 + preference_len(*preference),
-            Self::Hello { life, .. } => number_len(life.0) + 1,
-            Self::Release { heir } => id_len(*heir),
-            Self::Welcome { life, seen, longest, .. } => {
-                number_len(life.0) + varint_len(seen.0) + span_len(*longest) + 1
+            Self::Hello { incarnation, .. } => number_len(incarnation.0) + 1,
+            Self::Release { successor } => id_len(*successor),
+            Self::Welcome { incarnation, seen, longest, .. } => {
+                number_len(incarnation.0) + varint_len(seen.0) + span_len(*longest) + 1
             }
-            Self::Probe { merit, misses } => merit.encoded_len() + misses.encoded_len(),
+            Self::Probe { rank, unreachable } => rank.encoded_len() + unreachable.encoded_len(),
             Self::Prefer { preference } => preference.encoded_len(),
         }
     }
 }
 
-impl Misses {
+impl Unreachable {
     fn encoded_len(&self) -> usize {
         let ids: usize = self.0.iter().map(|id| number_len(id.0)).sum();
         varint_len(self.0.len() as u64) + ids
@@ -294,8 +298,7 @@ fn number_len(number: u32) -> usize {
     varint_len(u64::from(number))
 }
 
-/// The size of a member that may be named.
-pub(super) fn id_len(id: Option<NodeId>) -> usize {
+fn id_len(id: Option<NodeId>) -> usize {
     1 + id.map_or(0, |id| number_len(id.0))
 }
 
@@ -311,44 +314,47 @@ impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} term={}", protocol::name_of(self), self.term)?;
         match &self.body {
-            Body::PreVote { merit, force, takeover, .. } => {
-                write!(f, "{merit}")?;
+            Body::PreVote { rank, force, takeover, .. } => {
+                write!(f, "{rank}")?;
                 write_member(f, "from", *takeover)?;
                 if *force { f.write_str(" force") } else { Ok(()) }
             }
             Body::PreAnswer { answer, .. } => write!(f, " {answer}"),
             Body::Request { released: Some(term) } => write!(f, " released={term}"),
-            Body::Heartbeat { round, merit, preference, misses, .. } => {
-                write!(f, " round={}{merit}", round.0)?;
+            Body::Heartbeat(Heartbeat { round, rank, preference, unreachable, .. }) => {
+                write!(f, " round={}{rank}", round.0)?;
                 write_preference(f, *preference)?;
-                misses.fmt(f)
+                unreachable.fmt(f)
             }
-            Body::Ack { round, merit, misses } => write!(f, " round={}{merit}{misses}", round.0),
-            Body::Release { heir } => write_member(f, "heir", *heir),
-            Body::TimeoutNow { cause, preference } => {
-                write!(f, " {cause}")?;
+            Body::Ack { round, rank, unreachable } => {
+                write!(f, " round={}{rank}{unreachable}", round.0)
+            }
+            Body::Release { successor } => write_member(f, "successor", *successor),
+            Body::TimeoutNow { reason, preference } => {
+                write!(f, " {reason}")?;
                 write_preference(f, *preference)
             }
-            Body::Hello { life, rejoins } => {
-                write!(f, " life={}{}", life.0, if *rejoins { " rejoins" } else { "" })
+            Body::Hello { incarnation, rejoins } => {
+                let rejoins = if *rejoins { " rejoins" } else { "" };
+                write!(f, " incarnation={}{rejoins}", incarnation.0)
             }
-            Body::Welcome { life, seen, losses, .. } => {
-                write!(f, " life={} seen={seen}", life.0)?;
-                if *losses > 0 { write!(f, " losses={losses}") } else { Ok(()) }
+            Body::Welcome { incarnation, seen, failures, .. } => {
+                write!(f, " incarnation={} seen={seen}", incarnation.0)?;
+                if *failures > 0 { write!(f, " failures={failures}") } else { Ok(()) }
             }
-            Body::Preempt { merit } => merit.fmt(f),
+            Body::Preempt { rank } => rank.fmt(f),
             Body::Prefer { preference } => write_preference(f, Some(*preference)),
-            Body::Probe { merit, misses } => write!(f, "{merit}{misses}"),
+            Body::Probe { rank, unreachable } => write!(f, "{rank}{unreachable}"),
             Body::Request { released: None } | Body::Vote | Body::Nack => Ok(()),
         }
     }
 }
 
-impl fmt::Display for Misses {
-    /// ` misses=1,2`, and nothing where nobody is missed.
+impl fmt::Display for Unreachable {
+    /// ` unreachable=1,2`, or nothing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, id) in self.0.iter().enumerate() {
-            write!(f, "{}{id}", if index == 0 { " misses=" } else { "," })?;
+            write!(f, "{}{id}", if index == 0 { " unreachable=" } else { "," })?;
         }
         Ok(())
     }
@@ -358,7 +364,7 @@ fn write_preference(f: &mut fmt::Formatter<'_>, preference: Option<Preference>) 
     write_member(f, "prefer", preference.map(|preference| preference.member))
 }
 
-/// Writes ` name=3`, and nothing for nobody.
+/// Writes ` name=3`, or nothing.
 fn write_member(f: &mut fmt::Formatter<'_>, name: &str, id: Option<NodeId>) -> fmt::Result {
     id.map_or(Ok(()), |id| write!(f, " {name}={id}"))
 }

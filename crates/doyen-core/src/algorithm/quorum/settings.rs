@@ -1,9 +1,9 @@
-//! How a quorum's members are set: their paces, their profiles, and the arithmetic that makes them safe.
+//! The settings of a quorum: timing, profiles, and the arithmetic that makes them safe.
 //!
-//! A leader's lease must end before the promises end that it rests on, by any two clocks that keep within the drift ρ
-//! of real time: `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`, where ε is how coarse timers are. That is computed here, never
-//! configured. The rest is liveness: a lease must outlast three heartbeats and a round trip, or one lost datagram ends
-//! it. [`Settings::check`] refuses what breaks either, and names the inequality.
+//! A leader's lease must end before the vote leases that it rests on, by any two clocks within the drift ρ of real time:
+//! `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`, where ε is the granularity of timers. The lease is computed here, never configured. The rest
+//! is liveness: a lease must outlast three heartbeats and a round trip, or one lost datagram ends it. [`Settings::check`]
+//! rejects settings that break either, and names the inequality.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,85 +15,85 @@ use crate::time::Span;
 
 use super::rules::{Rule, Rules};
 
-/// No promise is longer: whoever asks for more is refused, for a member that promises cannot take it back.
-pub const LONGEST_PROMISE: Span = Span::from_millis(60_000);
+/// The longest vote lease: a heartbeat that asks for more is ignored, because a vote lease cannot be taken back.
+pub const MAX_VOTE_LEASE: Span = Span::from_millis(60_000);
 
-/// What the members of a quorum agree on besides what all algorithms need.
+/// What the members of a quorum agree on, in addition to what all algorithms need.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settings {
-    /// How fast everybody goes.
+    /// The timing of all members.
     pub pace: Pace,
-    /// Who goes at another pace. Members with different paces are safe together.
+    /// Members with a different timing. Members with different timings are safe together.
     pub paces: BTreeMap<NodeId, Pace>,
-    /// `J`: how much chance there is in the wait before an election.
+    /// `J`: the random part of the wait before an election.
     pub jitter: Span,
-    /// How much longer a member waits for each better one, so that the next in line goes first.
+    /// How much longer a member waits for each higher-ranked one, so that the highest-ranked campaigns first.
     pub stagger: Span,
-    /// `K`: how often a member lets a better one go first that then does not.
+    /// `K`: how often a member lets a higher-ranked one go first that then does not win.
     pub deferrals: u8,
-    /// When a better member takes over.
+    /// When a higher-ranked member takes over.
     pub preemption: Preemption,
-    /// By how much its attribute must be better for that. With a margin, an attribute that falls because its member leads
-    /// does not move the lead for ever; without one, the id decides between equal attributes.
+    /// By how much its attribute must be higher for that. With a margin, an attribute that falls because its member leads
+    /// does not move leadership forever; without one, the id decides between equal attributes.
     pub margin: u64,
-    /// `T_ten`: how long a leader stays before a better one may take over.
+    /// `T_ten`: how long a leader stays before a higher-ranked member may take over.
     pub tenure: Span,
-    /// For how long an involuntary loss of office counts against a member, the first time; doubled each time.
-    pub forgiveness: Span,
-    /// How often members that do not lead tell each other whom they hear; never without it.
+    /// How long the penalty for a failure as leader lasts, the first time; doubled each time.
+    pub penalty_decay: Span,
+    /// How often members that do not lead probe each other; never without it.
     pub probe: Option<Span>,
-    /// Who votes and never leads, by configuration.
+    /// The members that vote and never lead, by configuration.
     pub witnesses: PeerSet,
-    /// Who never leads, by choice; the others need not know.
+    /// The members that never lead, by their own choice; the others need not know.
     pub reluctant: PeerSet,
-    /// Whether members remember in which term they heard each other, and warn one whose disk was restored.
+    /// Whether members remember the term in which they saw each other, to detect a disk that was restored from a copy.
     pub remembers: bool,
-    /// The rules that stand: all of them, but in tests of the checks.
+    /// The rules in force: all of them, except in tests of the checks.
     pub rules: Rules,
-    /// The cluster's number: with the voters and their kinds it makes the configuration's.
+    /// The cluster's identifier: with the voters and their kinds it identifies the configuration.
     pub cluster: u64,
 }
 
-/// How fast a member goes.
+/// The timing of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pace {
-    /// `h`: how often it asks its followers to renew its lease, while it leads.
+    /// `h`: the interval of its heartbeats while it leads.
     pub heartbeat: Span,
-    /// `Λ_F`: how long they promise to follow nobody else.
-    pub promise: Span,
-    /// `ρ`: by how much any clock may be wrong, in thousandths.
+    /// `Λ_F`: the length of the vote leases that it asks for.
+    pub vote_lease: Span,
+    /// `ρ`: the drift of any clock, in thousandths.
     pub drift: u32,
-    /// `ε`: how coarse its timers are.
+    /// `ε`: the granularity of its timers.
     pub grain: Span,
 }
 
-/// When a better member takes over from a leader that does its work.
+/// When a higher-ranked member takes over from a working leader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Preemption {
-    /// Never: who leads goes on.
+    /// Never: the leader stays.
     Never,
-    /// When it has been there for a while, and the leader has led for a while.
+    /// When it has been available for a while, and the leader has led for a while.
     #[default]
     Delayed,
-    /// As soon as the leader has heard of it.
+    /// As soon as the leader knows of it.
     Immediate,
 }
 
 impl Pace {
-    /// `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`: how long a lease lasts from the sending of the heartbeat that it rests on.
+    /// `Λ_L = Λ_F·(1−ρ)/(1+ρ) − ε`: the length of a lease, from the sending of the heartbeat that it rests on.
     pub fn lease(&self) -> Span {
         let drift = u128::from(self.drift.min(1000));
-        let shortened = u128::from(self.promise.as_nanos()) * (1000 - drift) / (1000 + drift);
+        let shortened = u128::from(self.vote_lease.as_nanos()) * (1000 - drift) / (1000 + drift);
         Span::from_nanos((shortened as u64).saturating_sub(self.grain.as_nanos()))
     }
 
-    /// The same lease, by clocks that may be wrong by `drift` thousandths: the vote lease changes. A drift with which no
-    /// vote lease is long enough leaves it as it is, for [`Settings::check`] to refuse.
+    /// The same lease for clocks with a drift of `drift` thousandths: the vote lease changes. A drift for which no vote lease
+    /// is long enough leaves it as it is, for [`Settings::check`] to reject.
     fn with_drift(self, drift: u32) -> Self {
         if drift == self.drift || drift >= 1000 {
             return Self { drift, ..self };
         }
-        Self { drift, promise: vote_lease(self.lease() + self.grain, drift), ..self }
+        Self { drift, vote_lease: vote_lease_for(self.lease() + self.grain, drift), ..self }
     }
 }
 
@@ -135,7 +135,7 @@ impl Profile {
         }
     }
 
-    /// The timing of the network that it is made for, with the heartbeat and the patience with a lower leader.
+    /// The timing of the network that it is made for, with the heartbeat and the patience with a lower-ranked leader.
     pub fn timing(self) -> Timing {
         // D, p, h, T_pre
         let [transmission, processing, heartbeat, preempt] = match self {
@@ -147,22 +147,23 @@ impl Profile {
         Timing { transmission, processing, window: Span::ZERO, heartbeat, preempt }
     }
 
-    /// Its settings, for clocks that may be wrong by a tenth.
+    /// Its settings, for clocks with a drift of a tenth.
     pub fn settings(self) -> Settings {
         self.settings_for(USUAL_DRIFT)
     }
 
-    /// Its settings, for clocks that may be wrong by `drift` thousandths: leases are as long as usual, and the vote leases
-    /// that they rest on are as much longer as that takes.
+    /// Its settings, for clocks with a drift of `drift` thousandths: leases are as long as usual, and the vote leases that
+    /// they rest on are longer as needed.
     pub fn settings_for(self, drift: u32) -> Settings {
         // Λ_F, ε, J, stagger, T_ten
-        let [promise, grain, jitter, stagger, tenure] = match self {
+        let [vote_lease, grain, jitter, stagger, tenure] = match self {
             Self::Fast => [25_000, 200, 1_000, 2_000, 3_000_000],
             Self::Lan => [280_000, 1_000, 10_000, 15_000, 30_000_000],
             Self::Wan => [3_000_000, 5_000, 100_000, 300_000, 60_000_000],
         }
         .map(Span::from_micros);
-        let usual = Pace { heartbeat: self.timing().heartbeat, promise, drift: USUAL_DRIFT, grain };
+        let heartbeat = self.timing().heartbeat;
+        let usual = Pace { heartbeat, vote_lease, drift: USUAL_DRIFT, grain };
         Settings {
             pace: usual.with_drift(drift),
             paces: BTreeMap::new(),
@@ -172,8 +173,8 @@ impl Profile {
             preemption: Preemption::Delayed,
             margin: 0,
             tenure,
-            forgiveness: tenure * 2,
-            probe: Some(self.timing().heartbeat * 20),
+            penalty_decay: tenure * 2,
+            probe: Some(heartbeat * 20),
             witnesses: PeerSet::new(),
             reluctant: PeerSet::new(),
             remembers: true,
@@ -194,7 +195,7 @@ impl FromStr for Profile {
     }
 }
 
-/// Why settings are refused: an inequality that they break.
+/// Why settings are rejected: an inequality that they break.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unsafe {
     /// The inequality, in the letters of the specification.
@@ -221,80 +222,80 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The settings that follow from a network's timing and the heartbeat, for clocks that may be wrong by a tenth.
+    /// The settings that follow from a network's timing and the heartbeat, for clocks with a drift of a tenth.
     pub fn for_timing(timing: &Timing) -> Self {
         Self::for_clocks(timing, USUAL_DRIFT)
     }
 
-    /// The settings that follow from a network's timing, the heartbeat, and by how many thousandths clocks may be wrong:
-    /// the shortest promise that is safe and lets a lease outlast three heartbeats and a round trip.
+    /// The settings that follow from a network's timing, the heartbeat and the drift in thousandths: the shortest vote lease
+    /// that is safe and lets a lease outlast three heartbeats and a round trip.
     pub fn for_clocks(timing: &Timing, drift: u32) -> Self {
         let usual = Self::default();
         let lease = timing.heartbeat * 3 + timing.reply();
         // Rounded up to a multiple of D, so that the lease computed from it is not shorter.
-        let promise = vote_lease(lease, drift.min(999)).as_nanos();
-        let promise = promise.checked_next_multiple_of(timing.transmission.as_nanos().max(1));
-        let promise = Span::from_nanos(promise.unwrap_or(u64::MAX));
+        let shortest = vote_lease_for(lease, drift.min(999)).as_nanos();
+        let rounded = shortest.checked_next_multiple_of(timing.transmission.as_nanos().max(1));
+        let vote_lease = Span::from_nanos(rounded.unwrap_or(u64::MAX));
         Self {
-            pace: Pace { heartbeat: timing.heartbeat, promise, drift, grain: Span::ZERO },
+            pace: Pace { heartbeat: timing.heartbeat, vote_lease, drift, grain: Span::ZERO },
             jitter: timing.transmission,
             stagger: timing.reply(),
             tenure: timing.preempt * 3,
-            forgiveness: timing.preempt * 6,
+            penalty_decay: timing.preempt * 6,
             probe: None,
             ..usual
         }
     }
 
-    /// Whether `rule` stands.
+    /// Whether `rule` is in force.
     #[inline]
     pub(super) fn keeps(&self, rule: Rule) -> bool {
         self.rules.keeps(rule)
     }
 
-    /// Whether it matters how long a leader has led: a tenure protects it, and redeems one that has failed before.
+    /// Whether it matters how long a leader has led: a tenure protects it, and ends the streak of one that failed before.
     pub(super) fn counts_tenures(&self) -> bool {
-        self.preemption == Preemption::Delayed || self.forgiveness > Span::ZERO
+        self.preemption == Preemption::Delayed || self.penalty_decay > Span::ZERO
     }
 
-    /// How many of `members` are a majority.
+    /// The size of a majority of `members`.
     pub(super) fn majority(&self, members: usize) -> usize {
         self.rules.majority(members)
     }
 
-    /// At which pace `id` goes.
+    /// The timing of `id`.
     pub fn pace_of(&self, id: NodeId) -> Pace {
         self.paces.get(&id).copied().unwrap_or(self.pace)
     }
 
-    /// L1, `Λ_F/(1−ρ) + J + T_c + K·(T_c + 2h) + 2·RTT + (2h + T_c)`: so long it takes until somebody has a lease, once a majority
-    /// is connected and messages keep `D`; a little longer where members with different paces wait for each other's.
-    /// The last part is the time for which a leader whose lease has lapsed goes on asking for another. Votes can be split,
-    /// so that is not always enough.
+    /// L1, `Λ_F/(1−ρ) + J + T_c + K·(T_c + 2h) + 2·RTT + (2h + T_c)`: the time until a member has a lease, once a majority is
+    /// connected and messages keep `D`; a little longer where members with different timings wait for each other. The last
+    /// part is the time for which a leader whose lease has lapsed tries to renew it. Votes can be split, so L1 is not always
+    /// enough.
     pub fn recovery(&self, timing: &Timing, members: &Members) -> Span {
         let paces = || members.iter().map(|id| self.pace_of(id));
-        let promise = |pace: Pace| {
+        let vote_lease = |pace: Pace| {
             let drift = u128::from(pace.drift.min(999));
-            let real = u128::from(pace.promise.as_nanos()) * 1000 / (1000 - drift);
+            let real = u128::from(pace.vote_lease.as_nanos()) * 1000 / (1000 - drift);
             Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
         };
-        let longest = paces().map(promise).max().unwrap_or_default();
+        let longest = paces().map(vote_lease).max().unwrap_or_default();
         let heartbeat = paces().map(|pace| pace.heartbeat).max().unwrap_or_default();
         let collection = timing.reply();
         let deferral = collection + heartbeat * 2;
         let election = collection + deferral * u64::from(self.deferrals) + collection * 2;
-        longest + self.jitter + election + self.patience_with_a_gap(timing, heartbeat)
+        longest + self.jitter + election + self.gap_limit(timing, heartbeat)
     }
 
-    /// `2h + T_c`: for so long a leader with this heartbeat whose lease has lapsed goes on asking for another.
-    pub fn patience_with_a_gap(&self, timing: &Timing, heartbeat: Span) -> Span {
+    /// `2h + T_c`: how long a leader with this heartbeat whose lease has lapsed tries to renew it.
+    pub fn gap_limit(&self, timing: &Timing, heartbeat: Span) -> Span {
         heartbeat * 2 + timing.reply()
     }
 
-    /// How long a member that is refused by those who have a leader may wait before it asks again, if it lets others go
-    /// first for `turn`: so long that L1 still holds if it is the only one that can lead. It may have asked just before
-    /// the others were free, and have waited `T_c` for their answers. What L1 allows for deferrals is left for that:
-    /// `K·(T_c + 2h) − T_c − turn`. In any case the usual `2h`.
+    /// How long a member that is refused by members with a leader may wait before it asks again, if it lets others go first
+    /// for `turn`: L1 must still hold if it is the only member that can lead. It may have asked just before the others became
+    /// free, and have waited `T_c` for their answers. What L1 allows for deferrals is left for that:
+    /// `K·(T_c + 2h) − T_c − turn`, and at least the usual `2h`.
     pub fn longest_retry(&self, timing: &Timing, heartbeat: Span, turn: Span) -> Span {
         let collection = timing.reply();
         let deferrals = (collection + heartbeat * 2) * u64::from(self.deferrals);
@@ -303,13 +304,13 @@ impl Settings {
         Span::from_nanos(left).max(heartbeat * 2)
     }
 
-    /// Whether these settings are safe, and a leader can hold on to its lease, on a network with this timing.
+    /// Whether these settings are safe, and a leader can keep its lease, on a network with this timing.
     pub fn check(&self, timing: &Timing, members: &Members) -> Result<(), Unsafe> {
         for pace in members.iter().map(|id| self.pace_of(id)) {
             pace.check(timing)?;
         }
-        let standing = |id: &NodeId| !self.witnesses.contains(*id) && !self.reluctant.contains(*id);
-        if !members.iter().any(|id| standing(&id)) {
+        let may_lead = |id| !self.witnesses.contains(id) && !self.reluctant.contains(id);
+        if !members.iter().any(may_lead) {
             return Err(Unsafe {
                 inequality: "some member may lead",
                 numbers: format!("none of {} may", members.len()),
@@ -319,13 +320,13 @@ impl Settings {
         Ok(())
     }
 
-    /// The number of this configuration: equal where the cluster, its voters and their kinds are. Members whose numbers
+    /// The identifier of this configuration: equal if the cluster, its voters and their kinds are. Members whose identifiers
     /// differ ignore each other.
     pub fn config_id(&self, members: &Members) -> u32 {
         let kind = |id| u64::from(self.witnesses.contains(id));
         let voters = members.iter().map(|id| u64::from(id.0) << 1 | kind(id));
         let words = [PROTOCOL_VERSION, self.cluster].into_iter().chain(voters);
-        // FNV-1a: it must be the same on every machine and for ever, and need not be secret.
+        // FNV-1a: it must be the same on every machine and in every version, and need not be secret.
         let bytes = words.flat_map(u64::to_le_bytes);
         bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
@@ -334,19 +335,19 @@ impl Settings {
 /// ρ, in thousandths: clock discipline may slew a clock by 8 %.
 const USUAL_DRIFT: u32 = 100;
 
-/// The shortest vote lease on which a lease of this length can rest, by clocks that may be wrong by `drift` thousandths.
-fn vote_lease(lease: Span, drift: u32) -> Span {
+/// The shortest vote lease on which a lease of this length can rest, for clocks with a drift of `drift` thousandths.
+fn vote_lease_for(lease: Span, drift: u32) -> Span {
     let nanos = u128::from(lease.as_nanos()) * u128::from(1000 + drift);
     let nanos = nanos.div_ceil(u128::from(1000 - drift));
     Span::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
-/// Raised when members of different versions would misunderstand each other.
+/// Changed when members of different versions would misunderstand each other.
 const PROTOCOL_VERSION: u64 = 1;
 
 impl Pace {
     fn check(&self, timing: &Timing) -> Result<(), Unsafe> {
-        let Self { heartbeat, promise, drift, grain } = *self;
+        let Self { heartbeat, vote_lease, drift, grain } = *self;
         if drift >= 1000 {
             return Err(Unsafe {
                 inequality: "ρ < 1",
@@ -354,11 +355,11 @@ impl Pace {
                 remedy: "a clock that may stand still measures nothing; 0.1 is usual",
             });
         }
-        if promise > LONGEST_PROMISE {
+        if vote_lease > MAX_VOTE_LEASE {
             return Err(Unsafe {
                 inequality: "Λ_F ≤ 60s",
-                numbers: format!("Λ_F = {promise}"),
-                remedy: "shorten the promise: nobody can be elected while one stands",
+                numbers: format!("Λ_F = {vote_lease}"),
+                remedy: "shorten the vote lease: no member can be elected while it runs",
             });
         }
         let (lease, round_trip) = (self.lease(), timing.reply());
@@ -366,10 +367,10 @@ impl Pace {
             return Err(Unsafe {
                 inequality: "0 < h ≤ (Λ_L − (2D + p)) / 3",
                 numbers: format!(
-                    "h = {heartbeat}, 2D + p = {round_trip}, Λ_L = {lease} from Λ_F = {promise}, ρ = {}, ε = {grain}",
+                    "h = {heartbeat}, 2D + p = {round_trip}, Λ_L = {lease} from Λ_F = {vote_lease}, ρ = {}, ε = {grain}",
                     f64::from(drift) / 1000.0
                 ),
-                remedy: "send heartbeats more often or lengthen the promise",
+                remedy: "send heartbeats more often or lengthen the vote lease",
             });
         }
         Ok(())
@@ -401,18 +402,19 @@ mod tests {
         }
     }
 
-    /// A question just before the others are free, its answers, the wait and the turn take no longer than L1 has left
-    /// when promises, chance, the last question and the vote are taken off.
+    /// A pre-vote just before the others become free, its answers, the wait and the turn take no longer than L1 has left after
+    /// vote leases, jitter, the last pre-vote and the vote.
     #[test]
-    fn who_is_refused_asks_again_within_l1() {
+    fn a_refused_member_asks_again_within_l1() {
         let members = Members::range(1, 5).unwrap();
         for profile in Profile::ALL {
             let (settings, timing) = (profile.settings(), profile.timing());
-            let Pace { promise, heartbeat, drift, .. } = settings.pace;
+            let Pace { vote_lease, heartbeat, drift, .. } = settings.pace;
             for turn in (0..3).map(|before| settings.stagger * before) {
                 let retry = settings.longest_retry(&timing, heartbeat, turn);
                 assert!(retry >= heartbeat * 2, "{retry}");
-                let bound = Span::from_nanos(promise.as_nanos() * 1000 / u64::from(1000 - drift));
+                let bound =
+                    Span::from_nanos(vote_lease.as_nanos() * 1000 / u64::from(1000 - drift));
                 let election = timing.reply() * 3;
                 let wait = bound + timing.reply() + retry + turn + settings.jitter + election;
                 assert!(wait <= settings.recovery(&timing, &members), "{}: {wait}", profile.name());
@@ -421,25 +423,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unsafe_is_refused_with_the_inequality() {
+    fn unsafe_settings_are_rejected_with_the_inequality() {
         let members = Members::range(1, 3).unwrap();
-        let refusal = |change: fn(&mut Settings)| {
+        let rejection = |change: fn(&mut Settings)| {
             let mut settings = Settings::default();
             change(&mut settings);
             settings.check(&Profile::Lan.timing(), &members).unwrap_err().to_string()
         };
         assert_eq!(
-            refusal(|s| s.pace.heartbeat = Span::from_millis(80)),
+            rejection(|s| s.pace.heartbeat = Span::from_millis(80)),
             "0 < h ≤ (Λ_L − (2D + p)) / 3 does not hold: h = 80ms, 2D + p = 25ms, Λ_L = 228.090909ms from Λ_F = 280ms, \
-             ρ = 0.1, ε = 1ms; send heartbeats more often or lengthen the promise"
+             ρ = 0.1, ε = 1ms; send heartbeats more often or lengthen the vote lease"
         );
-        assert!(refusal(|s| s.pace.drift = 1000).starts_with("ρ < 1 does not hold: ρ = 1;"));
-        assert!(refusal(|s| s.pace.promise = LONGEST_PROMISE * 2).starts_with("Λ_F ≤ 60s"));
+        assert!(rejection(|s| s.pace.drift = 1000).starts_with("ρ < 1 does not hold: ρ = 1;"));
+        assert!(rejection(|s| s.pace.vote_lease = MAX_VOTE_LEASE * 2).starts_with("Λ_F ≤ 60s"));
         let slow = Pace { heartbeat: Span::ZERO, ..Settings::default().pace };
         let mut mixed = Settings::default();
         mixed.paces.insert(NodeId(2), slow);
         assert!(mixed.check(&Profile::Lan.timing(), &members).is_err());
-        assert!(refusal(|s| s.witnesses = (1..=3).map(NodeId).collect()).contains("may lead"));
+        assert!(rejection(|s| s.witnesses = (1..=3).map(NodeId).collect()).contains("may lead"));
     }
 
     #[test]

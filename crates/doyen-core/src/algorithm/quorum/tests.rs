@@ -1,5 +1,5 @@
-//! What golden scripts cannot show: that whatever a peer sends, in whatever order things happen, a member never panics,
-//! never speaks before it has stored, never forgets to announce, and never waits for something that is not armed.
+//! What golden scripts cannot show: whatever peers send, in whatever order, a member never panics, never sends before it has
+//! stored, always announces a change of its view, and never waits for a timer that is not armed.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -7,17 +7,18 @@ use std::convert::Infallible;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::settings::{LONGEST_PROMISE, Preemption};
+use super::follower::Takeover;
+use super::settings::{MAX_VOTE_LEASE, Preemption};
 use super::voter::{self, Voter};
 use super::*;
+use crate::change::{ElectionReason, TransferReason};
 use crate::config::{Mode, Timing};
 use crate::host::{Host, apply};
 use crate::members::{Incarnation, Members};
 use crate::protocol::{Message as _, Order, Origin, Refusal};
-use crate::story::Cause;
 use crate::time::{Delay, Span};
 
-/// What the members are configured with: attributes, so that an id of nobody has none; a witness; probes.
+/// The members have attributes, so that the id of a stranger has none, and probe each other.
 fn config(members: u32) -> Config {
     let attrs = (1..=members).map(|id| (NodeId(id), i64::from(id) * 10));
     let members = Members::range(1, members).unwrap().with_attrs(attrs).unwrap();
@@ -27,7 +28,7 @@ fn config(members: u32) -> Config {
     config
 }
 
-/// A host of one member that watches whether the member keeps to its word.
+/// A host of one member that checks the member's invariants.
 #[derive(Clone)]
 struct Bench {
     config: Config,
@@ -45,7 +46,7 @@ struct Bench {
 impl Bench {
     fn new(config: Config, id: u32, origin: Origin, disk: Option<Stored>) -> Self {
         let mut out = Effects::new();
-        let boot = Boot::new(LIFE, disk, origin);
+        let boot = Boot::new(INCARNATION, disk, origin);
         let member = Quorum::start(NodeId(id), &config, boot, &mut out);
         let view = member.view();
         let mut bench = Self {
@@ -70,7 +71,11 @@ impl Bench {
     /// Member 3 of three, leading in term 1 with a lease.
     fn leader() -> Self {
         let mut bench = Self::new(config(3), 3, Origin::Founding { leader: Some(NodeId(3)) }, None);
-        bench.hear(1, 1, Body::Ack { round: Round(1), merit: MERIT, misses: Misses::default() });
+        bench.hear(
+            1,
+            1,
+            Body::Ack { round: Round(1), rank: RANK, unreachable: Unreachable::default() },
+        );
         assert!(bench.member.lease().is_some());
         bench
     }
@@ -83,7 +88,7 @@ impl Bench {
 
     fn let_happen(&mut self, happening: Happening) {
         match happening {
-            // A member does not hear itself.
+            // A member sends itself nothing.
             Happening::Heard(from, ..) if NodeId(from) == self.member.id => {}
             Happening::Heard(from, term, mut body) => {
                 if let Body::PreAnswer { number, .. } = &mut body {
@@ -131,15 +136,19 @@ impl Bench {
     /// The term never falls, and the vote of a term never changes.
     fn check_stored(&self, stored: Stored) {
         let before = self.disk.unwrap_or_default();
-        assert!(self.member.rejoining.is_none(), "it stores {stored:?} and may have voted since");
+        assert!(
+            !self.member.recovery.is_rejoining(),
+            "it stores {stored:?} and may have voted since"
+        );
         assert!(stored.term >= before.term, "{before:?} became {stored:?}");
         let changed = stored.voted != before.voted && before.voted.is_some();
         assert!(stored.term > before.term || !changed, "{before:?} became {stored:?}");
-        let in_time = self.last == Some(Timer::Longest) || stored.longest >= before.longest;
+        let in_time =
+            self.last == Some(Timer::LongestVoteLease) || stored.longest >= before.longest;
         assert!(in_time, "{before:?} became {stored:?}");
     }
 
-    /// What it says is on its disk by then.
+    /// What it sends is on its disk by then.
     fn check_words(&self, to: NodeId, message: &Message) {
         let disk = self.disk.unwrap_or_default();
         assert!(self.config.members.contains(to) && to != self.member.id, "{message} to {to}");
@@ -147,59 +156,67 @@ impl Bench {
         match message.body {
             Body::Request { .. } => assert_eq!(disk.voted, Some(self.member.id)),
             Body::Vote => assert_eq!(disk.voted, Some(to)),
-            Body::Heartbeat { promise, .. } => assert!(disk.longest >= promise),
+            Body::Heartbeat(Heartbeat { vote_lease, .. }) => assert!(disk.longest >= vote_lease),
             Body::Ack { .. } => {
-                let promise = self.member.promise.expect("who acknowledges has promised");
-                assert!(disk.longest >= promise.length);
+                let lease =
+                    self.member.vote_lease().expect("an acknowledgement gives a vote lease");
+                assert!(disk.longest >= lease.length);
             }
             _ => {}
         }
     }
 
-    /// Whatever it waits for is armed, and nothing else is; and nobody stands who is drained.
+    /// Every timer that it waits for is armed, and no other; and a member that is drained for good is no candidate.
     fn check_timers(&self) {
         let member = &self.member;
-        if matches!(member.duty, Duty::Halted) {
+        if member.is_halted() {
             return;
         }
-        let leads = matches!(member.duty, Duty::Lead(_));
-        let may_stand = member.is_idle() && member.may_stand(&self.config);
-        let greets = member.rejoining.is_some()
-            || !member.unanswered.is_empty() && member.hellos < MOST_HELLOS;
+        let leads = member.leads();
+        let is_candidate = matches!(member.role, Role::Candidate(_));
+        let is_waiting = member.is_idle() && member.may_campaign(&self.config);
+        let greets = member.recovery.is_rejoining()
+            || !member.recovery.unanswered.is_empty() && member.recovery.hellos < MAX_HELLOS;
+        let follower = match &member.role {
+            Role::Follower(follower) => follower.clone(),
+            _ => Follower::default(),
+        };
+        let asks = matches!(member.role, Role::PreCandidate(_))
+            || matches!(follower.takeover, Some(Takeover::Asking(_)));
         let drain = matches!(member.ballot.stored().drained, Some(Drain::For(_)));
         let expected = [
-            (Timer::Promise, member.promise.is_some()),
-            (Timer::Quarantine, member.quarantined),
-            (Timer::Collection, member.asking.is_some()),
-            (Timer::Candidacy, matches!(member.duty, Duty::Stand(_))),
+            (Timer::VoteLease, follower.vote_lease.is_some()),
+            (Timer::HoldDown, member.recovery.hold_down),
+            (Timer::PreVote, asks),
+            (Timer::Vote, is_candidate),
             (Timer::Heartbeat, leads),
             (Timer::Confirmation, leads && !member.is_leased()),
-            (Timer::Takeover, member.impatient),
-            (Timer::Refrain, member.refrains),
+            (Timer::Takeover, follower.takeover == Some(Takeover::Waiting)),
+            (Timer::Cooldown, follower.cooling_down),
             (Timer::Drain, drain),
             (Timer::Hello, greets),
             (Timer::Probe, true),
         ];
         // Gaps are counted within a tenure: while one counts, its end is awaited.
-        if let Duty::Lead(office) = &member.duty
-            && office.gaps > 0
+        if let Role::Leader(leader) = &member.role
+            && leader.gaps > 0
         {
             assert!(self.armed.contains(&Timer::Tenure), "{member:#?}");
         }
         for (timer, armed) in expected {
             assert_eq!(self.armed.contains(&timer), armed, "{timer:?} of {member:#?}");
         }
-        // After the last of all terms nobody can stand, and waits for nothing.
+        // After the last of all terms no member can campaign, and none waits for its turn.
         if member.ballot.term() < Epoch(u64::MAX) {
-            assert_eq!(self.armed.contains(&Timer::Election), may_stand, "{member:#?}");
+            assert_eq!(self.armed.contains(&Timer::Election), is_waiting, "{member:#?}");
         }
         let barred = member.ballot.stored().drained == Some(Drain::Never);
-        assert!(!barred || !matches!(member.duty, Duty::Stand(_)), "{member:#?}");
-        let lease = member.lease().or(member.lingering.map(Timer::Lease));
+        assert!(!barred || !is_candidate, "{member:#?}");
+        let lease = member.lease().or(member.lingering_lease.map(Timer::Lease));
         assert!(lease.is_none_or(|lease| self.armed.contains(&lease)), "{member:#?}");
         assert_eq!(self.view.role.leads(), member.is_leased());
         let leases = self.armed.iter().filter(|timer| matches!(timer, Timer::Lease(_))).count();
-        assert!(leads || leases == usize::from(member.lingering.is_some()), "{member:#?}");
+        assert!(leads || leases == usize::from(member.lingering_lease.is_some()), "{member:#?}");
     }
 }
 
@@ -236,23 +253,23 @@ impl Host<Quorum> for Bench {
     }
 }
 
-/// The life of every member here.
-const LIFE: Incarnation = Incarnation(1);
-const MERIT: Merit = Merit { eligible: true, attr: 10, losses: 0 };
+/// The incarnation of every member here.
+const INCARNATION: Incarnation = Incarnation(1);
+const RANK: Rank = Rank { eligible: true, attr: 10, failures: 0 };
 
-fn heartbeat(round: u64, promise: Span) -> Body {
-    Body::Heartbeat {
+fn heartbeat(round: u64, vote_lease: Span) -> Body {
+    Body::Heartbeat(Heartbeat {
         round: Round(round),
-        promise,
-        merit: MERIT,
+        vote_lease,
+        rank: RANK,
         preference: None,
-        why: Why::Founded,
-        misses: Misses::default(),
-    }
+        reason: ElectionReason::Founded,
+        unreachable: Unreachable::default(),
+    })
 }
 
 fn welcome(seen: u64, longest: Span) -> Body {
-    Body::Welcome { life: LIFE, seen: Epoch(seen), longest, losses: 0 }
+    Body::Welcome { incarnation: INCARNATION, seen: Epoch(seen), longest, failures: 0 }
 }
 
 fn ids() -> impl Strategy<Value = NodeId> {
@@ -268,44 +285,45 @@ fn spans() -> impl Strategy<Value = Span> {
     prop_oneof![8 => usual.prop_map(Span::from_millis), 1 => any::<u64>().prop_map(Span::from_nanos)]
 }
 
-fn merits() -> impl Strategy<Value = Merit> {
+fn ranks() -> impl Strategy<Value = Rank> {
     let attrs = prop_oneof![8 => -50..=50i64, 1 => any::<i64>()];
-    let losses = prop_oneof![8 => Just(0), 1 => any::<u8>()];
-    (any::<bool>(), attrs, losses).prop_map(|(eligible, attr, losses)| Merit {
+    let failures = prop_oneof![8 => Just(0), 1 => any::<u8>()];
+    (any::<bool>(), attrs, failures).prop_map(|(eligible, attr, failures)| Rank {
         eligible,
         attr,
-        losses,
+        failures,
     })
 }
 
-fn causes() -> impl Strategy<Value = Cause> {
+fn transfer_reasons() -> impl Strategy<Value = TransferReason> {
     prop::sample::select(vec![
-        Cause::Outranked,
-        Cause::Preferred,
-        Cause::Resigned,
-        Cause::Transferred,
-        Cause::Drained,
+        TransferReason::Outranked,
+        TransferReason::Preferred,
+        TransferReason::Resigned,
+        TransferReason::Requested,
+        TransferReason::Drained,
     ])
 }
 
-fn whys() -> impl Strategy<Value = Why> {
+fn reasons() -> impl Strategy<Value = ElectionReason> {
     prop_oneof![
-        Just(Why::Founded),
-        prop::option::of(ids()).prop_map(|after| Why::Elected { after }),
-        (ids(), causes()).prop_map(|(by, cause)| Why::HandedOver { by, cause }),
+        Just(ElectionReason::Founded),
+        prop::option::of(ids()).prop_map(|after| ElectionReason::Elected { after }),
+        (ids(), transfer_reasons())
+            .prop_map(|(by, reason)| ElectionReason::Transferred { by, reason }),
     ]
 }
 
-fn misses() -> impl Strategy<Value = Misses> {
-    vec(ids(), 0..4).prop_map(Misses)
+fn unreachable() -> impl Strategy<Value = Unreachable> {
+    vec(ids(), 0..4).prop_map(Unreachable)
 }
 
 fn rounds() -> impl Strategy<Value = Round> {
     prop_oneof![8 => 0..8u64, 1 => any::<u64>()].prop_map(Round)
 }
 
-fn lives() -> impl Strategy<Value = Incarnation> {
-    prop_oneof![8 => Just(LIFE), 2 => (0..3u32).prop_map(Incarnation), 1 => any::<u32>().prop_map(Incarnation)]
+fn incarnations() -> impl Strategy<Value = Incarnation> {
+    prop_oneof![8 => Just(INCARNATION), 2 => (0..3u32).prop_map(Incarnation), 1 => any::<u32>().prop_map(Incarnation)]
 }
 
 fn preferences() -> impl Strategy<Value = Option<Preference>> {
@@ -324,28 +342,29 @@ fn preferences() -> impl Strategy<Value = Option<Preference>> {
 fn bodies() -> impl Strategy<Value = Body> {
     let answers = prop::sample::select(vec![Answer::Yes, Answer::No, Answer::Higher]);
     prop_oneof![
-        2 => (0..4u32, merits(), any::<bool>(), prop::option::of(ids())).prop_map(
-            |(number, merit, force, takeover)| Body::PreVote { number, merit, force, takeover }
+        2 => (0..4u32, ranks(), any::<bool>(), prop::option::of(ids())).prop_map(
+            |(number, rank, force, takeover)| Body::PreVote { number, rank, force, takeover }
         ),
         4 => (0..4u32, answers).prop_map(|(number, answer)| Body::PreAnswer { number, answer }),
         2 => prop::option::of(terms()).prop_map(|released| Body::Request { released }),
         4 => Just(Body::Vote),
-        4 => (rounds(), spans(), merits(), preferences(), whys(), misses()).prop_map(
-            |(round, promise, merit, preference, why, misses)| Body::Heartbeat {
-                round, promise, merit, preference, why, misses
-            }
+        4 => (rounds(), spans(), ranks(), preferences(), reasons(), unreachable()).prop_map(
+            |(round, vote_lease, rank, preference, reason, unreachable)| Body::Heartbeat(Heartbeat {
+                round, vote_lease, rank, preference, reason, unreachable
+            })
         ),
-        4 => (rounds(), merits(), misses())
-            .prop_map(|(round, merit, misses)| Body::Ack { round, merit, misses }),
+        4 => (rounds(), ranks(), unreachable())
+            .prop_map(|(round, rank, unreachable)| Body::Ack { round, rank, unreachable }),
         3 => Just(Body::Nack),
-        1 => merits().prop_map(|merit| Body::Preempt { merit }),
-        2 => (causes(), preferences())
-            .prop_map(|(cause, preference)| Body::TimeoutNow { cause, preference }),
-        1 => prop::option::of(ids()).prop_map(|heir| Body::Release { heir }),
-        1 => (lives(), any::<bool>()).prop_map(|(life, rejoins)| Body::Hello { life, rejoins }),
-        2 => (lives(), terms(), spans(), any::<u8>())
-            .prop_map(|(life, seen, longest, losses)| Body::Welcome { life, seen, longest, losses }),
-        1 => (merits(), misses()).prop_map(|(merit, misses)| Body::Probe { merit, misses }),
+        1 => ranks().prop_map(|rank| Body::Preempt { rank }),
+        2 => (transfer_reasons(), preferences())
+            .prop_map(|(reason, preference)| Body::TimeoutNow { reason, preference }),
+        1 => prop::option::of(ids()).prop_map(|successor| Body::Release { successor }),
+        1 => (incarnations(), any::<bool>()).prop_map(|(incarnation, rejoins)| Body::Hello { incarnation, rejoins }),
+        2 => (incarnations(), terms(), spans(), any::<u8>())
+            .prop_map(|(incarnation, seen, longest, failures)| Body::Welcome { incarnation, seen, longest, failures }),
+        1 => (ranks(), unreachable())
+            .prop_map(|(rank, unreachable)| Body::Probe { rank, unreachable }),
         1 => (terms(), any::<u32>(), ids(), spans()).prop_map(|(term, number, member, left)| {
             Body::Prefer { preference: Preference { given: (term, number), member, left } }
         }),
@@ -356,7 +375,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 #[derive(Clone, Debug)]
 enum Happening {
     /// From whom, in which term, and what.
-    Heard(u32, Term, Body),
+    Heard(u32, When, Body),
     /// One of the armed timers fires.
     Due(prop::sample::Index),
     Campaign,
@@ -366,14 +385,14 @@ enum Happening {
 
 /// A term, as seen by the member that hears of it.
 #[derive(Clone, Debug)]
-enum Term {
+enum When {
     Present,
     Earlier,
     Later,
     Any(Epoch),
 }
 
-impl Term {
+impl When {
     fn at(&self, present: Epoch) -> Epoch {
         match *self {
             Self::Present => present,
@@ -398,10 +417,10 @@ fn orders() -> impl Strategy<Value = Order> {
 
 fn happenings() -> impl Strategy<Value = Happening> {
     let when = prop_oneof![
-        16 => Just(Term::Present),
-        1 => Just(Term::Earlier),
-        3 => Just(Term::Later),
-        1 => terms().prop_map(Term::Any),
+        16 => Just(When::Present),
+        1 => Just(When::Earlier),
+        3 => Just(When::Later),
+        1 => terms().prop_map(When::Any),
     ];
     prop_oneof![
         12 => (1..=4u32, when, bodies())
@@ -428,7 +447,7 @@ proptest! {
 
     /// The checks are those of [`Bench`]. Member 3 of four, of which 4 is a witness.
     #[test]
-    fn whatever_happens_a_member_keeps_to_its_word(
+    fn whatever_happens_a_member_keeps_its_invariants(
         origin in origins(),
         story in vec(happenings(), 1..120),
     ) {
@@ -461,98 +480,98 @@ proptest! {
 }
 
 #[test]
-fn a_promise_beyond_the_limit_is_not_given() {
+fn a_vote_lease_beyond_the_limit_is_not_given() {
     let mut bench = Bench::follower();
-    let more = Span::from_nanos(LONGEST_PROMISE.as_nanos() + 1);
+    let more = Span::from_nanos(MAX_VOTE_LEASE.as_nanos() + 1);
     bench.hear(3, 1, heartbeat(1, more));
     assert_eq!(bench.sent, []);
-    bench.hear(3, 1, heartbeat(1, LONGEST_PROMISE));
+    bench.hear(3, 1, heartbeat(1, MAX_VOTE_LEASE));
     assert!(matches!(bench.sent[..], [(NodeId(3), Message { body: Body::Ack { .. }, .. })]));
-    assert_eq!(bench.disk.unwrap().longest, LONGEST_PROMISE);
+    assert_eq!(bench.disk.unwrap().longest, MAX_VOTE_LEASE);
 }
 
 #[test]
-fn one_that_rejoins_keeps_still_no_longer_than_anybody_can_have_promised() {
+fn the_hold_down_of_a_member_that_rejoins_is_limited() {
     let mut bench = Bench::new(config(3), 1, Origin::Rejoining, None);
     bench.hear(2, 7, welcome(3, Span::from_nanos(u64::MAX)));
-    assert!(bench.member.rejoining.is_some(), "3 has not answered");
+    assert!(bench.member.recovery.is_rejoining(), "3 has not answered");
     bench.hear(3, 5, welcome(9, Span::ZERO));
     let stored = bench.disk.unwrap();
     assert_eq!((stored.term, stored.voted), (Epoch(9), Some(NodeId(1))));
-    assert_eq!(stored.longest, LONGEST_PROMISE);
+    assert_eq!(stored.longest, MAX_VOTE_LEASE);
 }
 
 #[test]
-fn who_is_set_up_anew_begins_above_the_floor() {
+fn a_member_that_is_set_up_again_starts_above_the_floor() {
     let floor = Stored { term: Epoch(41), ..Stored::default() };
     let mut bench = Bench::new(config(1), 1, Origin::Founding { leader: None }, Some(floor));
     bench.feed(Event::Timer(Timer::Election));
-    assert_eq!((bench.view.role, bench.view.epoch), (Role::Leader, Epoch(42)));
+    assert_eq!((bench.view.role, bench.view.epoch), (protocol::Role::Leader, Epoch(42)));
 }
 
 #[test]
-fn who_is_not_heard_is_not_next() {
+fn an_unreachable_member_is_not_next() {
     let leader = Origin::Founding { leader: Some(NodeId(5)) };
     let mut bench = Bench::new(config(5), 1, leader, None);
     let next = |bench: &Bench| {
-        bench.member.next_in_line(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(4)));
-    // The others have not said yet that they miss 4 too.
-    bench.feed(Event::Timer(Timer::Silence(NodeId(4))));
+    // The others have not reported yet that 4 is unreachable.
+    bench.feed(Event::Timer(Timer::Unreachable(NodeId(4))));
     assert_eq!(next(&bench), Some(NodeId(3)));
     // A host may know more: nothing has ever come from 3.
     let host_knows = |bench: &Bench| {
         let met = |one, other| (one, other) != (NodeId(1), NodeId(3));
         let hears = |one, other| met(one, other) && bench.member.hears(one, other);
-        bench.member.next_in_line(&bench.config, hears)
+        bench.member.next_leader(&bench.config, hears)
     };
     assert_eq!(host_knows(&bench), Some(NodeId(2)));
-    let misses = Misses([3, 4].map(NodeId).to_vec());
-    bench.hear(2, 1, Body::Probe { merit: MERIT, misses });
+    let unreachable = Unreachable([3, 4].map(NodeId).to_vec());
+    bench.hear(2, 1, Body::Probe { rank: RANK, unreachable });
     assert_eq!(host_knows(&bench), None, "1 and 2 are no majority");
 }
 
 #[test]
-fn who_hears_whom_and_who_is_next_in_line_can_be_shown() {
+fn reachability_and_succession_can_be_shown() {
     let mut config = config(4);
     config.quorum.witnesses = [NodeId(1)].into_iter().collect();
     let mut bench = Bench::new(config, 2, Origin::Founding { leader: Some(NodeId(4)) }, None);
-    let line = |bench: &Bench| bench.member.in_line(&bench.config);
+    let line = |bench: &Bench| bench.member.succession(&bench.config);
     assert_eq!(line(&bench), [4, 3, 2].map(NodeId));
     let next = |bench: &Bench| {
-        bench.member.next_in_line(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(3)));
 
-    // 3 hears only 4, and says so; of others than members nobody takes note.
-    let misses = Misses(vec![NodeId(1), NodeId(2), NodeId(99)]);
-    bench.hear(3, 1, Body::Probe { merit: MERIT, misses });
+    // 3 reports that it hears only 4; ids of strangers are ignored.
+    let unreachable = Unreachable(vec![NodeId(1), NodeId(2), NodeId(99)]);
+    bench.hear(3, 1, Body::Probe { rank: RANK, unreachable });
     let member = &bench.member;
     assert!(!member.hears(NodeId(3), NodeId(2)) && member.hears(NodeId(3), NodeId(4)));
     assert!(member.hears(NodeId(2), NodeId(3)) && member.hears(NodeId(3), NodeId(99)));
     assert!(!member.reaches_majority(&bench.config, NodeId(3)));
-    assert_eq!(next(&bench), None, "without the leader nobody reaches a majority");
-    assert_eq!(member.merit_of(&bench.config, NodeId(3)), MERIT);
+    assert_eq!(next(&bench), None, "without the leader no member reaches a majority");
+    assert_eq!(member.rank_of(&bench.config, NodeId(3)), RANK);
 
-    bench.feed(Event::Timer(Timer::Silence(NodeId(1))));
+    bench.feed(Event::Timer(Timer::Unreachable(NodeId(1))));
     assert!(!bench.member.hears(NodeId(2), NodeId(1)));
-    bench.feed(Event::Timer(Timer::Promise));
-    let losses = |bench: &Bench, id| bench.member.losses_of(&bench.config, NodeId(id));
-    assert_eq!((losses(&bench, 4), line(&bench)[2]), (1, NodeId(4)));
-    assert_eq!((bench.member.why(), bench.member.preference()), (None, None));
-    assert_eq!(Bench::leader().member.why(), Some(Why::Founded));
+    bench.feed(Event::Timer(Timer::VoteLease));
+    let failures = |bench: &Bench, id| bench.member.failures_of(&bench.config, NodeId(id));
+    assert_eq!((failures(&bench, 4), line(&bench)[2]), (1, NodeId(4)));
+    assert_eq!((bench.member.reason(), bench.member.preference()), (None, None));
+    assert_eq!(Bench::leader().member.reason(), Some(ElectionReason::Founded));
 
-    // What a member says against itself counts, unless more is known.
-    let merit = Merit { losses: 2, ..MERIT };
-    bench.hear(3, 1, Body::Probe { merit, misses: Misses::default() });
-    bench.hear(4, 1, Body::Probe { merit: MERIT, misses: Misses::default() });
-    assert_eq!((losses(&bench, 3), losses(&bench, 4)), (2, 1));
+    // The failures that a member reports count, unless more are known.
+    let rank = Rank { failures: 2, ..RANK };
+    bench.hear(3, 1, Body::Probe { rank, unreachable: Unreachable::default() });
+    bench.hear(4, 1, Body::Probe { rank: RANK, unreachable: Unreachable::default() });
+    assert_eq!((failures(&bench, 3), failures(&bench, 4)), (2, 1));
     assert_eq!(line(&bench)[2], NodeId(3));
 }
 
 #[test]
-fn who_lost_its_disk_and_is_alone_halts() {
+fn a_single_member_that_lost_its_disk_halts() {
     let bench = Bench::new(config(1), 1, Origin::Rejoining, None);
     assert_eq!((&bench.notices[..], bench.disk), (&[Notice::NobodyToAsk][..], None));
     assert!(bench.member.is_halted());
@@ -562,7 +581,11 @@ fn who_lost_its_disk_and_is_alone_halts() {
 fn a_heartbeat_that_was_never_sent_renews_nothing() {
     let mut bench = Bench::leader();
     let lease = bench.member.lease();
-    bench.hear(2, 1, Body::Ack { round: Round(u64::MAX), merit: MERIT, misses: Misses::default() });
+    bench.hear(
+        2,
+        1,
+        Body::Ack { round: Round(u64::MAX), rank: RANK, unreachable: Unreachable::default() },
+    );
     assert_eq!(bench.member.lease(), lease);
     bench.feed(Event::Order(Order::Transfer { to: NodeId(2) }));
     assert_eq!(bench.notices, [Notice::Refused(Refusal::Unfit(NodeId(2)))], "nor is it heard");
@@ -574,13 +597,13 @@ fn a_heartbeat_that_was_never_sent_renews_nothing() {
 #[test]
 fn gaps_far_apart_do_not_add_up_without_penalties_and_preemption() {
     let mut config = config(3);
-    (config.quorum.preemption, config.quorum.forgiveness) = (Preemption::Never, Span::ZERO);
+    (config.quorum.preemption, config.quorum.penalty_decay) = (Preemption::Never, Span::ZERO);
     let mut bench = Bench::new(config, 3, Origin::Founding { leader: Some(NodeId(3)) }, None);
     let acknowledge = |bench: &mut Bench| {
         bench.feed(Event::Timer(Timer::Heartbeat));
-        let Duty::Lead(office) = &bench.member.duty else { panic!("it leads") };
-        let round = office.newest;
-        bench.hear(2, 1, Body::Ack { round, merit: MERIT, misses: Misses::default() });
+        let Role::Leader(leader) = &bench.member.role else { panic!("it leads") };
+        let round = leader.newest;
+        bench.hear(2, 1, Body::Ack { round, rank: RANK, unreachable: Unreachable::default() });
         bench.member.lease().expect("a lease")
     };
     for _ in 0..4 {
@@ -593,17 +616,13 @@ fn gaps_far_apart_do_not_add_up_without_penalties_and_preemption() {
 }
 
 #[test]
-fn ids_of_nobody_are_nobody() {
+fn ids_of_strangers_are_ignored() {
     let nobody = NodeId(99);
     let mut bench = Bench::follower();
-    bench.hear(
-        1,
-        1,
-        Body::PreVote { number: 1, merit: MERIT, force: false, takeover: Some(nobody) },
-    );
+    bench.hear(1, 1, Body::PreVote { number: 1, rank: RANK, force: false, takeover: Some(nobody) });
     let refusal = Body::PreAnswer { number: 1, answer: Answer::No };
     assert_eq!(bench.sent[0].1.body, refusal);
-    bench.hear(3, 1, Body::Release { heir: Some(nobody) });
+    bench.hear(3, 1, Body::Release { successor: Some(nobody) });
     assert_eq!(bench.view.leader, None);
 
     let mut bench = Bench::leader();
@@ -617,18 +636,18 @@ fn ids_of_nobody_are_nobody() {
 /// A peer that claims to be in the last of all terms takes the terms away from everybody. That ends the elections, as
 /// it must; it breaks nothing else.
 #[test]
-fn after_the_last_term_nobody_stands_and_nothing_breaks() {
+fn after_the_last_term_no_member_campaigns_and_nothing_breaks() {
     let mut bench = Bench::follower();
     bench.hear(1, u64::MAX, heartbeat(1, Span::from_millis(20)));
     assert_eq!(bench.view.leader, Some(NodeId(1)));
-    bench.feed(Event::Timer(Timer::Promise));
+    bench.feed(Event::Timer(Timer::VoteLease));
     bench.feed(Event::Timer(Timer::Election));
     let number = bench.member.question;
     bench.hear(3, u64::MAX, Body::PreAnswer { number, answer: Answer::Yes });
     assert_eq!(bench.notices, [Notice::OutOfTerms]);
     assert_eq!(bench.sent, []);
-    let cause = Cause::Resigned;
-    bench.hear(3, u64::MAX, Body::TimeoutNow { cause, preference: None });
+    let reason = TransferReason::Resigned;
+    bench.hear(3, u64::MAX, Body::TimeoutNow { reason, preference: None });
     assert!(!bench.sent.iter().any(|(_, message)| matches!(message.body, Body::Request { .. })));
 }
 
@@ -685,7 +704,7 @@ impl Host<Voter> for Booth {
 }
 
 #[test]
-fn a_voter_votes_once_a_term_and_remembers_it() {
+fn a_voter_votes_once_per_term_even_after_a_restart() {
     let term = Epoch(4);
     let (request, vote) = (voter::Message::Request { term }, voter::Message::Vote { term });
     let mut booth = Booth::new(1, None);
@@ -695,7 +714,7 @@ fn a_voter_votes_once_a_term_and_remembers_it() {
     assert_eq!(booth.sent, []);
     let mut later = Booth::new(1, booth.disk);
     later.hear(3, request);
-    assert_eq!(later.sent, [], "it voted for 2 in its former life");
+    assert_eq!(later.sent, [], "it voted for 2 before the restart");
     later.hear(2, request);
     assert_eq!(later.sent, [(NodeId(2), vote)]);
     later.hear(3, voter::Message::Request { term: Epoch(3) });
@@ -709,9 +728,12 @@ fn a_voter_leads_with_a_majority_of_its_own_term() {
     assert_eq!(booth.sent.len(), 2);
     assert_eq!(booth.disk.unwrap().voted, Some(NodeId(1)));
     booth.hear(2, voter::Message::Vote { term: Epoch(2) });
-    assert_eq!(booth.voter.view().role, Role::Candidate, "a vote of an earlier term");
+    assert_eq!(booth.voter.view().role, protocol::Role::Candidate, "a vote of an earlier term");
     booth.hear(2, voter::Message::Vote { term: Epoch(3) });
-    assert_eq!(booth.voter.view().role, Role::Leader);
+    assert_eq!(booth.voter.view().role, protocol::Role::Leader);
     booth.hear(3, voter::Message::Request { term: Epoch(8) });
-    assert_eq!((booth.voter.view().role, booth.voter.view().epoch), (Role::Follower, Epoch(8)));
+    assert_eq!(
+        (booth.voter.view().role, booth.voter.view().epoch),
+        (protocol::Role::Follower, Epoch(8))
+    );
 }

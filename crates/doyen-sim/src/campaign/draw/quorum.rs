@@ -143,7 +143,7 @@ fn promise(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Str
         / (u128::from(1000 - drift) * 10);
     let mut promise = Span::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
     let grain = Span::ZERO;
-    while (Pace { heartbeat, promise, drift, grain }).lease() < lease {
+    while (Pace { heartbeat, vote_lease: promise, drift, grain }).lease() < lease {
         promise = promise + Span::from_nanos(1);
     }
     promise.to_string()
@@ -179,7 +179,7 @@ impl<'m> Tempest<'m> {
         let never = |id: NodeId| settings.witnesses.contains(id) || settings.reluctant.contains(id);
         let may_lead = |id: &NodeId| !never(*id) && !case.dead.contains(id);
         let able: Vec<NodeId> = case.members().iter().filter(may_lead).collect();
-        let promise = settings.pace.promise.as_nanos().div_ceil(STEP.as_nanos());
+        let promise = settings.pace.vote_lease.as_nanos().div_ceil(STEP.as_nanos());
         let lasts = promise * pick(&STORMS, &mut random);
         let survivor =
             if able.is_empty() { case.members().highest() } else { pick(&able, &mut random) };

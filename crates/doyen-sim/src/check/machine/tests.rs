@@ -25,7 +25,7 @@ use crate::check::{explore_all, search};
 /// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
 fn explored(bold: bool) -> quorum::rules::Rules {
     let rules = quorum::rules::Rules::default();
-    let rules = if bold { rules.without(Rule::Courtesy) } else { rules };
+    let rules = if bold { rules.without(Rule::PreVote) } else { rules };
     rules.until(Epoch(3))
 }
 
@@ -36,9 +36,9 @@ fn config(preemption: Preemption, bold: bool) -> Config {
     let timing = Timing::for_transmission(Span::from_millis(1));
     let mut config = Config::new(members, timing, Mode::Hardened);
     let quorum = &mut config.quorum;
-    quorum.pace = Pace { heartbeat: TICK, promise: TICK * 3, drift: 0, grain: TICK };
+    quorum.pace = Pace { heartbeat: TICK, vote_lease: TICK * 3, drift: 0, grain: TICK };
     (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
-    (quorum.forgiveness, quorum.tenure) = (Span::ZERO, Span::ZERO);
+    (quorum.penalty_decay, quorum.tenure) = (Span::ZERO, Span::ZERO);
     (quorum.preemption, quorum.remembers) = (preemption, false);
     quorum.rules = explored(bold);
     config
@@ -234,7 +234,7 @@ const ABOUT_OBSOLETE_MESSAGES: [Rule; 6] = [
     Rule::NoStaleHeartbeat,
     Rule::ReleaseIsForItsTerm,
     Rule::LapsedRoundIsOver,
-    Rule::AnswerIsForItsLife,
+    Rule::AnswerIsForItsIncarnation,
 ];
 
 /// With every rule in turn taken away, each reduction comes to the same as none: it breaks something in as many steps, or

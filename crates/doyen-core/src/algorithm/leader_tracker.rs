@@ -1,0 +1,544 @@
+//! Which leader a member follows: the part that all election algorithms share.
+//!
+//! In textbook mode this is the variable `elected` of cs425 and the set of members that are down, nothing more. A member
+//! follows a claim to lead that comes from a higher member, and contests one that comes from a lower member.
+//!
+//! The sources' algorithms cannot tell an old announcement from a new one (F3), and two leaders never meet after a partition
+//! (F2). **Hardened mode** therefore numbers elections with a durable *epoch*. A member follows a [`LeaderClaim`], the pair
+//! (epoch, leader's key), only if it is not smaller than the last:
+//!
+//! - H1: a member that starts listens for a leader before it starts an election;
+//! - H2: a member follows a claim that is at least as large as the last accepted one. Equality counts, or a re-announcement
+//!   would be refused and cause an election;
+//! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner starts an election with a higher one;
+//!   otherwise a member that returns with an old epoch would announce itself without effect. If a larger claim of the same
+//!   epoch is known whose owner is gone, the NACK names the next epoch;
+//! - H4: a claim by a lower member is tolerated for the preempt delay, then contested, so that a member that comes and goes
+//!   does not move leadership each time (F9);
+//! - H5: a leader sends ALIVE to all members at every heartbeat, and at once to a member that was away. A leader that
+//!   receives a larger claim steps down. So two leaders meet as soon as they can communicate;
+//! - H6: a member that does not lead may send ALIVE about its leader; a member that asked for an election then defers (F8).
+//!   ALIVE about a stranger is ignored;
+//! - H7: a member that knows no leader and learns that a member is gone listens as if it had just started, for the time of
+//!   an election longer: the member that is gone may have been about to win.
+//!
+//! Once the network behaves, all members agree on the highest live member. Hardened mode does not give "at most one leader at
+//! any instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
+//!
+//! Hardened mode's data and the set of members that are down lie behind one pointer, so that a million textbook members stay
+//! small.
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::members::{Epoch, Key, NodeId, PeerSet};
+use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
+
+/// A claim to lead: `leader` won the election numbered `epoch`. Claims are ordered by epoch, then by key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct LeaderClaim {
+    /// The election's number; zero in textbook mode.
+    pub epoch: Epoch,
+    /// Its winner.
+    pub leader: Key,
+}
+
+/// The messages of hardened mode outside elections.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Upkeep {
+    /// "This member leads": the leader's heartbeat, or a follower's message about its leader.
+    Alive {
+        /// The leader and its epoch.
+        claim: LeaderClaim,
+    },
+    /// "There has been a later election than the one you won."
+    Nack {
+        /// Its number.
+        epoch: Epoch,
+    },
+}
+
+/// The timers of hardened mode outside elections.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum UpkeepTimer {
+    /// A message from a leader, after the start.
+    Listen,
+    /// The end of its tolerance of a lower leader.
+    Preempt,
+    /// Its next heartbeat as a leader.
+    Heartbeat,
+}
+
+impl UpkeepTimer {
+    /// Whether it is armed again forever.
+    pub(crate) fn is_upkeep(self) -> bool {
+        self == Self::Heartbeat
+    }
+}
+
+/// What the algorithm must do after an event that its tracker handled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    /// Nothing.
+    Nothing,
+    /// End the election that it takes part in: it follows a leader, or leads.
+    EndElection,
+    /// Start an election.
+    StartElection,
+    /// Another member follows this leader: defer to it if an election was asked for.
+    Defer(LeaderClaim),
+}
+
+/// The leader that a member follows, and what it must remember to choose it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct LeaderTracker {
+    id: NodeId,
+    /// For the algorithms that have no other state: this byte is free here, a million times.
+    participant: bool,
+    leader: Option<NodeId>,
+    /// None rather than empty, so that equal members are equal.
+    extras: Option<Box<Extras>>,
+}
+
+/// What few members need.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Extras {
+    /// The members that are down.
+    down: PeerSet,
+    hardened: Option<Hardened>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+struct Hardened {
+    /// The highest epoch seen; durable.
+    epoch: Epoch,
+    /// The last accepted claim. It outlives its leader, so that an older one is never accepted after it.
+    claim: Option<LeaderClaim>,
+    /// How often an election has failed since a leader was last known.
+    attempts: u8,
+    /// It tolerates a lower leader; the preempt timer is armed.
+    tolerating: bool,
+}
+
+/// An algorithm whose members have a leader tracker.
+pub(crate) trait Elective:
+    Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+{
+}
+
+impl<P> Elective for P where
+    P: Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+{
+}
+
+impl LeaderTracker {
+    /// The tracker of a process that has just started. A joining textbook process starts an election at once (cs677,
+    /// kordafshari); a hardened one listens first (H1).
+    pub(crate) fn start<P: Elective>(
+        id: NodeId,
+        config: &Config,
+        boot: &Boot<Epoch>,
+        out: &mut Effects<P>,
+    ) -> (Self, Action) {
+        let mut me = Self { id, participant: false, leader: None, extras: None };
+        if config.hardened() {
+            let epoch = boot.durable.unwrap_or_default();
+            let hardened = Some(Hardened { epoch, ..Hardened::default() });
+            me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
+        }
+        match boot.origin {
+            Origin::Founding { leader: None } => (me, Action::Nothing),
+            Origin::Founding { leader: Some(leader) } => {
+                let epoch = if config.hardened() { Epoch(1) } else { Epoch::default() };
+                me.accept(config, LeaderClaim { epoch, leader: config.members.key(leader) }, out);
+                (me, Action::EndElection)
+            }
+            Origin::Joining | Origin::Rejoining if config.hardened() => {
+                out.rule("H1");
+                out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
+                (me, Action::Nothing)
+            }
+            Origin::Joining | Origin::Rejoining => (me, Action::StartElection),
+        }
+    }
+
+    fn hardened(&self) -> Option<&Hardened> {
+        self.extras.as_ref()?.hardened.as_ref()
+    }
+
+    fn hardened_mut(&mut self) -> Option<&mut Hardened> {
+        self.extras.as_mut()?.hardened.as_mut()
+    }
+
+    pub(crate) fn id(&self) -> NodeId {
+        self.id
+    }
+
+    pub(crate) fn leader(&self) -> Option<NodeId> {
+        self.leader
+    }
+
+    /// Whether this member leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.leader == Some(self.id)
+    }
+
+    /// Whether this member takes part in an election, where the algorithm has no other state that tells.
+    pub(crate) fn participates(&self) -> bool {
+        self.participant
+    }
+
+    /// From now on this member takes part in an election, or no longer does.
+    pub(crate) fn set_participant(&mut self, participant: bool) {
+        self.participant = participant;
+    }
+
+    /// Whether `peer` is down.
+    #[inline]
+    pub(crate) fn is_down(&self, peer: NodeId) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
+    }
+
+    /// A message came from `peer`: it lives.
+    #[inline]
+    pub(crate) fn heard(&mut self, peer: NodeId) {
+        if let Some(extras) = &mut self.extras
+            && extras.down.remove(peer)
+            && **extras == Extras::default()
+        {
+            self.extras = None;
+        }
+    }
+
+    /// The highest epoch seen; zero in textbook mode.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.hardened().map_or(Epoch::default(), |hardened| hardened.epoch)
+    }
+
+    /// The claim accepted last, in hardened mode.
+    pub(crate) fn claim(&self) -> Option<LeaderClaim> {
+        self.hardened().and_then(|hardened| hardened.claim)
+    }
+
+    /// The claim of the leader that it follows, if that is another member and not down.
+    pub(crate) fn live_claim(&self) -> Option<LeaderClaim> {
+        let leader = self.leader.filter(|&leader| leader != self.id && !self.is_down(leader))?;
+        self.claim().filter(|claim| claim.leader.id == leader)
+    }
+
+    /// The claim of its leader, perhaps its own, unless it participates in an election.
+    pub(crate) fn current_claim(&self) -> Option<LeaderClaim> {
+        match self.participant {
+            true => None,
+            false if self.leads() => self.claim(),
+            false => self.live_claim(),
+        }
+    }
+
+    /// Tells `asker`, which wants an election numbered `epoch`, the claim of its leader. A leader adopts the number, so that
+    /// its claim is not older than the question.
+    pub(crate) fn vouch<P: Elective>(
+        &mut self,
+        config: &Config,
+        asker: NodeId,
+        epoch: Epoch,
+        out: &mut Effects<P>,
+    ) {
+        self.see_epoch(epoch, out);
+        if self.leads() {
+            self.lead(config, out);
+        }
+        if let Some(claim) = self.current_claim() {
+            out.send(asker, Upkeep::Alive { claim }.into());
+        }
+    }
+
+    /// How often an election has failed since a leader was last known; zero in textbook mode.
+    pub(crate) fn attempts(&self) -> u8 {
+        self.hardened().map_or(0, |hardened| hardened.attempts)
+    }
+
+    /// Counts one more election that failed.
+    pub(crate) fn election_failed(&mut self) {
+        self.leader = None;
+        if let Some(hardened) = self.hardened_mut() {
+            hardened.attempts = hardened.attempts.saturating_add(1);
+        }
+    }
+
+    /// Adopts `epoch` if it is larger, durably.
+    pub(crate) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
+        if let Some(hardened) = self.hardened_mut()
+            && epoch > hardened.epoch
+        {
+            hardened.epoch = epoch;
+            out.persist(epoch);
+        }
+    }
+
+    /// Opens a new epoch for an election of this member's own, durably. Zero in textbook mode.
+    pub(crate) fn open_epoch<P: Elective>(&mut self, out: &mut Effects<P>) -> Epoch {
+        self.see_epoch(self.epoch().next(), out);
+        self.epoch()
+    }
+
+    /// This member has won the election of the highest epoch it knows.
+    pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
+        let claim = LeaderClaim { epoch: self.epoch(), leader: config.members.key(self.id) };
+        // A larger claim can exist only if a peer has used up all epochs: then this member has not won.
+        if self.claim().is_none_or(|last| claim >= last) {
+            self.accept(config, claim, out);
+        }
+    }
+
+    /// Records a leader that only others can hear (H6).
+    pub(crate) fn defer_to(&mut self, leader: NodeId) {
+        self.leader = Some(leader);
+    }
+
+    /// A member claims to lead, or is said to. `electing`: this member takes part in an election.
+    pub(crate) fn on_claim<P: Elective>(
+        &mut self,
+        config: &Config,
+        offered: LeaderClaim,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Action {
+        let lower = offered.leader < config.members.key(self.id);
+        let Some(hardened) = self.hardened() else {
+            if lower {
+                return Action::StartElection;
+            }
+            self.accept(config, offered, out);
+            return Action::EndElection;
+        };
+        if let Some(claim) = hardened.claim
+            && offered < claim
+        {
+            self.refuse(offered, claim, out);
+            return Action::Nothing;
+        }
+        if !lower {
+            out.rule("H2");
+            self.accept(config, offered, out);
+            return Action::EndElection;
+        }
+        let unchanged = hardened.claim == Some(offered) && self.leader == Some(offered.leader.id);
+        self.see_epoch(offered.epoch, out);
+        if self.leads() {
+            Action::StartElection
+        } else if electing || unchanged {
+            // Its election will end with a claim in the epoch just adopted; its preempt timer is armed already.
+            Action::Nothing
+        } else {
+            out.rule("H4");
+            self.accept(config, offered, out);
+            Action::EndElection
+        }
+    }
+
+    /// H3: a claim that is too small is answered with the larger one.
+    fn refuse<P: Elective>(&self, offered: LeaderClaim, claim: LeaderClaim, out: &mut Effects<P>) {
+        out.rule("H3");
+        let claimant = offered.leader.id;
+        if claimant == self.id {
+            // An old claim of its own came round the ring.
+        } else if self.leads() {
+            out.send(claimant, Upkeep::Alive { claim }.into());
+        } else {
+            // In the same epoch the higher leader sends ALIVE itself; but not if it is gone. Then only a higher epoch helps
+            // the claimant, and no other member would tell it so.
+            let gone = offered.epoch == claim.epoch && self.live_claim() != Some(claim);
+            let epoch = if gone { claim.epoch.next() } else { claim.epoch };
+            out.send(claimant, Upkeep::Nack { epoch }.into());
+        }
+    }
+
+    /// Follows this claim, whichever member makes it, as the textbook rings do. A hardened claim must not be smaller than the
+    /// last, which [`on_claim`](Self::on_claim) ensures.
+    pub(crate) fn accept<P: Elective>(
+        &mut self,
+        config: &Config,
+        claim: LeaderClaim,
+        out: &mut Effects<P>,
+    ) {
+        let led = self.leads();
+        self.see_epoch(claim.epoch, out);
+        self.leader = Some(claim.leader.id);
+        let leads = self.leads();
+        let lower = claim.leader < config.members.key(self.id);
+        let Some(hardened) = self.hardened_mut() else { return };
+        assert!(hardened.claim.is_none_or(|last| claim >= last), "claims never fall");
+        out.cancel_timer(UpkeepTimer::Listen.into());
+        hardened.claim = Some(claim);
+        hardened.attempts = 0;
+        // A lower leader's next epoch does not restart the timer: otherwise a member that keeps asking would keep it leader.
+        match (hardened.tolerating, lower) {
+            (false, true) => out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt),
+            (true, false) => out.cancel_timer(UpkeepTimer::Preempt.into()),
+            _ => {}
+        }
+        hardened.tolerating = lower;
+        if leads && !led {
+            out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+        } else if led && !leads {
+            out.cancel_timer(UpkeepTimer::Heartbeat.into());
+        }
+    }
+
+    /// A message outside elections.
+    pub(crate) fn on_upkeep<P: Elective>(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        message: Upkeep,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Action {
+        match message {
+            Upkeep::Alive { claim } if !config.members.contains(claim.leader.id) => Action::Nothing,
+            Upkeep::Alive { claim } if claim.leader.id == from => {
+                self.on_claim(config, claim, electing, out)
+            }
+            Upkeep::Alive { claim } => {
+                out.rule("H6");
+                Action::Defer(claim)
+            }
+            Upkeep::Nack { epoch } => {
+                // An equal epoch answers an older claim of this leader, or the other leader will be heard.
+                let outdone = self.leads() && self.claim().is_some_and(|r| epoch > r.epoch);
+                self.see_epoch(epoch, out);
+                if !outdone {
+                    return Action::Nothing;
+                }
+                out.rule("H3");
+                Action::StartElection
+            }
+        }
+    }
+
+    /// A timer of its own fired.
+    pub(crate) fn on_timer<P: Elective>(
+        &mut self,
+        config: &Config,
+        timer: UpkeepTimer,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Action {
+        match timer {
+            UpkeepTimer::Listen => {
+                if self.leader.is_none() && !electing {
+                    return Action::StartElection;
+                }
+            }
+            UpkeepTimer::Preempt => {
+                if let Some(hardened) = self.hardened_mut() {
+                    hardened.tolerating = false;
+                }
+                if !electing {
+                    return Action::StartElection;
+                }
+            }
+            UpkeepTimer::Heartbeat => {
+                if let Some(claim) = self.claim()
+                    && self.leads()
+                {
+                    // A leader that takes part in an election is about to make a larger claim, or has no claim any more.
+                    if !electing {
+                        out.rule("H5");
+                        for peer in config.members.others(self.id) {
+                            out.send(peer, Upkeep::Alive { claim }.into());
+                        }
+                    }
+                    out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+                }
+            }
+        }
+        Action::Nothing
+    }
+
+    /// The failure detector reports `peer` as down.
+    pub(crate) fn on_peer_down<P: Elective>(
+        &mut self,
+        config: &Config,
+        peer: NodeId,
+        electing: bool,
+        out: &mut Effects<P>,
+    ) -> Action {
+        self.extras.get_or_insert_default().down.insert(peer);
+        if electing {
+            return Action::Nothing;
+        }
+        if self.leader == Some(peer) {
+            self.leader = None;
+            return Action::StartElection;
+        }
+        if self.leader.is_none() && self.hardened().is_some() {
+            out.rule("H7");
+            // An election in progress may have two circuits of a ring left, past members that are down.
+            let election = config.timing.reply() * (2 * config.members.len() as u64);
+            out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen() + election);
+        }
+        Action::Nothing
+    }
+
+    /// The failure detector reports `peer` as up.
+    pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
+        self.heard(peer);
+        if let Some(claim) = self.claim()
+            && self.leads()
+        {
+            out.rule("H5");
+            out.send(peer, Upkeep::Alive { claim }.into());
+        }
+    }
+
+    /// What determines the view of a ring's member: cheaper to compare than the view itself.
+    #[inline(always)]
+    pub(crate) fn view_key(&self) -> (u64, Epoch) {
+        let epoch = self.claim().map_or(Epoch::default(), |claim| claim.epoch);
+        let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
+        (leader << 1 | u64::from(self.participant), epoch)
+    }
+
+    /// Its view. `electing`: it takes part in an election that has not ended for it.
+    pub(crate) fn view(&self, electing: bool) -> View {
+        View {
+            leader: self.leader,
+            epoch: self.claim().map_or(Epoch::default(), |claim| claim.epoch),
+            role: match electing {
+                true => Role::Candidate,
+                false if self.leads() => Role::Leader,
+                false => Role::Follower,
+            },
+        }
+    }
+}
+
+impl Upkeep {
+    /// Its size on the wire.
+    pub(crate) fn encoded_len(&self) -> usize {
+        1 + match self {
+            Self::Alive { claim } => varint_len(claim.epoch.0) + key_len(claim.leader),
+            Self::Nack { epoch } => varint_len(epoch.0),
+        }
+    }
+}
+
+impl std::fmt::Display for Upkeep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Alive { claim } => {
+                write!(f, "ALIVE leader={} epoch={}", claim.leader, claim.epoch)
+            }
+            Self::Nack { epoch } => write!(f, "NACK epoch={epoch}"),
+        }
+    }
+}
+
+/// The size of a key on the wire: signed numbers are zigzag-encoded.
+#[inline]
+pub(crate) fn key_len(key: Key) -> usize {
+    let zigzag = ((key.attr << 1) ^ (key.attr >> 63)) as u64;
+    varint_len(zigzag) + varint_len(u64::from(key.id.0))
+}

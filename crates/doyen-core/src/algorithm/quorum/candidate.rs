@@ -1,0 +1,396 @@
+//! Campaigning: waiting for a turn, the pre-vote, and the vote.
+//!
+//! A member that nothing binds asks every member whether it *would* get their vote before it opens a term. The question
+//! changes nothing at the members that are asked. They answer no while they are bound to a leader, so a member that merely
+//! cannot reach the leader disturbs no other member. A higher-ranked member answers "higher" and campaigns itself, which is
+//! the bully's OK. The asker then lets it go first, but only a few times: rank never vetoes an election.
+//!
+//! Members wait for their turn by rank, the highest first, so that there is normally one candidate. A member lets each
+//! other member that asks go first at most once; otherwise a member that can never win could keep all others from trying.
+//!
+//! A member that is refused because it alone cannot reach the leader asks again, since the leader may be gone by then; from
+//! the second time on it doubles its wait. L1 limits the wait: it may be the only member that can lead, and may have asked
+//! for the last time just before the others became free
+//! ([`Settings::longest_retry`](super::settings::Settings::longest_retry)).
+
+use crate::change::{ElectionReason, StepDownReason};
+use crate::config::Config;
+use crate::members::{Epoch, NodeId, PeerSet};
+use crate::protocol::Notice;
+use crate::time::{Delay, Span};
+
+use super::ballot::Drain;
+use super::follower::{Follower, Takeover};
+use super::message::{Answer, Body};
+use super::rank::Rank;
+use super::rules::Rule;
+use super::{Out, Quorum, Role, Timer, back_off, count_up};
+
+/// The data of a pre-candidate; [`Timer::PreVote`] is armed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct PreCandidate {
+    poll: Poll,
+}
+
+/// The data of a candidate; [`Timer::Vote`] is armed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Candidate {
+    reason: ElectionReason,
+    pub(super) votes: PeerSet,
+}
+
+/// The answers to a pre-vote: may this member be elected, or take over from its leader?
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Poll {
+    number: u32,
+    /// It has let higher-ranked members go first often enough.
+    force: bool,
+    answered: PeerSet,
+    yes: PeerSet,
+    outranked: bool,
+    /// A member is bound to a leader.
+    refused: bool,
+}
+
+/// What a member remembers from the loss of one leader until it knows the next.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Search {
+    /// The last leader and its term. It is unreachable or released its followers, so no answer is expected from it.
+    pub(super) last_leader: Option<(NodeId, Epoch)>,
+    /// How often it has let a higher-ranked member go first that then did not win.
+    deferrals: u8,
+    /// The members that it has let go first.
+    yielded: PeerSet,
+    /// It has campaigned without success.
+    failed: bool,
+    /// How often in a row it was refused by members that have a leader.
+    refusals: u8,
+    /// It campaigned because the last leader chose it as successor.
+    pub(super) is_successor: bool,
+}
+
+impl Quorum {
+    /// Whether this member would lead.
+    pub(super) fn would_lead(&self, config: &Config) -> bool {
+        let witness = config.quorum.witnesses.contains(self.id);
+        let eligible =
+            self.rank(config).eligible || witness && !config.quorum.keeps(Rule::WitnessNeverLeads);
+        eligible && !self.is_cooling_down()
+    }
+
+    /// Whether this member may be elected: it would lead, or it is a last resort.
+    pub(super) fn may_campaign(&self, config: &Config) -> bool {
+        self.would_lead(config) || self.is_last_resort(config) && !self.is_cooling_down()
+    }
+
+    fn is_cooling_down(&self) -> bool {
+        matches!(&self.role, Role::Follower(follower) if follower.cooling_down)
+    }
+
+    /// Whether it is drained but may lead while every other eligible member is drained too. It asks after all others; any
+    /// member that it reaches and that could lead answers "higher" and campaigns itself.
+    fn is_last_resort(&self, config: &Config) -> bool {
+        let drained = self.ballot.stored().drained;
+        let spared = matches!(drained, Some(Drain::UntilUndone | Drain::For(_)));
+        let quorum = &config.quorum;
+        spared && !quorum.witnesses.contains(self.id) && !quorum.reluctant.contains(self.id)
+    }
+
+    /// Whether nothing keeps it from campaigning.
+    pub(super) fn is_idle(&self) -> bool {
+        let Role::Follower(follower) = &self.role else { return false };
+        !matches!(follower.takeover, Some(Takeover::Asking(_))) && !self.is_bound(None)
+    }
+
+    /// Q2: nothing binds it. It waits for its turn.
+    pub(super) fn await_turn(&mut self, config: &Config, out: &mut Out) {
+        self.await_turn_after(config, Span::ZERO.into(), out);
+    }
+
+    /// The same, `base` later.
+    pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out) {
+        if !self.is_idle() || !self.may_campaign(config) || !config.quorum.keeps(Rule::PreVote) {
+            return;
+        }
+        let turn = self.turn(config);
+        let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
+        out.set_timer(Timer::Election, after);
+    }
+
+    /// How long it lets higher-ranked members go first.
+    fn turn(&self, config: &Config) -> Span {
+        let stagger = config.quorum.stagger;
+        if !self.would_lead(config) {
+            return stagger * config.members.len() as u64 + self.successor_head_start(config);
+        }
+        let before = match self.reaches_majority(config, self.id) {
+            true => self.higher_members(config).len(),
+            // As far as it knows it cannot win. It may be wrong, so it asks; but last, because others let it go first.
+            false => config.members.len(),
+        };
+        stagger * before as u64
+    }
+
+    /// The members of higher rank, except the last leader.
+    fn higher_members(&self, config: &Config) -> Vec<NodeId> {
+        let gone = self.last_leader();
+        self.ranking.above(config, self.id).filter(|&id| Some(id) != gone).collect()
+    }
+
+    fn last_leader(&self) -> Option<NodeId> {
+        self.search.last_leader.map(|(leader, _)| leader)
+    }
+
+    /// Its turn has come, or a program on this machine asks for an election.
+    pub(super) fn campaign(&mut self, config: &Config, out: &mut Out) {
+        if self.is_idle() && self.may_campaign(config) {
+            out.election_started();
+            match config.quorum.keeps(Rule::PreVote) {
+                true => {
+                    out.rule("Q2");
+                    self.ask(config, None, out);
+                }
+                false => self.campaign_without_pre_vote(config, None, out),
+            }
+        }
+    }
+
+    /// Asks all members whether they would vote for it, or agree that it takes over from `takeover`.
+    pub(super) fn ask(&mut self, config: &Config, takeover: Option<NodeId>, out: &mut Out) {
+        out.cancel_timer(Timer::Election);
+        self.question = self.question.wrapping_add(1);
+        let number = self.question;
+        let force = self.search.deferrals >= config.quorum.deferrals && self.would_lead(config);
+        let yes = [self.id].into_iter().collect();
+        let answered = PeerSet::new();
+        let poll = Poll { number, force, answered, yes, outranked: false, refused: false };
+        match &mut self.role {
+            Role::Follower(follower) if takeover.is_some() => {
+                follower.takeover = Some(Takeover::Asking(poll));
+            }
+            role => *role = Role::PreCandidate(PreCandidate { poll }),
+        }
+        let rank = self.rank(config);
+        self.broadcast(config, &Body::PreVote { number, rank, force, takeover }, out);
+        out.set_timer(Timer::PreVote, config.timing.reply());
+        self.tally_pre_votes(config, false, out);
+    }
+
+    /// Q3: `from` asks. The answer changes nothing here; but an idle member of higher rank campaigns itself, the first time.
+    pub(super) fn on_pre_vote(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        (number, rank, force, takeover): (u32, Rank, bool, Option<NodeId>),
+        out: &mut Out,
+    ) {
+        out.rule("Q3");
+        self.ranking.learn(config, from, rank);
+        let is_higher = self.would_lead(config)
+            && self.reaches_majority(config, self.id)
+            && !self.is_unconfirmed(config)
+            && self.ranking.outranks(config, self.id, from);
+        let answer = match takeover {
+            Some(leader)
+                if self.leader() == Some(leader)
+                    && self.ranking.surpasses(config, from, leader) =>
+            {
+                Answer::Yes
+            }
+            Some(_) => Answer::No,
+            None if term < self.ballot.term() || self.is_bound(None) => Answer::No,
+            None if is_higher && !force => Answer::Higher,
+            None => Answer::Yes,
+        };
+        self.send(from, Body::PreAnswer { number, answer }, out);
+        match answer {
+            Answer::Higher if !self.search.failed => self.campaign(config, out),
+            Answer::Yes if takeover.is_none() && self.search.yielded.insert(from) => {
+                self.let_finish(config, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Lets another member finish its campaign before its own turn.
+    fn let_finish(&mut self, config: &Config, out: &mut Out) {
+        self.await_turn_after(config, self.successor_head_start(config).into(), out);
+    }
+
+    fn poll_mut(&mut self) -> Option<&mut Poll> {
+        match &mut self.role {
+            Role::PreCandidate(candidate) => Some(&mut candidate.poll),
+            Role::Follower(Follower { takeover: Some(Takeover::Asking(poll)), .. }) => Some(poll),
+            _ => None,
+        }
+    }
+
+    /// An answer to its pre-vote. A pre-candidate learns of a later term from it.
+    pub(super) fn on_pre_answer(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        (number, answer): (u32, Answer),
+        out: &mut Out,
+    ) {
+        let is_late = term > self.ballot.term();
+        let Some(poll) = self.poll_mut().filter(|poll| poll.number == number) else { return };
+        poll.answered.insert(from);
+        match answer {
+            Answer::Yes => {
+                poll.yes.insert(from);
+            }
+            Answer::Higher => poll.outranked = true,
+            // An answer of a later term may have no other reason than that.
+            Answer::No => poll.refused |= !is_late,
+        }
+        if matches!(self.role, Role::PreCandidate(_)) && self.ballot.adopt(term) {
+            self.store(out);
+            self.settle_suspicion(config, out);
+        }
+        self.tally_pre_votes(config, false, out);
+    }
+
+    /// Evaluates the answers once they suffice or the time is up: every higher-ranked member must have had the time to
+    /// answer, except the last leader.
+    pub(super) fn tally_pre_votes(&mut self, config: &Config, time_is_up: bool, out: &mut Out) {
+        let takes_over = matches!(self.role, Role::Follower(_));
+        let higher = if takes_over { vec![] } else { self.higher_members(config) };
+        let Some(poll) = self.poll_mut() else { return };
+        let has_majority = poll.yes.len() >= config.quorum.majority(config.members.len());
+        let (outranked, refused) = (poll.outranked && !poll.force, poll.refused);
+        let all_answered = higher.into_iter().all(|id| poll.answered.contains(id));
+        if !time_is_up && !(all_answered && (has_majority || outranked)) {
+            return;
+        }
+        out.cancel_timer(Timer::PreVote);
+        if let Role::Follower(follower) = &mut self.role {
+            follower.takeover = None;
+            return self.request_takeover(config, has_majority, out);
+        }
+        self.role = Role::Follower(Follower::default());
+        if outranked {
+            self.search.deferrals = self.search.deferrals.saturating_add(1);
+            self.retry_later(config, out);
+        } else if has_majority {
+            let reason = ElectionReason::Elected { after: self.last_leader() };
+            self.become_candidate(config, None, reason, out);
+        } else {
+            self.search.refusals = if refused { count_up(self.search.refusals) } else { 0 };
+            self.retry_later(config, out);
+        }
+    }
+
+    /// Q4: opens a term and requests votes. `released`: the term whose leader chose this member as its successor.
+    pub(super) fn become_candidate(
+        &mut self,
+        config: &Config,
+        released: Option<Epoch>,
+        reason: ElectionReason,
+        out: &mut Out,
+    ) {
+        if self.is_bound(released) || !self.may_campaign(config) {
+            return;
+        }
+        let Some(votes) = self.ballot.open_term() else {
+            return out.inform(Notice::OutOfTerms);
+        };
+        out.rule("Q4");
+        self.stop_campaign(out);
+        self.stop_following(out);
+        self.search.is_successor |= released.is_some() && config.quorum.keeps(Rule::PreVote);
+        // If it wins, the vote lease that it asks for must be waited out even if it restarts: others may know of a lease.
+        let vote_lease = self.pace(config).vote_lease;
+        let longest = &mut self.ballot.stored_mut().longest;
+        *longest = vote_lease.max(*longest);
+        self.store(out);
+        self.settle_suspicion(config, out);
+        self.role = Role::Candidate(Candidate { reason, votes });
+        self.broadcast(config, &Body::Request { released }, out);
+        let wait = config.timing.reply();
+        out.set_timer(Timer::Vote, Delay::between(wait, wait + config.quorum.jitter));
+        self.on_vote(config, self.id, self.ballot.term(), out);
+    }
+
+    /// Q5: `from` requests a vote. A bound member does not even adopt its term.
+    pub(super) fn on_request(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        released: Option<Epoch>,
+        out: &mut Out,
+    ) {
+        if term < self.ballot.term() {
+            out.rule("Q5");
+            return self.refuse(config, from, out);
+        }
+        if self.is_bound(released) {
+            return out.rule("Q5a");
+        }
+        out.rule("Q5");
+        if term > self.ballot.term() {
+            self.stop_leading(config, StepDownReason::LaterTerm { term, from }, out);
+            self.stop_campaign(out);
+            self.ballot.adopt(term);
+            self.settle_suspicion(config, out);
+        }
+        // In a later term it always has a vote to give, so that term is stored here too.
+        let is_free = matches!(self.role, Role::Follower(_) | Role::PreCandidate(_));
+        if is_free && self.ballot.grant(from) {
+            self.stop_campaign(out);
+            self.stop_following(out);
+            self.store(out);
+            self.send(from, Body::Vote, out);
+            self.let_finish(config, out);
+        }
+    }
+
+    /// Q6: `voter` voted for it in `term`.
+    pub(super) fn on_vote(&mut self, config: &Config, voter: NodeId, term: Epoch, out: &mut Out) {
+        let Role::Candidate(candidate) = &mut self.role else { return };
+        let reason = candidate.reason;
+        if self.ballot.count(&mut candidate.votes, voter, term, config.members.len()) {
+            self.become_leader(config, reason, out);
+        }
+    }
+
+    /// Too few members voted for it in time.
+    pub(super) fn on_votes_overdue(&mut self, config: &Config, out: &mut Out) {
+        if matches!(self.role, Role::Candidate(_)) {
+            self.stop_campaign(out);
+            self.retry_later(config, out);
+        }
+    }
+
+    /// Its campaign failed. It tries again at a random time, and not because another member asks meanwhile: otherwise all
+    /// higher-ranked members would campaign at the same moment and split the votes, again and again.
+    fn retry_later(&mut self, config: &Config, out: &mut Out) {
+        self.search.failed = true;
+        let heartbeat = self.pace(config).heartbeat;
+        let mut wait = Delay::between(heartbeat, heartbeat * 2);
+        if self.search.refusals > 1 && config.quorum.keeps(Rule::RefusedBacksOff) {
+            let longest = config.quorum.longest_retry(&config.timing, heartbeat, self.turn(config));
+            wait.max = (heartbeat * back_off(self.search.refusals)).min(longest);
+            wait.min = Span::from_nanos(wait.max.as_nanos() / 2);
+        }
+        self.await_turn_after(config, wait, out);
+    }
+
+    /// It no longer campaigns. A follower that asks to take over goes on: see [`stop_takeover`](Self::stop_takeover).
+    pub(super) fn stop_campaign(&mut self, out: &mut Out) {
+        if matches!(self.role, Role::PreCandidate(_)) {
+            out.cancel_timer(Timer::PreVote);
+        }
+        out.cancel_timer(Timer::Election);
+        if matches!(self.role, Role::Candidate(_)) {
+            out.cancel_timer(Timer::Vote);
+            self.ballot.withdraw();
+        }
+        if matches!(self.role, Role::PreCandidate(_) | Role::Candidate(_)) {
+            self.role = Role::Follower(Follower::default());
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The leader: its lease, its heartbeat rounds, and how leadership ends.
+//!
+//! Before a leader sends heartbeat round *r* it arms the timer `Lease(r)`. When a majority, itself included, has
+//! acknowledged round *r* or a later one, that timer is its lease: it leads until the timer fires. So a lease counts from
+//! the time of *sending*, by construction and without a clock, and the host publishes the timer's deadline. An
+//! acknowledgement of a round whose timer has fired has no effect.
+//!
+//! An elected member that has no lease when it sends its second heartbeat may be unreachable for the others. It goes on for
+//! the time of two vote leases, but no longer answers "higher", so that it keeps no other member from campaigning.
+//!
+//! **A lapse is not a change of leader.** A leader whose lease lapses must not act and may vote. But it goes on asking for a
+//! lease in the same term, for two heartbeats and a round trip at most, until it learns of a later term: a stall of the
+//! machine or a few lost datagrams then cost a *gap*, not an election. This departs from rules 7 and 9 of the specification
+//! (5.3), as its amendment 7.3 demands. It is safe, because the proof does not need a lease to be without gaps. A resumed
+//! lease rests on a round that was sent after the lapsed one and that a majority acknowledged; each of these members had
+//! stored no later term by then, and votes for no other member until its vote lease is over. A majority that elected
+//! another leader meanwhile would share a member with it, and that member refuses the earlier term. The same holds for the
+//! leader itself: once it has voted in a later term it no longer leads in this one. Two conditions must hold. A round whose
+//! timer has fired never counts again, the lapsed one included; and programs that act under the lease compare its deadline
+//! with the clock. The third gap within one tenure ends the leadership and counts as a failure.
+//!
+//! A leader that steps down for another reason while its lease runs (it learns of a later term) stops acting, but programs
+//! that read the deadline may not. So its own lease binds it like a vote lease until it has run out, and until then it
+//! acknowledges no other leader.
+
+use std::collections::BTreeMap;
+
+use crate::change::{ElectionReason, LeaderChange, StepDownReason};
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::Notice;
+use crate::time::Span;
+
+use super::candidate::Search;
+use super::follower::Follower;
+use super::message::{Body, Heartbeat, Round, Unreachable};
+use super::rank::{Rank, penalty_length};
+use super::rules::Rule;
+use super::settings::Preemption;
+use super::transfer::Transfer;
+use super::{Out, Quorum, Role, Timer};
+
+/// The data of a leader; [`Timer::Heartbeat`] is armed.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Leader {
+    pub(super) reason: ElectionReason,
+    /// The last heartbeat round.
+    pub(super) newest: Round,
+    /// The oldest round whose lease timer may still count.
+    pub(super) oldest: Round,
+    /// The last round that each follower acknowledged.
+    pub(super) acks: BTreeMap<NodeId, Round>,
+    /// The round on which the lease rests; [`Timer::Confirmation`] is armed while there is none.
+    pub(super) lease: Option<Round>,
+    /// The longest vote lease that it has asked for in this term. It never asks for a shorter one: a follower that restarted
+    /// and forgot the longer one is bound only by the next heartbeat.
+    vote_lease: Span,
+    /// How often the lease has lapsed within this tenure.
+    pub(super) gaps: u8,
+    /// Its tenure is over: a higher-ranked member may take over.
+    pub(super) tenure_over: bool,
+    /// It is about to transfer leadership.
+    pub(super) transfer: Option<Transfer>,
+    /// The eligible members that outrank it by the margin, and since which round without a break.
+    higher: BTreeMap<NodeId, Round>,
+}
+
+/// The gap that ends a leadership.
+const LAST_GAP: u8 = 3;
+
+impl Leader {
+    fn new(reason: ElectionReason) -> Self {
+        Self {
+            reason,
+            newest: Round::default(),
+            oldest: Round::FIRST,
+            acks: BTreeMap::new(),
+            lease: None,
+            vote_lease: Span::ZERO,
+            gaps: 0,
+            tenure_over: false,
+            transfer: None,
+            higher: BTreeMap::new(),
+        }
+    }
+
+    /// The latest round that `majority` members have acknowledged, the leader itself included.
+    fn agreed(&self, majority: usize) -> Option<Round> {
+        let mut rounds: Vec<Round> = self.acks.values().copied().collect();
+        rounds.push(self.newest);
+        rounds.sort_unstable_by(|a, b| b.cmp(a));
+        rounds.get(majority - 1).copied()
+    }
+
+    /// Whether `id` has acknowledged one of the last three heartbeats.
+    pub(super) fn hears_from(&self, id: NodeId) -> bool {
+        self.acks.get(&id).is_some_and(|round| round.0 + 2 >= self.newest.0)
+    }
+
+    /// Whether `id` has outranked the leader for `span`, counted in heartbeats.
+    pub(super) fn is_outranked_for(&self, id: NodeId, span: Span, heartbeat: Span) -> bool {
+        self.higher.get(&id).is_some_and(|since| heartbeat * (self.newest.0 - since.0) >= span)
+    }
+
+    /// The rounds whose lease timers are armed.
+    fn armed(&self) -> impl Iterator<Item = Round> + use<> {
+        (self.oldest.0..=self.newest.0).map(Round)
+    }
+}
+
+impl Quorum {
+    /// Whether this member's lease is running.
+    pub(super) fn is_leased(&self) -> bool {
+        matches!(&self.role, Role::Leader(leader) if leader.lease.is_some())
+    }
+
+    /// Q6: a majority has voted for it. It has no lease yet.
+    pub(super) fn become_leader(&mut self, config: &Config, reason: ElectionReason, out: &mut Out) {
+        out.rule("Q6");
+        out.cancel_timer(Timer::Vote);
+        self.search = Search::default();
+        self.role = Role::Leader(Box::new(Leader::new(reason)));
+        out.set_timer(Timer::Confirmation, self.pace(config).vote_lease * 2);
+        self.send_heartbeat(config, out);
+        if !config.quorum.keeps(Rule::VoteIsNoLease) {
+            self.set_lease(config, Round::FIRST, out);
+        }
+    }
+
+    /// Q7: asks all members to renew its lease. The lease counts from here.
+    pub(super) fn send_heartbeat(&mut self, config: &Config, out: &mut Out) {
+        let pace = self.pace(config);
+        let Role::Leader(leader) = &mut self.role else { return };
+        leader.newest = leader.newest.next();
+        leader.vote_lease = pace.vote_lease.max(leader.vote_lease);
+        let (round, reason, mut vote_lease) = (leader.newest, leader.reason, leader.vote_lease);
+        let mut length =
+            if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.vote_lease };
+        if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && leader.lease.is_some() {
+            let quarter = |span: Span| Span::from_nanos(span.as_nanos() / 4);
+            [vote_lease, length] = [vote_lease, length].map(quarter);
+        }
+        out.set_timer(Timer::Lease(round), length);
+        let (rank, preference) = (self.rank(config), self.ranking.preference());
+        let unreachable = self.reachability.unreachable();
+        let heartbeat = Heartbeat { round, vote_lease, rank, preference, reason, unreachable };
+        self.broadcast(config, &Body::Heartbeat(heartbeat), out);
+        out.set_timer(Timer::Heartbeat, pace.heartbeat);
+        self.note_higher_members(config);
+        self.renew_lease(config, out);
+    }
+
+    /// Updates which eligible members outrank it, and since when, where a takeover is delayed.
+    fn note_higher_members(&mut self, config: &Config) {
+        if config.quorum.preemption != Preemption::Delayed {
+            return;
+        }
+        let is_higher =
+            |id: &NodeId| self.is_fit(config, *id) && self.ranking.surpasses(config, *id, self.id);
+        let higher: Vec<NodeId> = config.members.others(self.id).filter(is_higher).collect();
+        let Role::Leader(leader) = &mut self.role else { return };
+        let since = |id: NodeId| leader.higher.get(&id).copied().unwrap_or(leader.newest);
+        leader.higher = higher.into_iter().map(|id| (id, since(id))).collect();
+    }
+
+    /// Whether an acknowledgement of `term` counts now.
+    pub(super) fn counts_ack(&self, config: &Config, term: Epoch) -> bool {
+        let own = self.ballot.term();
+        term == own || term < own && !config.quorum.keeps(Rule::AckCountsInItsTerm)
+    }
+
+    /// Q9: a follower has acknowledged a round.
+    pub(super) fn on_ack(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        (round, rank, unreachable): (Round, Rank, &Unreachable),
+        out: &mut Out,
+    ) {
+        self.ranking.learn(config, from, rank);
+        self.note_unreachable(config, from, unreachable);
+        let Role::Leader(leader) = &mut self.role else { return };
+        if round > leader.newest {
+            return; // this round was never sent
+        }
+        let last = leader.acks.entry(from).or_default();
+        *last = round.max(*last);
+        self.renew_lease(config, out);
+        self.leave_if_drained(config, out);
+    }
+
+    /// Moves the lease on to the latest round that a majority has acknowledged.
+    fn renew_lease(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &self.role else { return };
+        let Some(round) = leader.agreed(config.quorum.majority(config.members.len())) else {
+            return;
+        };
+        if round >= leader.oldest && Some(round) > leader.lease {
+            self.set_lease(config, round, out);
+        }
+    }
+
+    /// From now on the lease rests on `round`.
+    fn set_lease(&mut self, config: &Config, round: Round, out: &mut Out) {
+        let pace = self.pace(config);
+        let Role::Leader(leader) = &mut self.role else { return };
+        let begins = leader.lease.is_none();
+        let is_oldest = leader.oldest == round;
+        for older in leader.armed().take_while(|&older| older < round) {
+            out.cancel_timer(Timer::Lease(older));
+        }
+        leader.oldest = round;
+        leader.lease = Some(round);
+        // Only without this rule: the timer of the lapsed round has fired, so it is armed again.
+        let lapsed = begins && leader.gaps > 0 && is_oldest;
+        let rearms = lapsed && !config.quorum.keeps(Rule::LapsedRoundIsOver);
+        if !config.quorum.keeps(Rule::LeaseFromSending) || rearms {
+            out.set_timer(Timer::Lease(round), pace.lease());
+        }
+        if !begins {
+            return;
+        }
+        out.rule("Q9");
+        out.cancel_timer(Timer::Confirmation);
+        let term = self.ballot.term();
+        let change = if leader.gaps > 0 {
+            LeaderChange::LeaseResumed { leader: self.id, term }
+        } else {
+            if config.quorum.counts_tenures() {
+                out.set_timer(Timer::Tenure, config.quorum.tenure);
+            }
+            LeaderChange::BecameLeader { term, reason: leader.reason }
+        };
+        out.inform(Notice::Changed(change));
+    }
+
+    /// The timer of a round has fired: perhaps that of its lease, or of one that outlived its leadership.
+    pub(super) fn on_lease_over(&mut self, config: &Config, round: Round, out: &mut Out) {
+        if self.lingering_lease == Some(round) {
+            self.lingering_lease = None;
+            return self.await_turn(config, out);
+        }
+        let Role::Leader(leader) = &mut self.role else { return };
+        if leader.lease != Some(round) {
+            leader.oldest = leader.oldest.max(round.next());
+            return;
+        }
+        out.rule("Q7");
+        leader.lease = None;
+        // The limit of gaps is not a safety rule: without pre-votes a leader may go on after any number of them.
+        let counted = if config.quorum.keeps(Rule::PreVote) { LAST_GAP } else { 1 };
+        leader.gaps = (leader.gaps + 1).min(counted);
+        if config.quorum.keeps(Rule::LapsedRoundIsOver) {
+            leader.oldest = round.next();
+        }
+        if leader.gaps >= LAST_GAP || !config.quorum.keeps(Rule::LapsedLeaderRetries) {
+            self.stop_leading(config, StepDownReason::NoMajority, out);
+            return self.await_turn(config, out);
+        }
+        if leader.gaps == 1 && (leader.tenure_over || !config.quorum.counts_tenures()) {
+            // Gaps are counted within one tenure.
+            out.set_timer(Timer::Tenure, config.quorum.tenure);
+        }
+        let heartbeat = self.pace(config).heartbeat;
+        let patience = config.quorum.gap_limit(&config.timing, heartbeat);
+        out.set_timer(Timer::Confirmation, patience);
+        out.inform(Notice::Changed(LeaderChange::LeaseLapsed { term: self.ballot.term() }));
+    }
+
+    /// It was elected and no majority confirmed it in time; or its lease lapsed and was not renewed.
+    pub(super) fn on_unconfirmed(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &self.role else { return };
+        if leader.lease.is_none() {
+            out.rule("Q7");
+            let reason = match leader.gaps {
+                0 => StepDownReason::NeverConfirmed,
+                _ => StepDownReason::NoMajority,
+            };
+            self.stop_leading(config, reason, out);
+            self.await_turn(config, out);
+        }
+    }
+
+    /// Whether it was elected and seems to be unreachable: its first heartbeat had time to be acknowledged, and it has no
+    /// lease. It should not keep another member from campaigning.
+    pub(super) fn is_unconfirmed(&self, config: &Config) -> bool {
+        let Role::Leader(leader) = &self.role else { return false };
+        let unconfirmed = leader.lease.is_none() && leader.newest > Round::FIRST;
+        unconfirmed && config.quorum.keeps(Rule::UnconfirmedLeaderYields)
+    }
+
+    /// Q10: an answer to what it sent as candidate or leader shows a later term. A follower ignores it: with the later term
+    /// it would only refuse its leader's next heartbeat.
+    pub(super) fn on_later_term(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        out: &mut Out,
+    ) {
+        let applies = match &self.role {
+            Role::Candidate(_) | Role::Leader(_) => true,
+            Role::Follower(_) => self.follows_any_term(config),
+            Role::PreCandidate(_) | Role::Halted => false,
+        };
+        if applies && term > self.ballot.term() {
+            self.step_down(config, term, from, out);
+            self.await_turn(config, out);
+        }
+    }
+
+    /// `from` sent something in an earlier term, and learns of this one.
+    pub(super) fn refuse(&mut self, config: &Config, from: NodeId, out: &mut Out) {
+        if config.quorum.keeps(Rule::PreVote) {
+            self.send(from, Body::Nack, out);
+        }
+    }
+
+    /// Q10: `from` knows of a later term. Whatever its role was, it becomes a follower.
+    pub(super) fn step_down(&mut self, config: &Config, term: Epoch, from: NodeId, out: &mut Out) {
+        if term <= self.ballot.term() {
+            return;
+        }
+        out.rule("Q10");
+        self.stop_leading(config, StepDownReason::LaterTerm { term, from }, out);
+        self.stop_campaign(out);
+        self.ballot.adopt(term);
+        self.store(out);
+        self.settle_suspicion(config, out);
+    }
+
+    /// A later term exists than that of the leader whose vote lease ran out here: it was not a gap.
+    pub(super) fn settle_suspicion(&mut self, config: &Config, out: &mut Out) {
+        if let Some(leader) = self.ranking.take_suspect() {
+            self.penalize(config, leader, out);
+        }
+    }
+
+    /// It is no longer leader. If its lease still runs, it stays bound by it; unless it transfers leadership, when no program
+    /// can act on the lease any more.
+    pub(super) fn stop_leading(&mut self, config: &Config, reason: StepDownReason, out: &mut Out) {
+        let Role::Leader(leader) = &self.role else { return };
+        let transfers = matches!(reason, StepDownReason::Transferred { .. });
+        let binds = !transfers && config.quorum.keeps(Rule::LeaseBindsItsHolder);
+        let kept = leader.lease.filter(|_| binds);
+        for round in leader.armed().filter(|&round| Some(round) != kept) {
+            out.cancel_timer(Timer::Lease(round));
+        }
+        for timer in [Timer::Heartbeat, Timer::Confirmation, Timer::Tenure] {
+            out.cancel_timer(timer);
+        }
+        self.lingering_lease = kept;
+        self.role = Role::Follower(Follower::default());
+        self.ballot.withdraw();
+        let term = self.ballot.term();
+        out.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));
+        if !transfers {
+            self.penalize(config, self.id, out);
+        }
+    }
+
+    /// Its tenure is over, or as much time has passed since a gap.
+    pub(super) fn on_tenure_over(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &mut self.role else { return };
+        leader.tenure_over = true;
+        // A gap that is still open is the first of the next tenure.
+        let in_gap = leader.gaps > 0 && leader.lease.is_none();
+        leader.gaps = u8::from(in_gap);
+        self.ranking.end_streak(self.id);
+        if in_gap {
+            out.set_timer(Timer::Tenure, config.quorum.tenure);
+        }
+    }
+
+    /// `id` failed as leader: its rank is lower for a while.
+    pub(super) fn penalize(&mut self, config: &Config, id: NodeId, out: &mut Out) {
+        if config.quorum.penalty_decay == Span::ZERO {
+            return;
+        }
+        let failures = self.ranking.penalize(id);
+        if !config.quorum.keeps(Rule::PenaltiesGrow) {
+            self.ranking.end_streak(id);
+        }
+        out.set_timer(Timer::Penalty(id), penalty_length(config, failures));
+    }
+
+    /// Other members know of this many recent failures of `id`. They count here too.
+    pub(super) fn raise_penalty(
+        &mut self,
+        config: &Config,
+        id: NodeId,
+        failures: u8,
+        out: &mut Out,
+    ) {
+        if config.quorum.penalty_decay > Span::ZERO && self.ranking.raise_penalty(id, failures) {
+            out.set_timer(Timer::Penalty(id), penalty_length(config, failures));
+        }
+    }
+
+    /// One failure of `id` no longer counts.
+    pub(super) fn decay_penalty(&mut self, config: &Config, id: NodeId, out: &mut Out) {
+        let left = self.ranking.decay_penalty(id);
+        if left > 0 {
+            out.set_timer(Timer::Penalty(id), penalty_length(config, left));
+        }
+        self.consider_takeover(config, out);
+    }
+}

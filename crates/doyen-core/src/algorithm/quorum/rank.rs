@@ -1,0 +1,416 @@
+//! Ranks: which member should lead, as a member sees it.
+//!
+//! Every member reports its own rank ([`Rank`]) in the messages that it sends anyway: attributes change while members run,
+//! and a drained member is not eligible. The others add what they know of it: the operator's preference, and recent failures
+//! as leader. **No safety rule reads any of this**: ranks decide which member campaigns first and which member may take over,
+//! never which votes count.
+//!
+//! - **Preference**: `prefer n3 for 2h` puts a member before all others. The leader keeps it and tells the others in every
+//!   heartbeat how much of it is left: it subtracts the heartbeat interval at every heartbeat, so it needs no clock, and the
+//!   preference lasts at least as long as asked. Preferences are ordered by the term and a number within the term, so a later
+//!   one wins wherever it was given. A change is sent at once, and to a successor again, so that a preference that was
+//!   withdrawn does not return with the next leader. Without a leader no time is subtracted.
+//! - **Penalty**: a member that saw a leader fail (its vote lease ran out, and there was a later term) ranks that leader
+//!   behind members with fewer failures, for a while. So does the failed leader itself, as long as it runs, and it reports
+//!   this, so that all members agree. The higher count of the two is used. A leader that resumes in the same term after a gap
+//!   has not failed. A penalty lowers the rank and forbids nothing, but it outweighs a preference; an operator who insists can
+//!   still transfer leadership to the member. A restarted member forgets its penalty of itself; the others tell it, as far as
+//!   they know it by then.
+//! - **Successors that fail**: a member that was chosen as successor and never led has failed too. No member followed it, so
+//!   it reports the failure itself when another member leads. (A member that lost an ordinary election is not penalized: it may
+//!   not have had the votes.)
+//! - **Streaks**: each penalty lasts twice as long as the one before, up to 64 times as long, until the member has led for a
+//!   whole tenure; even if the earlier penalty has decayed. So a member that can win but cannot lead, because its heartbeats
+//!   alone get lost, becomes leader more and more rarely.
+//! - **Drain**: durable at the drained member, which reports that it is not eligible until the drain is undone or its time is
+//!   over.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::varint_len;
+use crate::time::Span;
+
+use super::message::span_len;
+
+/// The rank of a member, as it reports it itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(from = "WireRank", into = "WireRank")]
+pub struct Rank {
+    /// Whether it would lead at all.
+    pub eligible: bool,
+    /// Its current attribute.
+    pub attr: i64,
+    /// Its recent failures as leader: its penalty.
+    pub failures: u8,
+}
+
+/// A rank as it is sent. Version 1 had one more field, which is no longer used.
+#[derive(Serialize, Deserialize)]
+struct WireRank {
+    eligible: bool,
+    attr: i64,
+    failures: u8,
+    reserved: bool,
+}
+
+impl From<WireRank> for Rank {
+    fn from(WireRank { eligible, attr, failures, .. }: WireRank) -> Self {
+        Self { eligible, attr, failures }
+    }
+}
+
+impl From<Rank> for WireRank {
+    fn from(Rank { eligible, attr, failures }: Rank) -> Self {
+        Self { eligible, attr, failures, reserved: false }
+    }
+}
+
+impl Rank {
+    pub(super) fn encoded_len(self) -> usize {
+        let zigzag = ((self.attr << 1) ^ (self.attr >> 63)) as u64;
+        3 + varint_len(zigzag)
+    }
+}
+
+impl fmt::Display for Rank {
+    /// ` attr=3 failures=1`, or ` ineligible`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.eligible {
+            return f.write_str(" ineligible");
+        }
+        write!(f, " attr={}", self.attr)?;
+        if self.failures > 0 {
+            write!(f, " failures={}", self.failures)?;
+        }
+        Ok(())
+    }
+}
+
+/// The operator's preference for a member, as the leader sends it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Preference {
+    /// The term in which it was given, and its number within the term: later ones win.
+    pub given: (Epoch, u32),
+    /// The preferred member.
+    pub member: NodeId,
+    /// The time that is left.
+    pub left: Span,
+}
+
+impl Preference {
+    pub(super) fn encoded_len(self) -> usize {
+        let (term, number) = self.given;
+        let given = varint_len(term.0) + varint_len(u64::from(number));
+        given + varint_len(u64::from(self.member.0)) + span_len(self.left)
+    }
+}
+
+/// The rank of a member as another member sees it: the greater, the higher.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct RankKey {
+    failures: Reverse<u8>,
+    preferred: bool,
+    attr: i64,
+    id: NodeId,
+}
+
+/// How often a follower tells a leader that is new to it of a later preference than the leader's.
+const RETELLINGS: u8 = 3;
+
+/// What a member knows of all ranks, its own included. Only what differs from the configuration is kept.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Ranking {
+    ranks: BTreeMap<NodeId, Rank>,
+    penalties: BTreeMap<NodeId, Penalty>,
+    preference: Option<Preference>,
+    /// The latest preference that is known to be over: withdrawn or expired.
+    over: Option<(Epoch, u32)>,
+    /// The number of the last preference that was given here.
+    number: u32,
+    /// How many more heartbeats of a leader that this member has just begun to follow it answers with a preference that is
+    /// later than the leader's.
+    retellings: u8,
+    /// The leader whose vote lease ran out here. It ranks as if it had failed. There is a failure as soon as there is a later
+    /// term, and there was only a gap if it resumes in the same term.
+    suspect: Option<NodeId>,
+}
+
+/// A member's failures as leader, as counted by one member.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+struct Penalty {
+    /// The failures that have not decayed.
+    failures: u8,
+    /// The failures, decayed or not, since it last led for a whole tenure.
+    streak: u8,
+}
+
+impl Ranking {
+    /// The rank of `id`, as it last reported it.
+    pub(super) fn rank(&self, config: &Config, id: NodeId) -> Rank {
+        self.ranks.get(&id).copied().unwrap_or_else(|| configured(config, id))
+    }
+
+    /// `id` reports its rank.
+    pub(super) fn learn(&mut self, config: &Config, id: NodeId, rank: Rank) {
+        // Whatever it reports: a witness is one by configuration, and failures are limited.
+        let eligible = rank.eligible && !config.quorum.witnesses.contains(id);
+        let rank = Rank { eligible, failures: rank.failures.min(MAX_FAILURES), ..rank };
+        if rank == configured(config, id) {
+            self.ranks.remove(&id);
+        } else {
+            self.ranks.insert(id, rank);
+        }
+    }
+
+    /// The rank of `id` as this member sees it; nothing if it is not eligible.
+    pub(super) fn key(&self, config: &Config, id: NodeId) -> Option<RankKey> {
+        let rank = self.rank(config, id);
+        rank.eligible.then(|| RankKey {
+            failures: Reverse(self.failures(config, id)),
+            preferred: self.preferred() == Some(id),
+            attr: rank.attr,
+            id,
+        })
+    }
+
+    /// The recent failures of `id`: those counted here, or those that it reports.
+    pub(super) fn failures(&self, config: &Config, id: NodeId) -> u8 {
+        let here = self.penalty(id) + u8::from(self.suspect == Some(id));
+        here.min(MAX_FAILURES).max(self.rank(config, id).failures)
+    }
+
+    /// The vote lease of `leader` ran out here.
+    pub(super) fn suspect(&mut self, leader: NodeId) {
+        self.suspect = Some(leader);
+    }
+
+    /// Whether the suspect failed is decided, one way or the other.
+    pub(super) fn take_suspect(&mut self) -> Option<NodeId> {
+        self.suspect.take()
+    }
+
+    /// The recent failures of `id` as counted here.
+    pub(super) fn penalty(&self, id: NodeId) -> u8 {
+        self.penalties.get(&id).map_or(0, |penalty| penalty.failures)
+    }
+
+    /// Whether `one` has a higher rank than `other`.
+    pub(super) fn outranks(&self, config: &Config, one: NodeId, other: NodeId) -> bool {
+        self.key(config, one) > self.key(config, other)
+    }
+
+    /// Whether `one` outranks `other` by enough to take over from it: by the margin, where only attributes and ids differ.
+    pub(super) fn surpasses(&self, config: &Config, one: NodeId, other: NodeId) -> bool {
+        let (one, other) = (self.key(config, one), self.key(config, other));
+        if let (Some(one), Some(other), margin @ 1..) = (one, other, config.quorum.margin)
+            && (one.failures, one.preferred) == (other.failures, other.preferred)
+        {
+            return i128::from(one.attr) - i128::from(other.attr) >= i128::from(margin);
+        }
+        one > other
+    }
+
+    /// The members that outrank `id`.
+    pub(super) fn above<'a>(
+        &'a self,
+        config: &'a Config,
+        id: NodeId,
+    ) -> impl Iterator<Item = NodeId> + 'a {
+        config.members.others(id).filter(move |&other| self.outranks(config, other, id))
+    }
+
+    pub(super) fn preference(&self) -> Option<Preference> {
+        self.preference
+    }
+
+    pub(super) fn preferred(&self) -> Option<NodeId> {
+        self.preference.map(|preference| preference.member)
+    }
+
+    /// The operator gives a preference to the leader of `term`; without time it withdraws the last one.
+    pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
+        let known = self.preference.map_or(0, |preference| preference.given.1);
+        self.number = self.number.max(known).wrapping_add(1);
+        self.replace(Some(Preference { given: (term, self.number), member, left }));
+    }
+
+    /// A leader sends the preference that it knows. A leader that this member has just begun to follow (`new`) may not know
+    /// of a later one that this member knows: it is returned, to be sent to the leader. Messages get lost, so that is
+    /// repeated a few times. After that the leader's word counts: it knows that the preference is over.
+    pub(super) fn hear(&mut self, said: Option<Preference>, new: bool) -> Option<Preference> {
+        let known = self.preference;
+        let is_later = known.map(|known| known.given) > said.map(|said| said.given);
+        if new {
+            self.retellings = if is_later { RETELLINGS } else { 0 };
+        }
+        if is_later && self.retellings > 0 {
+            self.retellings -= 1;
+            return known;
+        }
+        self.retellings = 0;
+        self.replace(said);
+        None
+    }
+
+    /// A follower tells its leader of a preference. It counts if it is later than the known one and not over.
+    pub(super) fn learn_preference(&mut self, told: Preference) {
+        let known = self.preference.map(|known| known.given);
+        if Some(told.given) > known.max(self.over) {
+            self.number = self.number.max(told.given.1);
+            self.replace(Some(told));
+        }
+    }
+
+    fn replace(&mut self, preference: Option<Preference>) {
+        let lasting = preference.filter(|preference| preference.left > Span::ZERO);
+        if lasting.is_none() {
+            let over = preference.or(self.preference).map(|preference| preference.given);
+            self.over = self.over.max(over);
+        }
+        self.preference = lasting;
+    }
+
+    /// One heartbeat interval of the preference has passed at the leader.
+    pub(super) fn spend(&mut self, heartbeat: Span) {
+        let Some(mut preference) = self.preference else { return };
+        let left = preference.left.as_nanos().saturating_sub(heartbeat.as_nanos());
+        preference.left = Span::from_nanos(left);
+        self.replace(Some(preference));
+    }
+
+    /// `id` failed as leader. Returns the number of failures that sets the length of the penalty.
+    pub(super) fn penalize(&mut self, id: NodeId) -> u8 {
+        let penalty = self.penalties.entry(id).or_default();
+        penalty.failures = (penalty.failures + 1).min(MAX_FAILURES);
+        penalty.streak = (penalty.streak + 1).min(MAX_FAILURES);
+        penalty.failures.max(penalty.streak)
+    }
+
+    /// Counts at least this many failures of `id`. Returns whether that is more than before.
+    pub(super) fn raise_penalty(&mut self, id: NodeId, failures: u8) -> bool {
+        let failures = failures.min(MAX_FAILURES);
+        let more = failures > self.penalty(id);
+        if more {
+            self.penalties.entry(id).or_default().failures = failures;
+        }
+        more
+    }
+
+    /// One failure of `id` no longer counts. Returns how many are left.
+    pub(super) fn decay_penalty(&mut self, id: NodeId) -> u8 {
+        self.amend(id, |penalty| penalty.failures = penalty.failures.saturating_sub(1))
+    }
+
+    /// `id` has led for a whole tenure.
+    pub(super) fn end_streak(&mut self, id: NodeId) {
+        self.amend(id, |penalty| penalty.streak = 0);
+    }
+
+    fn amend(&mut self, id: NodeId, change: impl FnOnce(&mut Penalty)) -> u8 {
+        let Some(penalty) = self.penalties.get_mut(&id) else { return 0 };
+        change(penalty);
+        let failures = penalty.failures;
+        if *penalty == Penalty::default() {
+            self.penalties.remove(&id);
+        }
+        failures
+    }
+}
+
+/// More failures count no more than this many: 64 times the first penalty.
+const MAX_FAILURES: u8 = 7;
+
+/// How long the penalty of the latest of `failures` lasts.
+pub(super) fn penalty_length(config: &Config, failures: u8) -> Span {
+    config.quorum.penalty_decay * (1 << (failures.clamp(1, MAX_FAILURES) - 1))
+}
+
+fn configured(config: &Config, id: NodeId) -> Rank {
+    let quorum = &config.quorum;
+    let eligible = !quorum.witnesses.contains(id) && !quorum.reluctant.contains(id);
+    Rank { eligible, attr: config.members.key(id).attr, failures: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each penalty decays before the next failure; only a tenure ends the streak.
+    #[test]
+    fn each_failure_of_a_streak_doubles_the_penalty_until_a_tenure_is_served() {
+        let (mut ranking, id) = (Ranking::default(), NodeId(3));
+        let fail = |ranking: &mut Ranking| {
+            let failures = ranking.penalize(id);
+            assert_eq!((ranking.penalty(id), ranking.decay_penalty(id)), (1, 0));
+            failures
+        };
+        assert_eq!([(); 9].map(|()| fail(&mut ranking)), [1, 2, 3, 4, 5, 6, 7, 7, 7]);
+        ranking.end_streak(id);
+        assert_eq!(ranking, Ranking::default());
+        assert_eq!(fail(&mut ranking), 1);
+    }
+
+    /// A preference that was withdrawn in between does not count as the later of the two.
+    #[test]
+    fn a_preference_that_comes_late_does_not_win() {
+        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
+        let mut give = |member, left| {
+            leader.prefer(Epoch(5), NodeId(member), Span::from_millis(left));
+            leader.preference()
+        };
+        let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
+        assert_eq!(follower.hear(second, true), None);
+        assert_eq!(follower.hear(first, true), second, "a new leader is told of the later one");
+        assert_eq!(follower.preferred(), Some(NodeId(2)));
+        for _ in 1..RETELLINGS {
+            assert_eq!(follower.hear(None, false), second, "the message may have been lost");
+        }
+        assert_eq!(follower.hear(None, false), None, "it was told before, and its word counts");
+        assert_eq!(follower.preferred(), None);
+    }
+
+    /// A new leader learns of a preference from a follower, but not of one that it knows to be over.
+    #[test]
+    fn a_preference_that_is_over_does_not_come_back() {
+        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
+        leader.prefer(Epoch(5), NodeId(1), Span::from_millis(10));
+        follower.hear(leader.preference(), false);
+        let told = follower.preference().unwrap();
+        let mut next = Ranking::default();
+        next.learn_preference(told);
+        assert_eq!(next.preferred(), Some(NodeId(1)));
+        leader.prefer(Epoch(5), NodeId(1), Span::ZERO);
+        leader.learn_preference(told);
+        assert_eq!(leader.preferred(), None, "it was withdrawn");
+        next.spend(Span::from_millis(10));
+        next.learn_preference(told);
+        assert_eq!(next.preferred(), None, "it has expired");
+    }
+
+    /// The margin counts between attributes; a penalty needs none, and without a margin an id is enough.
+    #[test]
+    fn a_takeover_needs_a_higher_rank_by_the_margin() {
+        let members = crate::members::Members::range(1, 3).unwrap();
+        let attrs = [(NodeId(1), 100), (NodeId(2), 109), (NodeId(3), 110)];
+        let timing = crate::config::Timing::for_transmission(Span::from_millis(1));
+        let members = members.with_attrs(attrs).unwrap();
+        let mut config = Config::new(members, timing, crate::config::Mode::Hardened);
+        config.quorum.margin = 10;
+        let mut ranking = Ranking::default();
+        let surpasses = |ranking: &Ranking, config: &Config, one, other| {
+            ranking.surpasses(config, NodeId(one), NodeId(other))
+        };
+        assert!(surpasses(&ranking, &config, 3, 1));
+        assert!(!surpasses(&ranking, &config, 2, 1), "nine are not ten");
+        ranking.suspect(NodeId(3));
+        assert!(surpasses(&ranking, &config, 2, 3), "a failure counts whatever the margin is");
+        config.quorum.margin = 0;
+        assert!(surpasses(&ranking, &config, 2, 1));
+    }
+}

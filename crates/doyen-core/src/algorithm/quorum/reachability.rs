@@ -1,0 +1,123 @@
+//! Which member reaches which: what keeps a partly connected member from being in the way.
+//!
+//! Followers send each other nothing in normal operation, so when the leader dies a follower would not know that it
+//! receives messages but that its own are lost. Where probing is on, members tell each other from time to time which
+//! members are unreachable for them, in heartbeats and acknowledgements too. So every member knows of every member that it
+//! hears which members that one hears.
+//!
+//! A member that, as far as it knows, does not reach a majority both ways never answers "higher": it could not win, and would
+//! only make others wait. It may still ask, because what it knows may be outdated; but it has the last turn, since members
+//! that are asked let the asker go first. Nor does a leader transfer leadership to such a member. No vote depends on any of
+//! this.
+
+use std::collections::BTreeMap;
+
+use crate::config::Config;
+use crate::members::{NodeId, PeerSet};
+use crate::time::Span;
+
+use super::message::{Body, Unreachable};
+use super::rank::Rank;
+use super::{Out, Quorum, Timer};
+
+/// A member counts as unreachable after this many probe intervals without a message.
+const MISSED_PROBES: u64 = 3;
+
+/// Which members are unreachable for which. A member is reachable until there is evidence against it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Reachability {
+    /// The members that this one does not hear; kept only where probing is on.
+    own: PeerSet,
+    /// What the others reported last; members that hear all others are left out.
+    reports: BTreeMap<NodeId, PeerSet>,
+}
+
+impl Reachability {
+    /// The members that this one does not hear, to be sent to others.
+    pub(super) fn unreachable(&self) -> Unreachable {
+        Unreachable::from(&self.own)
+    }
+}
+
+fn timeout(config: &Config) -> Option<Span> {
+    config.quorum.probe.map(|probe| probe * MISSED_PROBES)
+}
+
+impl Quorum {
+    /// Starts to monitor all members.
+    pub(super) fn monitor_members(&mut self, config: &Config, out: &mut Out) {
+        let (Some(probe), Some(timeout)) = (config.quorum.probe, timeout(config)) else { return };
+        out.set_timer(Timer::Probe, probe);
+        for peer in config.members.others(self.id) {
+            out.set_timer(Timer::Unreachable(peer), timeout);
+        }
+    }
+
+    /// A message came from `peer`.
+    pub(super) fn mark_reachable(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
+        if let Some(timeout) = timeout(config) {
+            self.reachability.own.remove(peer);
+            out.set_timer(Timer::Unreachable(peer), timeout);
+        }
+    }
+
+    /// No message came from `peer` for too long.
+    pub(super) fn on_unreachable(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
+        if config.quorum.probe.is_none() {
+            return;
+        }
+        self.reachability.own.insert(peer);
+        // The peer cannot report the decay of its own penalty any more, so it decays here.
+        let rank = self.ranking.rank(config, peer);
+        self.ranking.learn(config, peer, Rank { failures: 0, ..rank });
+        self.raise_penalty(config, peer, rank.failures, out);
+    }
+
+    /// `peer` reports which members are unreachable for it.
+    pub(super) fn note_unreachable(
+        &mut self,
+        config: &Config,
+        peer: NodeId,
+        unreachable: &Unreachable,
+    ) {
+        let reports = &mut self.reachability.reports;
+        if unreachable.0.is_empty() {
+            reports.remove(&peer);
+            return;
+        }
+        // A report may contain anything; only members matter.
+        let members = unreachable.0.iter().copied().filter(|&id| config.members.contains(id));
+        reports.insert(peer, members.collect());
+    }
+
+    /// Probes the members to which it sends nothing else: a leader and its followers exchange heartbeats.
+    pub(super) fn on_probe_due(&mut self, config: &Config, out: &mut Out) {
+        let Some(probe) = config.quorum.probe else { return };
+        out.set_timer(Timer::Probe, probe);
+        if self.leads() {
+            return;
+        }
+        let (rank, unreachable) = (self.rank(config), self.reachability.unreachable());
+        for peer in config.members.others(self.id) {
+            if self.leader() != Some(peer) {
+                self.send(peer, Body::Probe { rank, unreachable: unreachable.clone() }, out);
+            }
+        }
+    }
+
+    /// Whether `one` hears `other`, as far as this member knows from its own timers and the reports of the others.
+    pub fn hears(&self, one: NodeId, other: NodeId) -> bool {
+        let unreachable = match one == self.id {
+            true => Some(&self.reachability.own),
+            false => self.reachability.reports.get(&one),
+        };
+        unreachable.is_none_or(|unreachable| !unreachable.contains(other))
+    }
+
+    /// Whether a majority hears `id` and is heard by it, as far as this member knows.
+    pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
+        let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
+        let reached = config.members.others(id).filter(both_ways).count() + 1;
+        reached >= config.quorum.majority(config.members.len())
+    }
+}

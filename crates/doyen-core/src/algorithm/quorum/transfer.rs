@@ -1,0 +1,300 @@
+//! Transfer of leadership, and the operator's commands.
+//!
+//! A transfer has two steps. First the leader's view becomes *retiring*: no new work may start under its lease, and
+//! heartbeats go on. Its host stops the running work, waits until every permit is over and reports
+//! [`Retired`](crate::protocol::Event::Retired). Only then the leader gives up the lease, tells its successor to campaign at
+//! once and releases the other members from their vote leases. So downtime is as short as possible, and there is no overlap.
+//!
+//! A successor must be fit: it would lead, it has acknowledged one of the last heartbeats, and as far as the leader knows
+//! it reaches a majority both ways (`reachability.rs`). An unfit successor would not win, and all others would wait for it.
+//! If no member is fit, the leader releases all of them and they elect a leader by their turns.
+//!
+//! A drained leader transfers leadership as soon as a member that is not drained is fit. It leads only while every eligible
+//! member that it reaches is drained too (`candidate.rs`): a cluster whose members are all drained still has a leader.
+//!
+//! A command that cannot be carried out is rejected with a reason and changes nothing.
+
+use crate::change::{ElectionReason, StepDownReason, TransferReason};
+use crate::config::Config;
+use crate::members::{Epoch, NodeId};
+use crate::protocol::{Notice, Order, Refusal};
+use crate::time::Span;
+
+use super::ballot::Drain;
+use super::message::Body;
+use super::rank::{Preference, Rank};
+use super::rules::Rule;
+use super::settings::Preemption;
+use super::{Out, Quorum, Role, Timer};
+
+/// A transfer in progress.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Transfer {
+    /// Chosen when the transfer is finished, if none is named here.
+    pub(super) successor: Option<NodeId>,
+    reason: TransferReason,
+}
+
+impl Quorum {
+    /// The operator gives a command.
+    pub(super) fn on_command(&mut self, config: &Config, command: Order, out: &mut Out) {
+        let done = match command {
+            Order::Resign => self.begin_transfer(config, None, TransferReason::Resigned, out),
+            Order::Transfer { to } => {
+                self.begin_transfer(config, Some(to), TransferReason::Requested, out)
+            }
+            Order::Drain { never: true, .. } => self.drain(config, Drain::Never, out),
+            Order::Drain { lasting, .. } => {
+                self.drain(config, lasting.map_or(Drain::UntilUndone, Drain::For), out)
+            }
+            Order::Undrain => {
+                self.undrain(config, out);
+                Ok(())
+            }
+            Order::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
+            Order::Attribute(attr) => {
+                self.amend_rank(config, |rank| rank.attr = attr);
+                self.consider_takeover(config, out);
+                Ok(())
+            }
+        };
+        if let Err(refusal) = done {
+            out.inform(Notice::Refused(refusal));
+        }
+    }
+
+    /// Whether `id` could lead, as the leader sees it.
+    pub(super) fn is_fit(&self, config: &Config, id: NodeId) -> bool {
+        let Role::Leader(leader) = &self.role else { return false };
+        if !config.members.contains(id) {
+            return false;
+        }
+        if !config.quorum.keeps(Rule::PreVote) {
+            return true; // the choice of a successor is not a safety rule
+        }
+        self.ranking.rank(config, id).eligible
+            && leader.hears_from(id)
+            && (self.reaches_majority(config, id)
+                || !config.quorum.keeps(Rule::SuccessorReachesMajority))
+    }
+
+    /// The fit member of the highest rank.
+    fn best_successor(&self, config: &Config) -> Option<NodeId> {
+        if !config.quorum.keeps(Rule::PreVote) {
+            return None; // the operator names one, or all members are released
+        }
+        let fit = config.members.others(self.id).filter(|&id| self.is_fit(config, id));
+        fit.max_by_key(|&id| self.ranking.key(config, id))
+    }
+
+    /// Q13, first step: it leads on until its host has stopped the running work.
+    fn begin_transfer(
+        &mut self,
+        config: &Config,
+        successor: Option<NodeId>,
+        reason: TransferReason,
+        out: &mut Out,
+    ) -> Result<(), Refusal> {
+        if !self.is_leased() {
+            return Err(Refusal::NotLeading);
+        }
+        if let Some(unfit) = successor.filter(|&id| !self.is_fit(config, id)) {
+            return Err(Refusal::Unfit(unfit));
+        }
+        let Role::Leader(leader) = &mut self.role else { return Err(Refusal::NotLeading) };
+        out.rule("Q13");
+        leader.transfer = Some(Transfer { successor, reason });
+        if !config.quorum.keeps(Rule::RetiredFirst) {
+            self.finish_transfer(config, out);
+        }
+        Ok(())
+    }
+
+    /// Q13, second step: no work that depends on the lease runs here any more.
+    pub(super) fn finish_transfer(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &self.role else { return };
+        let Some(Transfer { successor, reason }) = leader.transfer else { return };
+        out.rule("Q13");
+        // A member that was fit when it was named may not be any more.
+        let still_fit = successor.filter(|&id| self.is_fit(config, id));
+        let successor = still_fit.or_else(|| self.best_successor(config));
+        let term = self.ballot.term();
+        if config.quorum.keeps(Rule::LeaseEndsBeforeTransfer) {
+            self.stop_leading(config, StepDownReason::Transferred { to: successor, reason }, out);
+            self.cool_down(config, successor, out);
+        }
+        debug_assert_eq!(term, self.ballot.term(), "a transfer opens no term");
+        let announced = successor.filter(|_| config.quorum.keeps(Rule::PreVote));
+        for peer in config.members.others(self.id) {
+            let body = match successor == Some(peer) {
+                true => Body::TimeoutNow { reason, preference: self.ranking.preference() },
+                false => Body::Release { successor: announced },
+            };
+            self.send(peer, body, out);
+        }
+    }
+
+    /// Lets others go first, a little longer than they wait for the successor: if the successor fails, they should campaign
+    /// before it does.
+    fn cool_down(&mut self, config: &Config, successor: Option<NodeId>, out: &mut Out) {
+        if !config.quorum.keeps(Rule::PreVote) {
+            return;
+        }
+        let head_start = successor.map_or(Span::ZERO, |_| self.successor_head_start(config));
+        out.set_timer(Timer::Cooldown, head_start + self.pace(config).heartbeat * 2);
+        if let Some(follower) = self.follower_mut() {
+            follower.cooling_down = true;
+        }
+    }
+
+    /// How long all others wait for a successor.
+    pub(super) fn successor_head_start(&self, config: &Config) -> Span {
+        config.timing.reply() + self.pace(config).heartbeat * 2
+    }
+
+    /// Q14: the leader of this term has chosen it as successor. If it cannot campaign, it is at least released.
+    pub(super) fn on_timeout_now(
+        &mut self,
+        config: &Config,
+        from: NodeId,
+        term: Epoch,
+        (reason, preference): (TransferReason, Option<Preference>),
+        out: &mut Out,
+    ) {
+        let campaigns_or_leads = matches!(self.role, Role::Candidate(_) | Role::Leader(_));
+        if term != self.ballot.term() || campaigns_or_leads {
+            return;
+        }
+        out.rule("Q14");
+        self.ranking.hear(preference, false);
+        if self.end_cooldown() {
+            out.cancel_timer(Timer::Cooldown);
+        }
+        if !config.quorum.keeps(Rule::PreVote) {
+            self.campaign_without_pre_vote(config, Some(term), out);
+        } else if self.would_lead(config) {
+            let reason = ElectionReason::Transferred { by: from, reason };
+            self.become_candidate(config, Some(term), reason, out);
+        }
+        if !matches!(self.role, Role::Candidate(_) | Role::Leader(_)) {
+            self.release(config, from, None, out);
+        }
+    }
+
+    /// Q12: a member of higher rank asks to take over, and a majority agrees. If the leader's tenure is over, it transfers
+    /// leadership to the highest-ranked of the fit members that have outranked it for a while, whichever member asked: the
+    /// highest may not ask itself. The member that asked has waited.
+    pub(super) fn on_preempt(&mut self, config: &Config, from: NodeId, rank: Rank, out: &mut Out) {
+        self.ranking.learn(config, from, rank);
+        let Role::Leader(leader) = &self.role else { return };
+        if leader.transfer.is_some() {
+            return;
+        }
+        let (patience, heartbeat) = (config.timing.preempt, self.pace(config).heartbeat);
+        let preferred = self.ranking.preferred();
+        let is_due = |id: NodeId| match config.quorum.preemption {
+            _ if preferred == Some(id) => true,
+            Preemption::Never => false,
+            Preemption::Delayed => {
+                let has_waited = id == from || leader.is_outranked_for(id, patience, heartbeat);
+                leader.tenure_over && has_waited
+            }
+            Preemption::Immediate => true,
+        };
+        let higher = config.members.others(self.id).filter(|&id| {
+            is_due(id) && self.is_fit(config, id) && self.ranking.surpasses(config, id, self.id)
+        });
+        if let Some(successor) = higher.max_by_key(|&id| self.ranking.key(config, id)) {
+            let reason = match preferred == Some(successor) {
+                true => TransferReason::Preferred,
+                false => TransferReason::Outranked,
+            };
+            // Rejected only if it has no lease, and then there is nothing to transfer.
+            let _ = self.begin_transfer(config, Some(successor), reason, out);
+        }
+    }
+
+    fn drain(&mut self, config: &Config, how: Drain, out: &mut Out) -> Result<(), Refusal> {
+        if self.recovery.is_rejoining() {
+            // It would store that it has never voted.
+            return Err(Refusal::Rejoining);
+        }
+        let eligible = |id| self.ranking.rank(config, id).eligible;
+        let has_replacement = match self.leads() {
+            true => self.best_successor(config).is_some(),
+            false => config.members.others(self.id).any(eligible),
+        };
+        if !has_replacement && how != Drain::Never {
+            return Err(Refusal::NobodyElse);
+        }
+        self.ballot.stored_mut().drained = Some(how);
+        self.store(out);
+        self.apply_drain(config, out);
+        self.stop_takeover(out);
+        self.stop_campaign(out);
+        self.await_turn(config, out);
+        self.leave_if_drained(config, out);
+        Ok(())
+    }
+
+    /// A drained leader transfers leadership as soon as it has a lease to give up and another member is fit; one that must
+    /// not lead at all does not wait for a fit member. Until then the drain can be undone.
+    pub(super) fn leave_if_drained(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &self.role else { return };
+        let leaves = match self.ballot.stored().drained {
+            None => false,
+            Some(Drain::Never) => true,
+            Some(Drain::For(_) | Drain::UntilUndone) => self.best_successor(config).is_some(),
+        };
+        if leaves && leader.transfer.is_none() {
+            // Rejected only if it has no lease yet: then the next acknowledgement tries again.
+            let _ = self.begin_transfer(config, None, TransferReason::Drained, out);
+        }
+    }
+
+    /// It is drained: it reports itself as ineligible until the drain is undone or its time is over.
+    pub(super) fn apply_drain(&mut self, config: &Config, out: &mut Out) {
+        self.amend_rank(config, |rank| rank.eligible = false);
+        match self.ballot.stored().drained {
+            Some(Drain::For(span)) => out.set_timer(Timer::Drain, span),
+            _ => out.cancel_timer(Timer::Drain),
+        }
+    }
+
+    pub(super) fn undrain(&mut self, config: &Config, out: &mut Out) {
+        if self.ballot.stored_mut().drained.take().is_none() {
+            return;
+        }
+        self.store(out);
+        out.cancel_timer(Timer::Drain);
+        let reluctant = config.quorum.reluctant.contains(self.id);
+        self.amend_rank(config, |rank| rank.eligible = !reluctant);
+        self.consider_takeover(config, out);
+        self.await_turn(config, out);
+    }
+
+    fn prefer(
+        &mut self,
+        config: &Config,
+        member: NodeId,
+        lasting: Span,
+        out: &mut Out,
+    ) -> Result<(), Refusal> {
+        if !self.is_leased() {
+            return Err(Refusal::NotLeading);
+        }
+        let eligible =
+            config.members.contains(member) && self.ranking.rank(config, member).eligible;
+        // A preference can be withdrawn whatever has become of the member.
+        if !eligible && lasting > Span::ZERO {
+            return Err(Refusal::Unfit(member));
+        }
+        self.ranking.prefer(self.ballot.term(), member, lasting);
+        // If leadership moves before the next heartbeat, the others know already. But if the last heartbeat is not yet
+        // acknowledged, one more would make followers seem unreachable too soon.
+        if matches!(&self.role, Role::Leader(leader) if leader.lease == Some(leader.newest)) {
+            self.send_heartbeat(config, out);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,234 @@
+//! Why a member became leader, and why it stopped: every change of leadership carries a reason.
+//!
+//! A leader sends its reason with every heartbeat, so every follower knows it. A member reports each change that it took
+//! part in to its host as a [`LeaderChange`]; the host keeps a short history of them.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::{Epoch, NodeId};
+use crate::protocol::varint_len;
+
+/// Why a member became leader.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ElectionReason {
+    /// The cluster started with this leader.
+    Founded,
+    /// It was elected after the last leader was lost, or when none was known.
+    Elected {
+        /// The last leader known to the candidate.
+        after: Option<NodeId>,
+    },
+    /// The last leader transferred leadership to it.
+    Transferred {
+        /// The last leader.
+        by: NodeId,
+        /// Why it transferred leadership.
+        reason: TransferReason,
+    },
+}
+
+/// Why a leader transferred leadership.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferReason {
+    /// A member of higher rank asked to take over.
+    Outranked,
+    /// The operator prefers another member.
+    Preferred,
+    /// The operator told it to resign, or its process is shutting down.
+    Resigned,
+    /// The operator named the successor.
+    Requested,
+    /// The operator drained it.
+    Drained,
+}
+
+/// Why a leader stepped down.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StepDownReason {
+    /// No majority renewed its lease in time.
+    NoMajority,
+    /// It was elected, but no majority ever confirmed it.
+    NeverConfirmed,
+    /// It learned of a later term.
+    LaterTerm {
+        /// The later term.
+        term: Epoch,
+        /// The member that it learned the term from.
+        from: NodeId,
+    },
+    /// Its disk turned out to be an old copy.
+    Halted,
+    /// An election is in progress. Algorithms without leases know no more than that.
+    Contested,
+    /// It follows another leader. Algorithms without leases know no more than that.
+    GaveWay {
+        /// The new leader.
+        to: NodeId,
+    },
+    /// It transferred leadership.
+    Transferred {
+        /// The successor; none if no member was eligible.
+        to: Option<NodeId>,
+        /// Why it transferred leadership.
+        reason: TransferReason,
+    },
+}
+
+/// A change of leadership, as reported by a member that took part in it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaderChange {
+    /// This member became leader.
+    BecameLeader {
+        /// Its term.
+        term: Epoch,
+        /// Why it became leader.
+        reason: ElectionReason,
+    },
+    /// This member is no longer leader.
+    SteppedDown {
+        /// The term that it led.
+        term: Epoch,
+        /// Why it stepped down.
+        reason: StepDownReason,
+    },
+    /// This member follows a new leader.
+    Follows {
+        /// The new leader.
+        leader: NodeId,
+        /// The leader's term.
+        term: Epoch,
+        /// Why that member became leader.
+        reason: ElectionReason,
+    },
+    /// This member's leader is unreachable.
+    LostContact {
+        /// The leader.
+        leader: NodeId,
+        /// The leader's term.
+        term: Epoch,
+    },
+    /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
+    LeaseLapsed {
+        /// The term of the lease.
+        term: Epoch,
+    },
+    /// The lapse was only a gap: the leader, perhaps this member itself, has a lease again in the same term.
+    LeaseResumed {
+        /// The leader.
+        leader: NodeId,
+        /// The term of the lease.
+        term: Epoch,
+    },
+    /// This member takes part in an election and has no leader. Algorithms without leases know no more than that.
+    ElectionStarted {
+        /// The last leader.
+        leader: NodeId,
+        /// The last leader's term.
+        term: Epoch,
+    },
+}
+
+/// How a text names the members.
+pub type Names<'a> = &'a dyn Fn(NodeId) -> String;
+
+impl ElectionReason {
+    pub(crate) fn encoded_len(self) -> usize {
+        let id_len = |id: NodeId| varint_len(u64::from(id.0));
+        1 + match self {
+            Self::Founded => 0,
+            Self::Elected { after } => 1 + after.map_or(0, id_len),
+            Self::Transferred { by, .. } => id_len(by) + 1,
+        }
+    }
+
+    /// The reason as text, with members called by their names.
+    pub fn describe(self, name: Names<'_>) -> String {
+        match self {
+            Self::Founded => "leader from the start".to_owned(),
+            Self::Elected { after: None } => "elected; no previous leader known".to_owned(),
+            Self::Elected { after: Some(id) } => {
+                format!("elected after {} lost leadership", name(id))
+            }
+            Self::Transferred { by, reason } => {
+                format!("{} transferred leadership ({reason})", name(by))
+            }
+        }
+    }
+}
+
+impl StepDownReason {
+    /// The reason as text, with members called by their names.
+    pub fn describe(self, name: Names<'_>) -> String {
+        match self {
+            Self::NoMajority => "no majority renewed the lease in time".to_owned(),
+            Self::NeverConfirmed => "no majority confirmed the election".to_owned(),
+            Self::LaterTerm { term, from } => format!("learned of term {term} from {}", name(from)),
+            Self::Halted => "the disk is an old copy".to_owned(),
+            Self::Contested => "an election is in progress".to_owned(),
+            Self::GaveWay { to } => format!("{} is the new leader", name(to)),
+            Self::Transferred { to: Some(to), reason } => {
+                format!("transferred leadership to {} ({reason})", name(to))
+            }
+            Self::Transferred { to: None, reason } => format!("{reason}; no eligible successor"),
+        }
+    }
+}
+
+impl LeaderChange {
+    /// The change as text, with members called by their names.
+    pub fn describe(self, name: Names<'_>) -> String {
+        match self {
+            Self::BecameLeader { term, reason } => {
+                format!("became leader (term {term}): {}", reason.describe(name))
+            }
+            Self::SteppedDown { term, reason } => {
+                format!("stepped down (term {term}): {}", reason.describe(name))
+            }
+            Self::Follows { leader, term, reason } => {
+                format!("follows {} (term {term}): {}", name(leader), reason.describe(name))
+            }
+            Self::LostContact { leader, term } => {
+                format!("lost contact with leader {} (term {term})", name(leader))
+            }
+            Self::LeaseLapsed { term } => {
+                format!("lease lapsed (term {term}): no majority renewed it in time")
+            }
+            Self::LeaseResumed { leader, term } => {
+                format!("{} resumed leadership after a gap (term {term})", name(leader))
+            }
+            Self::ElectionStarted { leader, term } => {
+                format!("election in progress; the last leader was {} (term {term})", name(leader))
+            }
+        }
+    }
+}
+
+impl fmt::Display for ElectionReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(&|id| id.to_string()))
+    }
+}
+
+impl fmt::Display for LeaderChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.describe(&|id| id.to_string()))
+    }
+}
+
+impl fmt::Display for TransferReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Outranked => "outranked",
+            Self::Preferred => "preferred",
+            Self::Resigned => "resigned",
+            Self::Requested => "requested",
+            Self::Drained => "drained",
+        })
+    }
+}
