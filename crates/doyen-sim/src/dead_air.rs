@@ -15,16 +15,19 @@
 
 use doyen_core::algorithm::Algorithm;
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 use serde::Serialize;
 
+use crate::fault::{Action, Fault};
+use crate::network::DelayModel;
 use crate::random::Random;
 use crate::record::{Observer, Record, What};
 use crate::run;
-use crate::scenario::{
-    Case, FaultEntry, Initiators, MemberList, QuorumEntry, Scenario, ScenarioError, Share,
-};
+use crate::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario, ScenarioError};
+use crate::text::Share;
 use crate::time::Time;
 
 /// What is asked for.
@@ -166,9 +169,8 @@ fn next_leader(
 
 /// Has a run go on until then, although nothing but upkeep may be left.
 fn watch_until(scenario: &mut Scenario, end: Time) {
-    scenario.until = Some(end.to_string());
-    let at = Some((end + CALM).to_string());
-    scenario.fault.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
+    scenario.until = Some(end - Time::ZERO);
+    scenario.fault.push(Fault::at(end + CALM, Action::Heal));
 }
 
 /// How long nobody acts as leader once `trouble` has come over a leader, until somebody does.
@@ -179,14 +181,13 @@ fn dead_air(
     at: Time,
     patience: Span,
 ) -> Result<Option<Span>, ScenarioError> {
-    let mut fault = FaultEntry { at: Some(at.to_string()), ..FaultEntry::default() };
-    match trouble {
-        Trouble::Crash => fault.crash = Some(leader.0),
-        Trouble::Resign => (fault.order, fault.member) = (Some("resign".into()), Some(leader.0)),
-    }
+    let what = match trouble {
+        Trouble::Crash => Action::Crash { member: leader, forwards: false },
+        Trouble::Resign => Action::Order { member: leader, order: Order::Resign },
+    };
     let mut troubled = scenario.clone();
-    troubled.fault.push(fault);
-    troubled.until = Some((at + patience).to_string());
+    troubled.fault.push(Fault::at(at, what));
+    troubled.until = Some(at + patience - Time::ZERO);
     Ok(first_gap_from(&reigns(&troubled.resolve()?), at))
 }
 
@@ -217,21 +218,19 @@ fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
     let timing = question.profile.timing();
     let seeds = !algorithm.has_leases();
     Scenario {
-        algorithm: algorithm.name().to_owned(),
-        mode: Some("hardened".to_owned()),
+        algorithm: Some(algorithm),
+        mode: Some(Mode::Hardened),
         members: Some(MemberList::Count(u64::from(question.members))),
         leader: Some(question.members),
-        initiators: Some(Initiators::Named("none".to_owned())),
+        initiators: Some(Initiators::None),
         seed: Some(seed >> 1),
-        delay: Some(format!("uniform:{}..{}", quarter, quarter * 3)),
-        loss: (question.loss > 0.0).then_some(Share::Fraction(question.loss)),
-        heartbeat: Some(timing.heartbeat.to_string()),
-        detector: seeds.then(|| timing.heartbeat.to_string()),
+        delay: Some(DelayModel::Uniform { min: quarter.as_nanos(), max: (quarter * 3).as_nanos() }),
+        loss: Share::new(question.loss).ok(),
+        heartbeat: Some(timing.heartbeat),
+        detector: seeds.then_some(timing.heartbeat),
         reliable: seeds,
-        quorum: (!seeds).then(|| QuorumEntry {
-            profile: Some(question.profile.name().to_owned()),
-            ..QuorumEntry::default()
-        }),
+        quorum: (!seeds)
+            .then(|| QuorumOptions { profile: Some(question.profile), ..QuorumOptions::default() }),
         ..Scenario::default()
     }
 }
@@ -370,15 +369,11 @@ mod tests {
     fn who_crashes_is_the_leader_of_the_moment_not_the_first_one() {
         for algorithm in [Algorithm::Quorum, Algorithm::Bully] {
             let mut scenario = scenario(algorithm, &question(1), 7);
-            let crash = |at: &str, member| FaultEntry {
-                at: Some(at.to_owned()),
-                crash: Some(member),
-                ..FaultEntry::default()
-            };
             let (at, patience) = (Time::ZERO + SETTLING, Span::from_millis(2_000));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(3), at)), "{algorithm}");
-            scenario.fault.push(crash("100ms", 3));
+            let crash = Action::Crash { member: NodeId(3), forwards: false };
+            scenario.fault.push(Fault::at(Time(100_000_000), crash));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(2), at)), "{algorithm}");
             // Nobody leads just after the crash: who leads next is met.

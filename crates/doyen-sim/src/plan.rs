@@ -60,8 +60,9 @@ use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Mode;
 use serde::{Deserialize, Serialize};
 
+use crate::fault::{Chaos, Fault};
 use crate::random::splitmix;
-use crate::scenario::{Case, ChaosEntry, FaultEntry, Scenario, ScenarioError, line_of, toml_error};
+use crate::scenario::{Case, Scenario, ScenarioError, line_of, toml_error};
 
 pub use axis::{Axis, Setting};
 use draft::Key;
@@ -141,8 +142,8 @@ struct Written {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct FaultSet {
-    fault: Vec<FaultEntry>,
-    chaos: Option<ChaosEntry>,
+    fault: Vec<Fault>,
+    chaos: Option<Chaos>,
 }
 
 /// One sweep: every combination of what its keys run through.
@@ -355,13 +356,13 @@ impl Written {
         algorithms: Option<&Axis>,
         modes: Option<&Axis>,
     ) -> Result<Vec<(Algorithm, Mode)>> {
-        let names = |axis: Option<&Axis>, base: Option<&str>| -> Vec<String> {
-            match (axis, base) {
-                (Some(axis), _) => axis.settings().iter().map(Setting::to_string).collect(),
-                (None, base) => base.map(str::to_owned).into_iter().collect(),
+        let names = |axis: Option<&Axis>, base: Option<String>| -> Vec<String> {
+            match axis {
+                Some(axis) => axis.settings().iter().map(Setting::to_string).collect(),
+                None => base.into_iter().collect(),
             }
         };
-        let base = (!self.base.algorithm.is_empty()).then_some(self.base.algorithm.as_str());
+        let base = self.base.algorithm.map(|algorithm| algorithm.to_string());
         let algorithms = match names(algorithms, base).as_slice() {
             [] => {
                 return Err(ScenarioError::new(
@@ -372,10 +373,11 @@ impl Written {
             [all] if all == "all" => Algorithm::ALL.to_vec(),
             some => parse_names(some, "algorithms")?,
         };
-        let modes: Vec<Mode> = match names(modes, self.base.mode.as_deref()).as_slice() {
-            [] => vec![Mode::Textbook],
-            some => parse_names(some, "modes")?,
-        };
+        let modes: Vec<Mode> =
+            match names(modes, self.base.mode.map(|mode| mode.to_string())).as_slice() {
+                [] => vec![Mode::Textbook],
+                some => parse_names(some, "modes")?,
+            };
         if let Some(mode) = modes.iter().find(|&&mode| !algorithms.iter().any(|a| a.reads(mode))) {
             return Err(ScenarioError::new(
                 "modes",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::account::Outcome;
 use crate::formula::Formula;
 use crate::network::DelayModel;
-use crate::scenario::{Case, RingOrder};
+use crate::scenario::Case;
 use crate::summary;
 use crate::time::Time;
 
@@ -138,7 +138,7 @@ impl Row {
             members: case.members().len() as u64,
             live: (case.members().len() - case.dead.len()) as u64,
             contact_dead: case.contact_dead,
-            ring: ring_name(&case.ring),
+            ring: case.ring.name().to_owned(),
             initiators: case.initiators.len() as u64,
             initiator: lowest_initiator(case),
             delay: delay_name(case.network.delay),
@@ -180,13 +180,6 @@ impl Row {
     /// `time` in units of D; nothing, if D is zero.
     fn in_d(&self, time: u64) -> Option<f64> {
         (self.bound > 0).then(|| time as f64 / self.bound as f64)
-    }
-}
-
-fn ring_name(ring: &RingOrder) -> String {
-    match ring {
-        RingOrder::Named(name) => name.clone(),
-        RingOrder::Listed(_) => "listed".to_owned(),
     }
 }
 

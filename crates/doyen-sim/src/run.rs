@@ -1,7 +1,6 @@
 //! Runs a [`Case`]: picks the state machine and gives it a world.
 
 use doyen_core::algorithm::Algorithm;
-use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::config::{Config, Timing};
 use doyen_core::detector::DetectorConfig;
 use doyen_core::link::LinkConfig;
@@ -12,7 +11,7 @@ use doyen_core::session::{Letter, Session, SessionConfig};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
-use crate::fault;
+use crate::fault::{self, PaceOverride};
 use crate::oracle::Oracle;
 use crate::record::Observer;
 use crate::scenario::Case;
@@ -116,9 +115,9 @@ fn run_as<'o, P: Protocol<Config = Config>>(
 }
 
 /// The configuration of a member that comes up with another pace.
-fn with_pace(config: &Config, id: NodeId, pace: Pace) -> Config {
+fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
     let mut changed = config.clone();
-    changed.quorum.paces.insert(id, pace);
+    changed.quorum.paces.insert(id, pace.over(config.quorum.pace));
     changed
 }
 
@@ -172,8 +171,8 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
         dead_known: !case.contact_dead,
         leader: case.leader,
         initiators: &case.initiators,
-        script: case.faults.clone(),
-        chaos: case.chaos.clone(),
+        faults: &case.faults,
+        chaos: case.chaos.as_ref(),
         seed: case.seed,
         until: case.until,
         message_limit: case.message_limit,
@@ -184,7 +183,7 @@ fn setup<'c, C>(case: &'c Case, config: &'c C, kinds: usize) -> Setup<'c, C> {
 
 /// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
 /// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
-/// clock; and what bad weather has kept arrives, be it the heartbeat of a leader that is dead.
+/// clock; and what a link override has delayed arrives, be it the heartbeat of a leader that is dead.
 fn settle(case: &Case) -> Span {
     let timing = &case.config.timing;
     let layers = node_config(case);
@@ -192,7 +191,7 @@ fn settle(case: &Case) -> Span {
     let link = layers.link.map_or(Span::ZERO, |link| link.patience());
     let paces =
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
-    let longest = fault::longest_paces(&case.config.quorum, case.members(), &case.faults);
+    let longest = fault::longest_paces(&case.config.quorum, &case.faults);
     let promises = paces.map(|id| longest.pace_of(id).promise);
     let silence = promises.max().unwrap_or_default() * 2;
     let preference = fault::longest_preference(&case.faults);

@@ -3,11 +3,14 @@
 use std::fmt::{self, Write as _};
 
 use doyen_core::algorithm::Algorithm;
-use doyen_core::config::Variant;
+use doyen_core::config::{Mode, Variant};
+use doyen_core::members::NodeId;
+use doyen_core::time::Span;
 
-use crate::scenario::{
-    After, Case, FaultEntry, Initiator, Initiators, LinkException, MemberList, RingOrder, Scenario,
-};
+use crate::fault::{Action, Fault, LinkOverride, Trigger};
+use crate::network::DelayModel;
+use crate::scenario::{Case, Convention, Initiator, Initiators, MemberList, RingOrder, Scenario};
+use crate::time::Time;
 
 /// A case in the making.
 #[derive(Clone)]
@@ -17,7 +20,7 @@ impl Setting {
     /// Members `1..=n`, all alive; the lowest starts. Convention `live`.
     pub(super) fn live(algorithm: Algorithm, n: u32) -> Self {
         Self(Scenario {
-            algorithm: algorithm.name().to_owned(),
+            algorithm: Some(algorithm),
             members: Some(MemberList::Count(u64::from(n))),
             ..Scenario::default()
         })
@@ -26,7 +29,7 @@ impl Setting {
     /// Members `1..=N`, of which N is the crashed coordinator, as everybody knows. Convention `configured`.
     pub(super) fn configured(algorithm: Algorithm, n: u32) -> Self {
         let mut setting = Self::live(algorithm, n);
-        setting.0.convention = Some("configured".to_owned());
+        setting.0.convention = Some(Convention::Configured);
         setting
     }
 
@@ -50,12 +53,12 @@ impl Setting {
     }
 
     pub(super) fn read_as(mut self, variant: Variant) -> Self {
-        self.0.mode = Some(variant.name().to_owned());
+        self.0.mode = Some(Mode::Literal(variant));
         self
     }
 
     pub(super) fn hardened(mut self) -> Self {
-        self.0.mode = Some("hardened".to_owned());
+        self.0.mode = Some(Mode::Hardened);
         self
     }
 
@@ -74,19 +77,19 @@ impl Setting {
     }
 
     pub(super) fn all_start(mut self) -> Self {
-        self.0.initiators = Some(Initiators::Named("all".to_owned()));
+        self.0.initiators = Some(Initiators::All);
         self
     }
 
     /// The ring runs by descending ids.
     pub(super) fn falling(mut self) -> Self {
-        self.0.ring = Some(RingOrder::Named("descending".to_owned()));
+        self.0.ring = Some(RingOrder::Descending);
         self
     }
 
     /// The ring is drawn.
     pub(super) fn shuffled(mut self, seed: u64) -> Self {
-        self.0.ring = Some(RingOrder::Named("random".to_owned()));
+        self.0.ring = Some(RingOrder::Random);
         self.0.seed = Some(seed);
         self
     }
@@ -98,23 +101,24 @@ impl Setting {
 
     /// Messages of this kind, to this member if one is named, take so long.
     pub(super) fn delay(mut self, kind: &str, to: Option<u32>, delay: f64) -> Self {
-        let (kind, delay) = (Some(kind.to_owned()), Some(millis(delay)));
-        self.0.link.push(LinkException { to, kind, delay, ..LinkException::default() });
+        let delay = Some(DelayModel::Fixed(millis(delay).as_nanos()));
+        let (to, kind) = (to.map(NodeId), Some(kind.to_owned()));
+        self.0.link.push(LinkOverride { to, kind, delay, ..LinkOverride::default() });
         self
     }
 
     /// `member` crashes at this time.
     pub(super) fn crash_at(mut self, member: u32, at: f64) -> Self {
-        let at = Some(millis(at));
-        self.0.fault.push(FaultEntry { at, crash: Some(member), ..FaultEntry::default() });
+        let crash = Action::Crash { member: NodeId(member), forwards: false };
+        self.0.fault.push(Fault::at(Time::ZERO + millis(at), crash));
         self
     }
 
     /// `member` crashes as soon as it has sent its first message of this kind.
     pub(super) fn crash_after_sending(mut self, member: u32, kind: &str) -> Self {
-        let (has, kind) = ("sent".to_owned(), kind.to_owned());
-        let when = Some(After { member, has, kind, count: 1 });
-        self.0.fault.push(FaultEntry { when, crash: Some(member), ..FaultEntry::default() });
+        let (member, kind) = (NodeId(member), kind.to_owned());
+        let when = Trigger::Message { member, sent: true, kind, count: 1 };
+        self.0.fault.push(Fault { when, what: Action::Crash { member, forwards: false } });
         self
     }
 
@@ -130,15 +134,15 @@ impl Setting {
     }
 }
 
-fn millis(time: f64) -> String {
-    format!("{time}ms")
+fn millis(time: f64) -> Span {
+    Span::from_nanos((time * 1e6).round() as u64)
 }
 
 impl fmt::Display for Setting {
     /// `bully eager, n=6, 1 and 6 start`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Scenario { algorithm, mode, convention, contact_dead, window, .. } = &self.0;
-        f.write_str(algorithm)?;
+        f.write_str(algorithm.map_or("", |algorithm| algorithm.name()))?;
         if let Some(mode) = mode {
             write!(f, " {mode}")?;
         }
@@ -149,8 +153,8 @@ impl fmt::Display for Setting {
             _ => String::new(),
         })?;
         match &self.0.ring {
-            Some(RingOrder::Named(order)) => write!(f, ", {order} ring")?,
             Some(RingOrder::Listed(_)) | None => {}
+            Some(order) => write!(f, ", {} ring", order.name())?,
         }
         if !self.0.dead.is_empty() {
             write!(f, ", {} dead", listed(&self.0.dead, " and "))?;
@@ -160,27 +164,26 @@ impl fmt::Display for Setting {
         }
         f.write_str(&starters(self.0.initiators.as_ref()))?;
         if let Some(window) = window {
-            write!(f, ", W={}", in_units(window))?;
+            write!(f, ", W={}", in_units(*window))?;
         }
         for link in &self.0.link {
             let kind = link.kind.as_deref().unwrap_or("everything");
             let to = link.to.map_or(String::new(), |id| format!(" to {id}"));
-            let delay = link.delay.as_deref().map_or(String::new(), in_units);
+            let delay = link.delay.map_or(0, DelayModel::bound);
+            let delay = in_units(Span::from_nanos(delay));
             write!(f, ", {kind}{to} takes {delay}")?;
         }
         for fault in &self.0.fault {
-            if let Some(id) = fault.crash {
-                write!(f, ", {id} crashes")?;
+            if let Action::Crash { member, .. } = fault.what {
+                write!(f, ", {member} crashes")?;
             }
-            if let Some(at) = &fault.at {
-                write!(f, " at {}", in_units(at))?;
-            }
-            if let Some(after) = &fault.when {
-                write!(f, " after its first {}", after.kind)?;
+            match &fault.when {
+                Trigger::At(at) => write!(f, " at {}", in_units(*at - Time::ZERO))?,
+                Trigger::Message { kind, .. } => write!(f, " after its first {kind}")?,
             }
         }
         if let Some(until) = &self.0.until {
-            write!(f, ", in the first {}", in_units(until))?;
+            write!(f, ", in the first {}", in_units(*until))?;
         }
         Ok(())
     }
@@ -189,7 +192,8 @@ impl fmt::Display for Setting {
 fn starters(initiators: Option<&Initiators>) -> String {
     let listed = match initiators {
         None => return ", 1 starts".to_owned(),
-        Some(Initiators::Named(name)) => return format!(", {name} start"),
+        Some(Initiators::All) => return ", all start".to_owned(),
+        Some(Initiators::None) => return ", none start".to_owned(),
         Some(Initiators::Listed(listed)) => listed,
     };
     let mut text = ", ".to_owned();
@@ -197,7 +201,7 @@ fn starters(initiators: Option<&Initiators>) -> String {
         let comma = if place > 0 { " and " } else { "" };
         let _ = match initiator {
             Initiator::AtOnce(id) => write!(text, "{comma}{id}"),
-            Initiator::At { member, at } => write!(text, "{comma}{member} at {}", in_units(at)),
+            Initiator::At { member, at } => write!(text, "{comma}{member} at {}", in_units(*at)),
         };
     }
     text.push_str(if listed.len() == 1 { " starts" } else { " start" });
@@ -210,9 +214,9 @@ fn listed(ids: &[u32], between: &str) -> String {
 }
 
 /// A time of this module's making in units of D.
-fn in_units(time: &str) -> String {
-    match time.trim_end_matches("ms") {
-        "0" => "0".to_owned(),
+fn in_units(time: Span) -> String {
+    match time.as_nanos() as f64 / 1e6 {
+        0.0 => "0".to_owned(),
         number => format!("{number}D"),
     }
 }

@@ -1,13 +1,14 @@
 //! A run in the making: the base, and one value for each swept key.
 
+use std::str::FromStr;
+
 use doyen_core::algorithm::Algorithm;
 use doyen_core::config::Mode;
 
 use super::{Axis, Result, Setting};
 use crate::random::{Random, splitmix};
-use crate::scenario::{
-    Case, Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError, Share,
-};
+use crate::scenario::{Case, Initiator, Initiators, MemberList, Scenario, ScenarioError};
+use crate::text::Share;
 
 /// More initiators than are written down one by one.
 const MAX_LISTED: u64 = 10_000;
@@ -60,24 +61,21 @@ impl Key {
 
 /// Every key that can be swept, in the order in which they change: the first most slowly.
 pub(super) const KEYS: &[Key] = &[
-    Key::other("convention", |draft, value| set_text(&mut draft.scenario.convention, value)),
+    Key::other("convention", |draft, value| set(&mut draft.scenario.convention, value)),
     Key::other("contact_dead", |draft, value| set_flag(&mut draft.scenario.contact_dead, value)),
-    Key::other("ring", |draft, value| {
-        draft.scenario.ring = Some(RingOrder::Named(text(value)?));
-        Ok(())
-    }),
-    Key::other("announce", |draft, value| set_text(&mut draft.scenario.announce, value)),
+    Key::other("ring", |draft, value| set(&mut draft.scenario.ring, value)),
+    Key::other("announce", |draft, value| set(&mut draft.scenario.announce, value)),
     Key::other("faults", |draft, value| {
         draft.faults = text(value)?;
         Ok(())
     }),
-    Key::other("delay", |draft, value| set_text(&mut draft.scenario.delay, value)),
-    Key::other("processing", |draft, value| set_text(&mut draft.scenario.processing, value)),
-    Key::other("bound", |draft, value| set_text(&mut draft.scenario.bound, value)),
-    Key::other("window", |draft, value| set_text(&mut draft.scenario.window, value)),
-    Key::other("heartbeat", |draft, value| set_text(&mut draft.scenario.heartbeat, value)),
-    Key::other("preempt", |draft, value| set_text(&mut draft.scenario.preempt, value)),
-    Key::other("detector", |draft, value| set_text(&mut draft.scenario.detector, value)),
+    Key::other("delay", |draft, value| set(&mut draft.scenario.delay, value)),
+    Key::other("processing", |draft, value| set(&mut draft.scenario.processing, value)),
+    Key::other("bound", |draft, value| set(&mut draft.scenario.bound, value)),
+    Key::other("window", |draft, value| set(&mut draft.scenario.window, value)),
+    Key::other("heartbeat", |draft, value| set(&mut draft.scenario.heartbeat, value)),
+    Key::other("preempt", |draft, value| set(&mut draft.scenario.preempt, value)),
+    Key::other("detector", |draft, value| set(&mut draft.scenario.detector, value)),
     Key::other("reliable", |draft, value| set_flag(&mut draft.scenario.reliable, value)),
     Key::other("fifo", |draft, value| {
         let mut fifo = false;
@@ -116,8 +114,8 @@ pub(super) const KEYS: &[Key] = &[
 impl Draft {
     pub(super) fn new(base: &Scenario, algorithm: Algorithm, mode: Mode, seed: u64) -> Self {
         let mut scenario = base.clone();
-        scenario.algorithm = algorithm.name().to_owned();
-        scenario.mode = Some(mode.to_string());
+        scenario.algorithm = Some(algorithm);
+        scenario.mode = Some(mode);
         scenario.seed = Some(seed);
         let faulty = !base.fault.is_empty() || base.chaos.is_some();
         let faults = if faulty { "base" } else { "none" }.to_owned();
@@ -139,7 +137,8 @@ impl Draft {
             }
             (Some(who), None) => self.scenario.initiators = Some(self.pick_one(&who)?),
             (None, Some(Setting::Text(word))) => {
-                self.scenario.initiators = Some(Initiators::Named(word));
+                let wrong = |problem| ScenarioError::new("initiators", problem);
+                self.scenario.initiators = Some(word.parse().map_err(wrong)?);
             }
             (None, Some(count)) => self.scenario.initiators = Some(self.pick_many(&count)?),
         }
@@ -150,7 +149,7 @@ impl Draft {
     /// The live members, lowest first.
     fn live(&self) -> Result<Vec<u32>> {
         let mut scenario = self.scenario.clone();
-        scenario.initiators = Some(Initiators::Named("none".to_owned()));
+        scenario.initiators = Some(Initiators::None);
         Ok(scenario.resolve()?.live_by_rank().into_iter().map(|id| id.0).collect())
     }
 
@@ -212,8 +211,11 @@ fn text(value: &Setting) -> std::result::Result<String, String> {
     }
 }
 
-fn set_text(target: &mut Option<String>, value: &Setting) -> std::result::Result<(), String> {
-    *target = Some(text(value)?);
+fn set<T: FromStr<Err = E>, E: ToString>(
+    target: &mut Option<T>,
+    value: &Setting,
+) -> std::result::Result<(), String> {
+    *target = Some(text(value)?.parse().map_err(|problem: E| problem.to_string())?);
     Ok(())
 }
 
@@ -227,9 +229,9 @@ fn set_flag(target: &mut bool, value: &Setting) -> std::result::Result<(), Strin
 
 fn set_share(target: &mut Option<Share>, value: &Setting) -> std::result::Result<(), String> {
     *target = Some(match value {
-        Setting::Number(number) => Share::Fraction(*number as f64),
-        Setting::Fraction(fraction) => Share::Fraction(*fraction),
-        Setting::Text(text) => Share::Text(text.clone()),
+        Setting::Number(number) => Share::new(*number as f64)?,
+        Setting::Fraction(fraction) => Share::new(*fraction)?,
+        Setting::Text(text) => text.parse()?,
         Setting::Flag(flag) => return Err(format!("`{flag}` is not a share; write 5% or 0.05")),
     });
     Ok(())

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Axis, Result};
 use crate::row::{Field, Row, Unit, delay_name};
-use crate::scenario::{ScenarioError, parse_delay};
+use crate::scenario::ScenarioError;
 
 /// A plot as it is written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -242,7 +242,7 @@ impl Filter {
                 return Err(wrong(format!("`{text}`: {name} is words; compare with = or !=")));
             }
             Unit::Words if name == "delay" => {
-                Value::Words(delay_name(parse_delay("filters", value)?))
+                Value::Words(delay_name(value.parse().map_err(wrong)?))
             }
             Unit::Words => Value::Words(value.to_owned()),
             _ => Value::Number(field.parse(value).map_err(wrong)?),
