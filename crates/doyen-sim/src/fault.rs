@@ -144,7 +144,8 @@ pub enum Action {
 }
 
 /// The disk of a member that comes up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "toml::Value", into = "toml::Value")]
 pub enum Disk {
     /// It is there.
     #[default]
@@ -205,8 +206,8 @@ impl LinkOverride {
             to: self.to.map(&position),
             kind: self.kind.as_deref().map(number),
             delay: self.delay,
-            loss: self.loss.map(Share::fraction),
-            share: self.share.map(Share::fraction),
+            loss: self.loss.map(f64::from),
+            share: self.share.map(f64::from),
         }
     }
 }
@@ -425,25 +426,25 @@ pub(crate) fn stretched(span: Span, rate_ppm: u32) -> Span {
 #[serde(deny_unknown_fields, default)]
 pub struct Chaos {
     /// Between two crashes, over all members.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub crash_every: Option<Span>,
     /// From a crash to the restart.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub down_for: Option<Span>,
     /// Between two pauses, over all members.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub pause_every: Option<Span>,
     /// The length of a pause.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub pause_for: Option<Span>,
     /// Between two one-way cuts, over all links.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub cut_every: Option<Span>,
     /// From a cut to its mending.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub cut_for: Option<Span>,
     /// When nothing new goes wrong any more.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub until: Option<Span>,
 }
 

@@ -459,8 +459,8 @@ impl Plan {
         let swept = |name: &str| self.sweeps[index].axes.iter().any(|(key, _)| key.name == name);
         let head = error.key.split(['[', '.']).next().unwrap_or_default().to_owned();
         let in_base = || {
-            let base = serde_json::to_value(&self.base).unwrap_or_default();
-            base.get(&head).is_some()
+            let base = toml::Table::try_from(&self.base).unwrap_or_default();
+            base.contains_key(&head)
         };
         match head.as_str() {
             "algorithm" => at("sweep", index, ScenarioError::new("algorithms", error.problem)),

@@ -33,23 +33,21 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
     /// The algorithm.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub algorithm: Option<Algorithm>,
     /// `textbook` (default), `hardened` or a literal variant.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub mode: Option<Mode>,
     /// `live` (default): the members are the live ones; the crashed coordinator stands outside. `configured`: the
     /// highest member is the crashed coordinator.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub convention: Option<Convention>,
     /// How many, or which: `8`, `"0..7"`, `[17, 24, 33]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberList>,
     /// Election attributes by member; without one, the id is the attribute.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attr: BTreeMap<String, i64>,
     /// The clockwise order: `ascending` (default), `descending`, `random` or the ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<RingOrder>,
     /// Who is dead from the beginning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -58,57 +56,49 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contact_dead: bool,
     /// Who leads at the beginning, alive.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
     /// Who notices that the coordinator is gone, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2, at = "1ms" }]`.
     /// By default the lowest live member does at once, unless somebody leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initiators: Option<Initiators>,
     /// To whom a bully announces itself: `lower` (default) or `all`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<String>,
     /// The seed of everything random; 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// When the run ends at the latest.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub until: Option<Span>,
     /// After how many election messages it ends at the latest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_limit: Option<u64>,
     /// `1ms` (default), `uniform:1ms..2ms` or `exp:1ms`.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub delay: Option<DelayModel>,
     /// How long a member takes to reply, at most.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub processing: Option<Span>,
     /// `D`, the bound on delays that the members' time-outs are made from; by default the longest delay (for `exp` ten
     /// times the mean, and seven times as long if lost messages are retransmitted).
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub bound: Option<Span>,
     /// How many messages are lost: `5%` or `0.05`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
     /// How many messages arrive twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
     /// Whether links keep the order of messages; by default where the algorithm needs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fifo: Option<bool>,
     /// Which kinds of messages are handled first when they arrive at the same instant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// `W`, a modified bully's collection window.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub window: Option<Span>,
     /// `h`, a hardened leader's heartbeat.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub heartbeat: Option<Span>,
     /// How long a hardened member bears a lower leader.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub preempt: Option<Span>,
     /// The period of the heartbeat failure detector; off without it.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub detector: Option<Span>,
     /// Whether messages go over the reliable link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -117,7 +107,6 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sessions: bool,
     /// What a quorum's members are set to.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quorum: Option<QuorumOptions>,
     /// Exceptions for some links or kinds of messages: the first that fits decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -126,10 +115,8 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fault: Vec<Fault>,
     /// What goes wrong at random.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub chaos: Option<Chaos>,
     /// What must come out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
 }
 
@@ -266,10 +253,8 @@ pub enum Initiator {
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
     /// The leader on which all live members agree.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
     /// Whether all live members follow the same live member.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed: Option<bool>,
     /// Whom each of these members follows; `0` cannot stand for nobody, so leave such members out and use `leaderless`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -278,49 +263,37 @@ pub struct Expect {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leaderless: Vec<u32>,
     /// Election messages, those to the dead included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// At least so many election messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_at_least: Option<u64>,
     /// Election messages by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_kind: BTreeMap<String, u64>,
     /// Election messages that found their receiver dead.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to_dead: Option<u64>,
     /// The longest chain of messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
     /// From the first election to the last receipt.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub turnaround: Option<Span>,
     /// From the first election until everybody knows.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub informed: Option<Span>,
     /// Elections called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elections: Option<u64>,
     /// At least so many elections called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elections_at_least: Option<u64>,
     /// How often the leader changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader_changes: Option<u32>,
     /// Whether two led at once at any time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub two_leaders: Option<bool>,
     /// These members are down at the end, and no others are.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<Vec<u32>>,
     /// How many old processes of members run at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old_processes: Option<u32>,
     /// Whether the run became quiet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<bool>,
     /// Whether the closed form of this case gives the messages counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub formula_matches: Option<bool>,
 }
 

@@ -1,11 +1,11 @@
 //! Values that people write as text, such as `5ms`: read once, with the position of a mistake, and written the same way.
 
-use std::fmt::{self, Display};
-use std::marker::PhantomData;
+use std::fmt::Display;
 use std::str::FromStr;
 
-use serde::de::{self, Deserialize, Deserializer, Visitor};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+use toml::Value;
 
 /// For `#[serde(with = "text")]`.
 pub(crate) fn serialize<T: Display, S: Serializer>(
@@ -19,12 +19,10 @@ pub(crate) fn serialize<T: Display, S: Serializer>(
 }
 
 /// For `#[serde(with = "text")]`.
-pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    T: FromStr<Err = String>,
-    D: Deserializer<'de>,
-{
-    deserializer.deserialize_str(Text(PhantomData)).map(Some)
+pub(crate) fn deserialize<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    required::deserialize(deserializer).map(Some)
 }
 
 /// For `#[serde(with = "text::required")]`: the same for what is never left out.
@@ -38,31 +36,16 @@ pub(crate) mod required {
         serializer.collect_str(value)
     }
 
-    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-    where
-        T: FromStr<Err = String>,
-        D: Deserializer<'de>,
-    {
-        deserializer.deserialize_str(Text(PhantomData))
-    }
-}
-
-struct Text<T>(PhantomData<T>);
-
-impl<T: FromStr<Err = String>> Visitor<'_> for Text<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text in quotation marks")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        text.parse().map_err(E::custom)
+    pub(crate) fn deserialize<'de, T: FromStr<Err = String>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
 /// A share of something, from 0 to 1: `5%` or `0.05`.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "f64")]
 pub struct Share(f64);
 
 impl Share {
@@ -73,11 +56,6 @@ impl Share {
         } else {
             Err(not_a_share(fraction))
         }
-    }
-
-    /// The fraction.
-    pub fn fraction(self) -> f64 {
-        self.0
     }
 }
 
@@ -98,40 +76,21 @@ impl FromStr for Share {
     }
 }
 
-impl Serialize for Share {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_f64(self.0)
+impl From<Share> for f64 {
+    fn from(share: Share) -> Self {
+        share.0
     }
 }
 
-impl<'de> Deserialize<'de> for Share {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+impl TryFrom<Value> for Share {
+    type Error = String;
 
-        impl Visitor<'_> for Written {
-            type Value = Share;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a share such as \"5%\" or 0.05")
-            }
-
-            fn visit_f64<E: de::Error>(self, fraction: f64) -> Result<Share, E> {
-                Share::new(fraction).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Share, E> {
-                self.visit_f64(number as f64)
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Share, E> {
-                self.visit_f64(number as f64)
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Share, E> {
-                text.parse().map_err(E::custom)
-            }
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Float(fraction) => Self::new(fraction),
+            Value::Integer(number) => Self::new(number as f64),
+            Value::String(text) => text.parse(),
+            other => Err(not_a_share(other)),
         }
-
-        deserializer.deserialize_any(Written)
     }
 }

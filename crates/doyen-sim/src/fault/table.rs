@@ -1,13 +1,10 @@
 //! The form of a fault in a scenario file: one flat table, in which one key says what happens and others go with it.
 
-use std::fmt;
-
 use doyen_core::members::NodeId;
 use doyen_core::protocol::Order;
 use doyen_core::time::Span;
-use serde::de::{self, Deserializer, Visitor};
-use serde::ser::Serializer;
 use serde::{Deserialize, Serialize};
+use toml::Value;
 
 use super::{Action, Disk, Fault, LinkOverride, PaceOverride, Place, Trigger};
 use crate::text;
@@ -321,43 +318,25 @@ impl Table {
     }
 }
 
-impl Serialize for Disk {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Kept => serializer.serialize_bool(true),
-            Self::Lost => serializer.serialize_bool(false),
-            Self::LostUnlessAnother => serializer.serialize_str("lost-unless-another"),
-            Self::Restored => serializer.serialize_str("copy"),
-            Self::New => serializer.serialize_str("new"),
+impl From<Disk> for Value {
+    fn from(disk: Disk) -> Self {
+        match disk {
+            Disk::Kept => true.into(),
+            Disk::Lost => false.into(),
+            Disk::LostUnlessAnother => "lost-unless-another".into(),
+            Disk::Restored => "copy".into(),
+            Disk::New => "new".into(),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Disk {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Written;
+impl TryFrom<Value> for Disk {
+    type Error = String;
 
-        impl Visitor<'_> for Written {
-            type Value = Disk;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("true, false, \"copy\", \"new\" or \"lost-unless-another\"")
-            }
-
-            fn visit_bool<E: de::Error>(self, kept: bool) -> Result<Disk, E> {
-                Ok(if kept { Disk::Kept } else { Disk::Lost })
-            }
-
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Disk, E> {
-                match name {
-                    "copy" => Ok(Disk::Restored),
-                    "new" => Ok(Disk::New),
-                    "lost-unless-another" => Ok(Disk::LostUnlessAnother),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(name), &self)),
-                }
-            }
-        }
-
-        deserializer.deserialize_any(Written)
+    fn try_from(value: Value) -> Result<Self, String> {
+        let all = [Self::Kept, Self::Lost, Self::LostUnlessAnother, Self::Restored, Self::New];
+        all.into_iter().find(|&disk| Value::from(disk) == value).ok_or_else(|| {
+            format!("{value} is no disk; use true, false, copy, new or lost-unless-another")
+        })
     }
 }

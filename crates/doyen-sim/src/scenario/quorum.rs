@@ -22,34 +22,32 @@ use crate::text;
 #[serde(deny_unknown_fields, default)]
 pub struct QuorumOptions {
     /// `fast`, `lan` or `wan`; without one everything follows from the network's bound and the heartbeat.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub profile: Option<Profile>,
     /// `Λ_F`: how long followers promise to follow nobody else.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub promise: Option<Span>,
     /// `ρ`: by how much any clock may be wrong, below 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
     /// `J`: how much chance there is in the wait before an election.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub jitter: Option<Span>,
     /// How much longer a member waits for each better one.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub stagger: Option<Span>,
     /// `never`, `delayed` (default) or `immediate`: when a better member takes over.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub preemption: Option<Preemption>,
     /// By how much a member's attribute must be better for it to take over.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<u64>,
     /// How long a leader stays before a better one may take over.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub tenure: Option<Span>,
     /// For how long an involuntary loss of office counts against a member.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub forgiveness: Option<Span>,
     /// How often followers tell each other whom they hear.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub probe: Option<Span>,
     /// Who votes and never leads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -58,7 +56,7 @@ pub struct QuorumOptions {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reluctant: Vec<u32>,
     /// How long a host takes to stop what runs under a retiring leader; no time by default.
-    #[serde(with = "text", skip_serializing_if = "Option::is_none")]
+    #[serde(with = "text")]
     pub retire: Option<Span>,
     /// Members that go at another pace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

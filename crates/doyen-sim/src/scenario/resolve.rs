@@ -410,7 +410,7 @@ impl Scenario {
         members: &Members,
         kinds: &[Kind],
     ) -> Result<NetworkModel> {
-        let share = |share: Option<Share>| share.map_or(0.0, Share::fraction);
+        let share = |share: Option<Share>| share.map_or(0.0, f64::from);
         Ok(NetworkModel {
             delay: self.delay.unwrap_or(DelayModel::Fixed(1_000_000)),
             processing: self.processing.unwrap_or_default().as_nanos(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use doyen_core::algorithm::Algorithm;
-use doyen_sim::scenario::Scenario;
+use doyen_sim::scenario::{Convention, Scenario};
 use doyen_sim::{formula, run};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -28,7 +28,7 @@ fn any_case() -> impl Strategy<Value = Scenario> {
         let configured = configured && group.dead.contains(&group.highest());
         Scenario {
             mode: text(modes[mode.index(modes.len())]),
-            convention: configured.then(|| "configured".to_owned()),
+            convention: configured.then_some(Convention::Configured),
             contact_dead,
             announce: tell_all.then(|| "all".to_owned()),
             delay: text(delay),
