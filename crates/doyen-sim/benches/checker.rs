@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use doyen_core::registry::Algorithm;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan};
@@ -109,10 +110,10 @@ fn measure(engine: &str) {
 
 fn on_doyen(engine: Engine) -> (u64, Duration) {
     let scenario = Scenario {
-        algorithm: "chang-roberts".to_owned(),
+        algorithm: Some(Algorithm::ChangRoberts),
         members: Some(MemberList::Count(MEMBERS as u64)),
-        ring: Some(RingOrder::Named("descending".to_owned())),
-        initiators: Some(Initiators::Named("all".to_owned())),
+        ring: Some(RingOrder::Descending),
+        initiators: Some(Initiators::All),
         fifo: Some(true),
         ..Scenario::default()
     };

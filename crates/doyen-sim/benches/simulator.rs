@@ -18,7 +18,9 @@ use std::env;
 use std::time::{Duration, Instant};
 
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
 use doyen_sim::account::Ended;
+use doyen_sim::network::DelayModel;
 use doyen_sim::random::splitmix;
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
@@ -166,22 +168,22 @@ fn on_simcore(work: &Work, run: fn(&[u32]) -> simcore_ring::Outcome) -> (u64, Du
 
 fn case(work: &Work) -> Case {
     let algorithm = match work.group {
-        Group::FallingRing | Group::ShuffledRing => "chang-roberts",
-        Group::Bully => "bully",
-        Group::ModifiedBully => "modified-bully",
+        Group::FallingRing | Group::ShuffledRing => Algorithm::ChangRoberts,
+        Group::Bully => Algorithm::Bully,
+        Group::ModifiedBully => Algorithm::ModifiedBully,
     };
     let mut scenario = Scenario {
-        algorithm: algorithm.to_owned(),
+        algorithm: Some(algorithm),
         members: Some(MemberList::Count(u64::from(work.members))),
         ..Scenario::default()
     };
     if matches!(work.group, Group::FallingRing | Group::ShuffledRing) {
-        scenario.initiators = Some(Initiators::Named("all".to_owned()));
-        scenario.delay = Some("uniform:1ms..2ms".to_owned());
+        scenario.initiators = Some(Initiators::All);
+        scenario.delay = Some(DelayModel::Uniform { min: 1_000_000, max: 2_000_000 });
         scenario.fifo = Some(true);
     }
     if work.group == Group::FallingRing {
-        scenario.ring = Some(RingOrder::Named("descending".to_owned()));
+        scenario.ring = Some(RingOrder::Descending);
     }
     let mut case = scenario.resolve().expect("the scenario makes sense");
     if work.group == Group::ShuffledRing {

@@ -14,16 +14,19 @@
 //! hardened, over the reliable link, with a failure detector whose heartbeat is the profile's.
 
 use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::Serialize;
 
+use crate::fault::{Action, Fault};
+use crate::network::DelayModel;
 use crate::random::Random;
 use crate::run;
-use crate::scenario::{
-    Case, FaultEntry, Initiators, MemberList, QuorumEntry, Scenario, ScenarioError, Share,
-};
+use crate::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario, ScenarioError};
+use crate::text::Share;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer, TraceEvent};
 
@@ -166,9 +169,8 @@ fn next_leader(
 
 /// Makes a run go on until then, even if only heartbeats are left.
 fn watch_until(scenario: &mut Scenario, end: Time) {
-    scenario.until = Some(end.to_string());
-    let at = Some((end + CALM).to_string());
-    scenario.fault.push(FaultEntry { at, heal: true, ..FaultEntry::default() });
+    scenario.until = Some(end - Time::ZERO);
+    scenario.fault.push(Fault::at(end + CALM, Action::Heal));
 }
 
 /// How long no member acts as leader after the leader was lost.
@@ -179,14 +181,13 @@ fn downtime(
     at: Time,
     patience: Span,
 ) -> Result<Option<Span>, ScenarioError> {
-    let mut fault = FaultEntry { at: Some(at.to_string()), ..FaultEntry::default() };
-    match loss {
-        Loss::Crash => fault.crash = Some(leader.0),
-        Loss::Resign => (fault.order, fault.member) = (Some("resign".into()), Some(leader.0)),
-    }
+    let what = match loss {
+        Loss::Crash => Action::Crash { member: leader, forwards: false },
+        Loss::Resign => Action::Order { member: leader, order: Order::Resign },
+    };
     let mut changed = scenario.clone();
-    changed.fault.push(fault);
-    changed.until = Some((at + patience).to_string());
+    changed.fault.push(Fault::at(at, what));
+    changed.until = Some(at + patience - Time::ZERO);
     Ok(first_gap_from(&intervals(&changed.resolve()?), at))
 }
 
@@ -217,21 +218,19 @@ fn scenario(algorithm: Algorithm, question: &Question, seed: u64) -> Scenario {
     let timing = question.profile.timing();
     let textbook = !algorithm.has_leases();
     Scenario {
-        algorithm: algorithm.name().to_owned(),
-        mode: Some("hardened".to_owned()),
+        algorithm: Some(algorithm),
+        mode: Some(Mode::Hardened),
         members: Some(MemberList::Count(u64::from(question.members))),
         leader: Some(question.members),
-        initiators: Some(Initiators::Named("none".to_owned())),
+        initiators: Some(Initiators::None),
         seed: Some(seed >> 1),
-        delay: Some(format!("uniform:{}..{}", quarter, quarter * 3)),
-        loss: (question.loss > 0.0).then_some(Share::Fraction(question.loss)),
-        heartbeat: Some(timing.heartbeat.to_string()),
-        detector: textbook.then(|| timing.heartbeat.to_string()),
+        delay: Some(DelayModel::Uniform { min: quarter.as_nanos(), max: (quarter * 3).as_nanos() }),
+        loss: Share::new(question.loss).ok(),
+        heartbeat: Some(timing.heartbeat),
+        detector: textbook.then_some(timing.heartbeat),
         reliable: textbook,
-        quorum: (!textbook).then(|| QuorumEntry {
-            profile: Some(question.profile.name().to_owned()),
-            ..QuorumEntry::default()
-        }),
+        quorum: (!textbook)
+            .then(|| QuorumOptions { profile: Some(question.profile), ..QuorumOptions::default() }),
         ..Scenario::default()
     }
 }
@@ -371,15 +370,11 @@ mod tests {
     fn the_leader_of_the_moment_crashes_not_the_first_one() {
         for algorithm in [Algorithm::Quorum, Algorithm::Bully] {
             let mut scenario = scenario(algorithm, &question(1), 7);
-            let crash = |at: &str, member| FaultEntry {
-                at: Some(at.to_owned()),
-                crash: Some(member),
-                ..FaultEntry::default()
-            };
             let (at, patience) = (Time::ZERO + SETTLING, Span::from_millis(2_000));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(3), at)), "{algorithm}");
-            scenario.fault.push(crash("100ms", 3));
+            let crash = Action::Crash { member: NodeId(3), forwards: false };
+            scenario.fault.push(Fault::at(Time(100_000_000), crash));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(2), at)), "{algorithm}");
             // There is no leader just after the crash: the next one is met.

@@ -1,13 +1,13 @@
-//! Random campaigns: storms of faults drawn from a seed, each followed by calm, each judged after every event.
+//! Random campaigns: fault schedules drawn from a random seed, each followed by calm, each judged after every event.
 //!
 //! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
 //! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
 //! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it leaves open is drawn.
 //!
-//! In the storm members crash and come up again with and without their disks, do nothing for a while, have clocks that
-//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network falls
-//! apart. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come true:
-//! everybody follows the best live member and the run comes to rest. Hardened mode bears all of that. A textbook
+//! First members crash and come up again with and without their disks, do nothing for a while, have clocks that
+//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network is
+//! partitioned. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come
+//! true: everybody follows the best live member and the run comes to rest. Hardened mode tolerates all of that. A textbook
 //! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
 //!
 //! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
@@ -28,15 +28,17 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::algorithm::quorum::settings::Preemption;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
 use crate::check::property::Property;
+use crate::fault::{Action, Disk, Fault, Place};
 use crate::oracle::{Breach, Oracle};
 use crate::random::splitmix;
 use crate::run;
-use crate::scenario::{COPY, DiskEntry, FaultEntry, NEW, Scenario, ScenarioError};
+use crate::scenario::{Scenario, ScenarioError};
 use crate::shard::Shard;
 use waits::{Wait, Waits};
 
@@ -99,6 +101,8 @@ pub struct Report {
 pub struct Failure {
     /// Its number.
     pub run: u64,
+    /// Its algorithm.
+    pub algorithm: Algorithm,
     /// What was broken, when, and the facts that contradict each other.
     pub breach: Breach,
     /// What was run.
@@ -277,16 +281,18 @@ impl Report {
         self.elections += outcome.elections;
         self.leader_changes += u64::from(outcome.leader_changes);
         self.digest = self.digest.wrapping_add(splitmix(outcome.digest ^ splitmix(run)));
-        let lasts = !scenario.fault.iter().any(|fault| fault.mend.is_some() || fault.heal);
-        for fault in &scenario.fault {
-            let kind = if lasts && fault.cut.is_some() { "lasting cut" } else { kind_of(fault) };
+        let mends = |fault: &Fault| matches!(fault.what, Action::Mend { .. } | Action::Heal);
+        let lasts = !scenario.fault.iter().any(mends);
+        for Fault { what, .. } in &scenario.fault {
+            let is_cut = matches!(what, Action::Cut { .. });
+            let kind = if lasts && is_cut { "lasting cut" } else { kind_of(what) };
             *self.faults.entry(kind).or_default() += 1;
         }
         for feature in features(&scenario) {
             *self.drawn.entry(feature).or_default() += 1;
         }
         match breach {
-            Some(breach) => self.failures.push(Failure { run, breach, scenario }),
+            Some(breach) => self.failures.push(Failure { run, algorithm, breach, scenario }),
             None if undecided => self.undecided += 1,
             // Only a run that recovered says how long that takes.
             None => {
@@ -335,56 +341,46 @@ impl Report {
 }
 
 /// What a fault is called in a report.
-fn kind_of(fault: &FaultEntry) -> &'static str {
-    let kinds = [
-        ("crash", fault.crash.is_some()),
-        ("copy", fault.copy.is_some()),
-        ("clone", fault.clone.is_some()),
-        ("replacement, old process hangs", fault.replace.is_some() && fault.hung.is_some()),
-        ("replacement, old process runs on", fault.replace.is_some()),
-        ("restart as a new member", fault.disk == Some(DiskEntry::Named(NEW.to_owned()))),
-        ("restart with a copied disk", fault.disk == Some(DiskEntry::Named(COPY.to_owned()))),
-        (
-            "restart without disk",
-            fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)),
-        ),
-        ("restart with another pace", fault.pace.is_some()),
-        ("restart at another address", fault.address.is_some()),
-        ("restart", fault.restart.is_some()),
-        ("pause", fault.pause.is_some()),
-        ("clock", fault.clock.is_some()),
-        ("cut", fault.cut.is_some()),
-        ("mend", fault.mend.is_some()),
-        ("partition", fault.partition.is_some()),
-        ("weather", fault.weather.is_some()),
-        ("heal", fault.heal),
-        ("changing attribute", !fault.values.is_empty()),
-        ("order", fault.order.is_some()),
-    ];
-    kinds.into_iter().find(|&(_, is)| is).map_or("false suspicion", |(kind, _)| kind)
+fn kind_of(action: &Action) -> &'static str {
+    match action {
+        Action::Replace { disk: Disk::Kept, .. } => "clone",
+        Action::Replace { hung, .. } if *hung > Span::ZERO => "replacement, old process hangs",
+        Action::Replace { .. } => "replacement, old process runs on",
+        Action::Restart { disk: Disk::New, .. } => "restart as a new member",
+        Action::Restart { disk: Disk::Restored, .. } => "restart with a copied disk",
+        Action::Restart { disk: Disk::Lost | Disk::LostUnlessAnother, .. } => {
+            "restart without disk"
+        }
+        Action::Restart { pace: Some(_), .. } => "restart with another pace",
+        Action::Restart { place: Place::New | Place::Unnamed, .. } => "restart at another address",
+        Action::LinkOverride(_) => "link override",
+        Action::Attributes { .. } => "changing attribute",
+        Action::Campaign(_) => "false suspicion",
+        other => other.kind(),
+    }
 }
 
 /// What is not as usual in a run of a quorum.
 fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
-    let features = scenario.quorum.as_ref().map_or([("", false); 11], |entry| {
-        let prefers = |policy: &str| entry.preemption.as_deref() == Some(policy);
-        let faults = || scenario.fault.iter();
-        let lost = faults().filter(|fault| kind_of(fault) == "restart without disk");
+    let features = scenario.quorum.as_ref().map_or([("", false); 11], |options| {
+        let prefers = |policy| options.preemption == Some(policy);
+        let actions = || scenario.fault.iter().map(|fault| &fault.what);
+        let lost = actions().filter(|action| kind_of(action) == "restart without disk");
+        let parts_old = |action: &Action| {
+            matches!(action, Action::Partition { old, .. } if old.iter().any(|it| !it.is_empty()))
+        };
         [
-            ("preemption never", prefers("never")),
-            ("preemption delayed", prefers("delayed")),
-            ("preemption immediate", prefers("immediate")),
-            ("witnesses", !entry.witnesses.is_empty()),
-            ("reluctant members", !entry.reluctant.is_empty()),
-            ("members with their own pace", !entry.pace.is_empty()),
-            ("probes", entry.probe.is_some()),
+            ("preemption never", prefers(Preemption::Never)),
+            ("preemption delayed", prefers(Preemption::Delayed)),
+            ("preemption immediate", prefers(Preemption::Immediate)),
+            ("witnesses", !options.witnesses.is_empty()),
+            ("reluctant members", !options.reluctant.is_empty()),
+            ("members with their own pace", !options.pace.is_empty()),
+            ("probes", options.probe.is_some()),
             ("several lost disks", lost.count() > 1),
             ("leader at the start", scenario.leader.is_some()),
             ("sessions", scenario.has_sessions()),
-            (
-                "old processes on another side",
-                faults().any(|fault| fault.old.iter().any(|group| !group.is_empty())),
-            ),
+            ("old processes on another side", actions().any(parts_old)),
         ]
     });
     features.into_iter().filter(|&(_, is)| is).map(|(feature, _)| feature)

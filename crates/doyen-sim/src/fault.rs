@@ -1,96 +1,151 @@
-//! What goes wrong, and when. Members are named by their position.
+//! The fault schedule of a run: what goes wrong and right again, what operators ask for, and when.
+//!
+//! A [`Fault`] is the same value everywhere. Scenario files hold it as a [table], the command line as the value of a
+//! [flag](Fault::from_flag), generators build it, and the world performs it. Members are named by their ids.
+
+mod flag;
+mod table;
 
 use doyen_core::algorithm::quorum::settings::{Pace, Settings};
-use doyen_core::members::Members;
+use doyen_core::members::NodeId;
 use doyen_core::protocol::Order;
 use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
 
 use crate::network::{DelayModel, LinkRule};
+use crate::text::{self, Share};
 use crate::time::Time;
 
-/// Something that goes wrong, or right again.
+/// One entry of the fault schedule.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(try_from = "table::Table", into = "table::Table")]
+pub struct Fault {
+    /// When it happens.
+    pub when: Trigger,
+    /// What happens.
+    pub what: Action,
+}
+
+/// When a fault happens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Trigger {
+    /// At this time, after the messages and before the timers of that instant.
+    At(Time),
+    /// As soon as a member has sent or received so many messages of a kind. A member that crashes in the middle of a
+    /// broadcast does not send the rest of it.
+    Message {
+        /// The member that sends or receives.
+        member: NodeId,
+        /// Whether sent, or received.
+        sent: bool,
+        /// The name of the kind.
+        kind: String,
+        /// How many.
+        count: u32,
+    },
+}
+
+/// What happens.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Fault {
+pub enum Action {
     /// A member stops and forgets everything but its disk.
     Crash {
-        /// Who.
-        member: u32,
+        /// The member.
+        member: NodeId,
         /// Whether "the control part of a failed process continues to function and simply forwards each received
         /// message along its out-edge" (003).
         forwards: bool,
     },
     /// A member comes up again.
     Restart {
-        /// Who.
-        member: u32,
-        /// What becomes of its disk.
+        /// The member.
+        member: NodeId,
+        /// The state of its disk.
         disk: Disk,
-        /// With which pace it comes up, if with another than it is set to.
-        pace: Option<Pace>,
-        /// Where.
+        /// With another pace than it is set to.
+        pace: Option<PaceOverride>,
+        /// At which address.
         place: Place,
     },
     /// A second process of a member starts elsewhere; the first one goes on beside it. If none runs, it is a restart.
     Replace {
-        /// Who.
-        member: u32,
-        /// What the second process has of the disk: [`Disk::Kept`] for a copy of it as it is now.
+        /// The member.
+        member: NodeId,
+        /// What the second process has of the disk: [`Disk::Kept`] for a copy of it as it is now, which makes it a clone.
         disk: Disk,
-        /// For how many nanoseconds the first one hangs.
-        hung: u64,
+        /// For how long the first one hangs.
+        hung: Span,
         /// Where the second one is; never at the same address.
         place: Place,
     },
-    /// Somebody makes a copy of a member's disk, as it is now.
-    CopyDisk {
-        /// Whose.
-        member: u32,
-    },
+    /// A copy of a member's disk is made, as it is now.
+    CopyDisk(NodeId),
     /// A member does nothing for a while; what arrives waits for it.
     Pause {
-        /// Who.
-        member: u32,
-        /// For how many nanoseconds.
-        span: u64,
+        /// The member.
+        member: NodeId,
+        /// For how long.
+        lasting: Span,
     },
     /// A member's clock runs at another rate from now on, and jumps ahead.
     Clock {
-        /// Whose.
-        member: u32,
+        /// The member.
+        member: NodeId,
         /// Parts per million of the true rate: 1,000,000 is right, 900,000 is slow.
         rate_ppm: u32,
-        /// By how many nanoseconds it jumps: armed timers are due that much sooner.
-        jump: u64,
+        /// By how much it jumps: armed timers are due that much sooner.
+        jump: Span,
     },
     /// Nothing gets from one member to another any more.
     Cut {
-        /// From whom.
-        from: u32,
-        /// To whom.
-        to: u32,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
     },
     /// One such cut is over; a link that was cut twice needs to be mended twice.
     Mend {
-        /// From whom.
-        from: u32,
-        /// To whom.
-        to: u32,
+        /// The sender.
+        from: NodeId,
+        /// The receiver.
+        to: NodeId,
     },
-    /// Only members with the same number hear each other.
+    /// Only members of the same group reach each other; members not named are in a group of their own.
     Partition {
-        /// On which side each member is.
-        sides: Vec<u32>,
-        /// Members whose old processes are on another side than their present ones, and on which.
-        old: Vec<(u32, u32)>,
+        /// The groups.
+        groups: Vec<Vec<NodeId>>,
+        /// The members whose old processes are in each group; other old processes are where their members are.
+        old: Vec<Vec<NodeId>>,
     },
-    /// Some messages take longer from now on, or are lost more often. The latest that fits a message decides.
-    Weather(LinkRule),
-    /// Every cut and partition is over, and so is bad weather.
+    /// Some messages take longer from now on, or are lost more often. The latest override that fits a message decides.
+    LinkOverride(LinkOverride),
+    /// Every cut, partition and link override is over.
     Heal,
+    /// A member notices that the coordinator is gone.
+    Campaign(NodeId),
+    /// An operator gives a member an order.
+    Order {
+        /// The member.
+        member: NodeId,
+        /// The order.
+        order: Order,
+    },
+    /// The attribute of a member goes on changing: the values take turns.
+    Attributes {
+        /// The member.
+        member: NodeId,
+        /// The values.
+        values: Vec<i64>,
+        /// How often it changes.
+        every: Span,
+        /// For how long.
+        lasting: Span,
+    },
 }
 
-/// What becomes of the disk of a member that restarts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The disk of a member that comes up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(try_from = "toml::Value", into = "toml::Value")]
 pub enum Disk {
     /// It is there.
     #[default]
@@ -108,7 +163,8 @@ pub enum Disk {
 }
 
 /// Where a process comes up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Place {
     /// Where the one before it was.
     #[default]
@@ -119,104 +175,244 @@ pub enum Place {
     Unnamed,
 }
 
-/// Something the script of a simulation does.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Action {
-    /// A member notices that the coordinator is gone.
-    Campaign(u32),
-    /// A fault.
-    Fault(Fault),
-    /// An operator wants something of a member.
-    Order {
-        /// Of whom.
-        member: u32,
-        /// What.
-        order: Order,
-    },
-    /// Everything has been stopped that ran under the lease of a retiring leader.
-    Retired {
-        /// Whose.
-        member: u32,
-    },
+/// An exception for some links or kinds of messages. What is left out fits everything, or stays as it is.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LinkOverride {
+    /// Only messages from this member.
+    pub from: Option<NodeId>,
+    /// Only messages to this member.
+    pub to: Option<NodeId>,
+    /// Only messages of this kind.
+    pub kind: Option<String>,
+    /// How long they take.
+    #[serde(with = "text")]
+    pub delay: Option<DelayModel>,
+    /// How many are lost.
+    pub loss: Option<Share>,
+    /// Only such a share of these messages, at random; all of them without it.
+    pub share: Option<Share>,
 }
 
-/// When the script does it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trigger {
-    /// At this time, after the messages and before the timers of that instant.
-    At(Time),
-    /// As soon as a member has sent or received so many messages of a kind. A member that crashes in the middle of a
-    /// broadcast does not send the rest of it.
-    Count {
-        /// Who.
-        member: u32,
-        /// Whether sent, or received.
-        sent: bool,
-        /// The kind's number.
-        kind: usize,
-        /// How many.
-        count: u32,
-    },
+impl LinkOverride {
+    /// The same for a network, which knows members by position and kinds by number.
+    pub(crate) fn rule(
+        &self,
+        position: impl Fn(NodeId) -> u32,
+        number: impl Fn(&str) -> usize,
+    ) -> LinkRule {
+        LinkRule {
+            from: self.from.map(&position),
+            to: self.to.map(&position),
+            kind: self.kind.as_deref().map(number),
+            delay: self.delay,
+            loss: self.loss.map(f64::from),
+            share: self.share.map(f64::from),
+        }
+    }
+}
+
+/// Another pace for one member of a quorum; what is left out stays as it is for all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PaceOverride {
+    /// `h`.
+    #[serde(with = "text")]
+    pub heartbeat: Option<Span>,
+    /// `Λ_F`.
+    #[serde(with = "text")]
+    pub promise: Option<Span>,
+}
+
+impl PaceOverride {
+    /// The pace of the member where the others have the `usual` one.
+    pub fn over(self, usual: Pace) -> Pace {
+        Pace {
+            heartbeat: self.heartbeat.unwrap_or(usual.heartbeat),
+            vote_lease: self.promise.unwrap_or(usual.vote_lease),
+            ..usual
+        }
+    }
+}
+
+impl Action {
+    /// The key under which a file says that it happens.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Crash { .. } => "crash",
+            Self::Restart { .. } => "restart",
+            Self::Replace { disk: Disk::Kept, .. } => "clone",
+            Self::Replace { .. } => "replace",
+            Self::CopyDisk(_) => "copy",
+            Self::Pause { .. } => "pause",
+            Self::Clock { .. } => "clock",
+            Self::Cut { .. } => "cut",
+            Self::Mend { .. } => "mend",
+            Self::Partition { .. } => "partition",
+            Self::LinkOverride(_) => "weather",
+            Self::Heal => "heal",
+            Self::Campaign(_) => "campaign",
+            Self::Order { .. } | Self::Attributes { .. } => "order",
+        }
+    }
+}
+
+impl Fault {
+    /// `what` happens at `at`.
+    pub fn at(at: Time, what: Action) -> Self {
+        Self { when: Trigger::At(at), what }
+    }
+
+    /// When it happens, if that is known beforehand.
+    pub fn time(&self) -> Option<Time> {
+        match self.when {
+            Trigger::At(at) => Some(at),
+            Trigger::Message { .. } => None,
+        }
+    }
+
+    /// Every member that it names, with the key under which a file does.
+    pub(crate) fn members_mut(&mut self) -> Vec<(&'static str, &mut NodeId)> {
+        let kind = self.what.kind();
+        let mut named = match &mut self.what {
+            Action::Crash { member, .. }
+            | Action::Restart { member, .. }
+            | Action::Replace { member, .. }
+            | Action::CopyDisk(member)
+            | Action::Pause { member, .. }
+            | Action::Clock { member, .. }
+            | Action::Campaign(member) => vec![(kind, member)],
+            Action::Cut { from, to } | Action::Mend { from, to } => vec![(kind, from), (kind, to)],
+            Action::Partition { groups, old } => {
+                let groups = groups.iter_mut().flatten().map(|id| (kind, id));
+                groups.chain(old.iter_mut().flatten().map(|id| ("old", id))).collect()
+            }
+            Action::LinkOverride(LinkOverride { from, to, .. }) => {
+                from.iter_mut().chain(to).map(|id| (kind, id)).collect()
+            }
+            Action::Heal => Vec::new(),
+            Action::Order { member, order } => match order {
+                Order::Transfer { to } | Order::Prefer { member: to, .. } => {
+                    vec![("member", member), ("to", to)]
+                }
+                _ => vec![("member", member)],
+            },
+            Action::Attributes { member, .. } => vec![("member", member)],
+        };
+        if let Trigger::Message { member, .. } = &mut self.when {
+            named.push(("when", member));
+        }
+        named
+    }
+
+    /// Whether it names `id`.
+    pub(crate) fn names(&self, id: NodeId) -> bool {
+        self.clone().members_mut().iter().any(|(_, member)| **member == id)
+    }
+
+    /// Whether only members with sessions tolerate it.
+    pub(crate) fn needs_sessions(&self) -> bool {
+        match self.what {
+            Action::Replace { .. } => true,
+            Action::Restart { disk, place, .. } => disk == Disk::New || place != Place::Same,
+            _ => false,
+        }
+    }
+
+    /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.
+    fn is_breakage(&self) -> bool {
+        let asked = |it: &Action| {
+            matches!(it, Action::Order { .. } | Action::Attributes { .. } | Action::Campaign(_))
+        };
+        !asked(&self.what)
+    }
+
+    /// How long what it brings about lasts.
+    pub(crate) fn lasting(&self) -> Span {
+        match self.what {
+            Action::Pause { lasting, .. } | Action::Replace { hung: lasting, .. } => lasting,
+            _ => Span::ZERO,
+        }
+    }
+
+    /// How often it happens.
+    pub(crate) fn times(&self) -> u64 {
+        match self.what {
+            Action::Attributes { every, lasting, .. } => {
+                lasting.as_nanos() / every.as_nanos().max(1) + 1
+            }
+            _ => 1,
+        }
+    }
+
+    /// Every single change of an attribute that goes on changing; everything else as it is.
+    pub(crate) fn occurrences(&self) -> Vec<Self> {
+        let (Trigger::At(first), Action::Attributes { member, values, every, .. }) =
+            (&self.when, &self.what)
+        else {
+            return vec![self.clone()];
+        };
+        let change = |(time, &value): (u64, &i64)| {
+            let order = Order::Attribute(value);
+            Self::at(*first + *every * time, Action::Order { member: *member, order })
+        };
+        (0..self.times()).zip(values.iter().cycle()).map(change).collect()
+    }
 }
 
 /// How fast the slowest clock ever runs, in parts per million of the true rate.
-pub(crate) fn slowest_clock(script: &[(Trigger, Action)]) -> u32 {
-    let rate = |(_, action): &(Trigger, Action)| match action {
-        Action::Fault(Fault::Clock { rate_ppm, .. }) => Some(*rate_ppm),
+pub(crate) fn slowest_clock(faults: &[Fault]) -> u32 {
+    let rate = |fault: &Fault| match fault.what {
+        Action::Clock { rate_ppm, .. } => Some(rate_ppm),
         _ => None,
     };
-    script.iter().filter_map(rate).fold(1_000_000, u32::min).max(1)
+    faults.iter().filter_map(rate).fold(1_000_000, u32::min).max(1)
 }
 
 /// These settings with the longest vote lease and heartbeat that each member ever has.
-pub(crate) fn longest_paces(
-    settings: &Settings,
-    members: &Members,
-    script: &[(Trigger, Action)],
-) -> Settings {
+pub(crate) fn longest_paces(settings: &Settings, faults: &[Fault]) -> Settings {
     let mut longest = settings.clone();
-    for (_, action) in script {
-        if let Action::Fault(Fault::Restart { member, pace: Some(pace), .. }) = action {
-            let id = members.at(*member as usize);
-            let before = longest.pace_of(id);
-            let promise = before.vote_lease.max(pace.vote_lease);
+    for fault in faults {
+        if let Action::Restart { member, pace: Some(pace), .. } = fault.what {
+            let pace = pace.over(settings.pace);
+            let before = longest.pace_of(member);
+            let vote_lease = before.vote_lease.max(pace.vote_lease);
             let heartbeat = before.heartbeat.max(pace.heartbeat);
-            longest.paces.insert(id, Pace { vote_lease: promise, heartbeat, ..before });
+            longest.paces.insert(member, Pace { vote_lease, heartbeat, ..before });
         }
     }
     longest
 }
 
 /// For how long anybody is preferred, at most: so long a lower member may lead in peace.
-pub(crate) fn longest_preference(script: &[(Trigger, Action)]) -> Span {
-    let lasting = |(_, action): &(Trigger, Action)| match action {
-        Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(*lasting),
+pub(crate) fn longest_preference(faults: &[Fault]) -> Span {
+    let lasting = |fault: &Fault| match fault.what {
+        Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(lasting),
         _ => None,
     };
-    script.iter().filter_map(lasting).max().unwrap_or_default()
+    faults.iter().filter_map(lasting).max().unwrap_or_default()
 }
 
-/// When the last thing goes wrong whose time is known beforehand, and what it delayed has arrived.
-pub(crate) fn calm_begins(script: &[(Trigger, Action)]) -> Time {
-    let over = |(trigger, action): &(Trigger, Action)| {
-        let Trigger::At(at) = *trigger else { return Time::ZERO };
-        match *action {
-            Action::Fault(Fault::Pause { span, .. } | Fault::Replace { hung: span, .. }) => {
-                at + Span::from_nanos(span)
-            }
-            _ => at,
-        }
-    };
-    script.iter().map(over).max().unwrap_or_default() + longest_delay(script)
+/// When the last fault whose time is known beforehand is over, and what it delayed has arrived.
+pub(crate) fn calm_begins(faults: &[Fault]) -> Time {
+    let over = faults.iter().filter_map(|fault| Some(fault.time()? + fault.lasting()));
+    over.max().unwrap_or_default() + longest_delay(faults)
 }
 
-/// How long bad weather keeps a message at most.
-pub(crate) fn longest_delay(script: &[(Trigger, Action)]) -> Span {
-    let delay = |(_, action): &(Trigger, Action)| match action {
-        Action::Fault(Fault::Weather(rule)) => rule.delay.map_or(0, DelayModel::bound),
+/// The same for what breaks: what operators ask for is no fault.
+pub(crate) fn breakage_ends(faults: &[Fault]) -> Time {
+    let breakages: Vec<Fault> =
+        faults.iter().filter(|fault| fault.is_breakage()).cloned().collect();
+    calm_begins(&breakages)
+}
+
+/// How long a link override delays a message at most.
+pub(crate) fn longest_delay(faults: &[Fault]) -> Span {
+    let delay = |fault: &Fault| match &fault.what {
+        Action::LinkOverride(link) => link.delay.map_or(0, DelayModel::bound),
         _ => 0,
     };
-    Span::from_nanos(script.iter().map(delay).max().unwrap_or_default())
+    Span::from_nanos(faults.iter().map(delay).max().unwrap_or_default())
 }
 
 /// How long it takes at most until a clock of this rate has counted `span`.
@@ -225,33 +421,42 @@ pub(crate) fn stretched(span: Span, rate_ppm: u32) -> Span {
     Span::from_nanos(u64::try_from(real).unwrap_or(u64::MAX))
 }
 
-/// Faults drawn at random, until it ends. Times are means, exponentially distributed, in nanoseconds.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// Faults drawn at random while the world runs. Times are means, exponentially distributed.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Chaos {
     /// Between two crashes, over all members.
-    pub crash_every: Option<u64>,
+    #[serde(with = "text")]
+    pub crash_every: Option<Span>,
     /// From a crash to the restart.
-    pub down_for: u64,
+    #[serde(with = "text")]
+    pub down_for: Option<Span>,
     /// Between two pauses, over all members.
-    pub pause_every: Option<u64>,
+    #[serde(with = "text")]
+    pub pause_every: Option<Span>,
     /// The length of a pause.
-    pub pause_for: u64,
+    #[serde(with = "text")]
+    pub pause_for: Option<Span>,
     /// Between two one-way cuts, over all links.
-    pub cut_every: Option<u64>,
+    #[serde(with = "text")]
+    pub cut_every: Option<Span>,
     /// From a cut to its mending.
-    pub cut_for: u64,
+    #[serde(with = "text")]
+    pub cut_for: Option<Span>,
     /// When nothing new goes wrong any more.
-    pub until: Time,
+    #[serde(with = "text")]
+    pub until: Option<Span>,
 }
 
 impl Chaos {
-    /// How often, on average, faults of `kind` happen; `None` if never.
-    pub fn every(&self, kind: ChaosKind) -> Option<u64> {
-        match kind {
-            ChaosKind::Crash => self.crash_every,
-            ChaosKind::Pause => self.pause_every,
-            ChaosKind::Cut => self.cut_every,
-        }
+    /// How often, on average, faults of `kind` happen, and how long they last; `None` if never.
+    pub fn rate(&self, kind: ChaosKind) -> Option<(Span, Span)> {
+        let (every, lasting) = match kind {
+            ChaosKind::Crash => (self.crash_every, self.down_for),
+            ChaosKind::Pause => (self.pause_every, self.pause_for),
+            ChaosKind::Cut => (self.cut_every, self.cut_for),
+        };
+        every.map(|every| (every, lasting.unwrap_or_default()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
@@ -69,6 +70,29 @@ impl fmt::Display for DelayModel {
             Self::Uniform { min, max } => write!(f, "uniform:{}..{}", span(min), span(max)),
             Self::Exponential { mean } => write!(f, "exp:{}", span(mean)),
         }
+    }
+}
+
+impl FromStr for DelayModel {
+    type Err = String;
+
+    /// Reads `1ms`, `uniform:1ms..2ms`, `exp:1ms`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let nanos = |text: &str| text.parse::<Span>().map(Span::as_nanos);
+        if let Some(range) = text.strip_prefix("uniform:") {
+            let (min, max) = range.split_once("..").ok_or_else(|| {
+                format!("`{text}` is not a range; write for example uniform:1ms..2ms")
+            })?;
+            let (min, max) = (nanos(min)?, nanos(max)?);
+            if min > max {
+                return Err(format!("`{text}` runs backwards; write the shorter delay first"));
+            }
+            return Ok(Self::Uniform { min, max });
+        }
+        if let Some(mean) = text.strip_prefix("exp:") {
+            return Ok(Self::Exponential { mean: nanos(mean)? });
+        }
+        Ok(Self::Fixed(nanos(text)?))
     }
 }
 

@@ -325,10 +325,10 @@ impl Written {
         algorithms: Option<&Axis>,
         modes: Option<&Axis>,
     ) -> Result<Vec<(Algorithm, Mode)>> {
-        let names = |axis: Option<&Axis>, base: Option<&str>| -> Vec<String> {
-            axis.map_or_else(|| base.map(str::to_owned).into_iter().collect(), Axis::texts)
+        let names = |axis: Option<&Axis>, base: Option<String>| -> Vec<String> {
+            axis.map_or_else(|| base.into_iter().collect(), Axis::texts)
         };
-        let base = (!self.base.algorithm.is_empty()).then_some(self.base.algorithm.as_str());
+        let base = self.base.algorithm.map(|algorithm| algorithm.to_string());
         let algorithms = match names(algorithms, base).as_slice() {
             [] => {
                 return Err(ScenarioError::new(
@@ -339,10 +339,11 @@ impl Written {
             [all] if all == "all" => Algorithm::ALL.to_vec(),
             some => parse_names(some, "algorithms")?,
         };
-        let modes: Vec<Mode> = match names(modes, self.base.mode.as_deref()).as_slice() {
-            [] => vec![Mode::Textbook],
-            some => parse_names(some, "modes")?,
-        };
+        let modes: Vec<Mode> =
+            match names(modes, self.base.mode.map(|mode| mode.to_string())).as_slice() {
+                [] => vec![Mode::Textbook],
+                some => parse_names(some, "modes")?,
+            };
         if let Some(mode) = modes.iter().find(|&&mode| !algorithms.iter().any(|a| a.reads(mode))) {
             return Err(ScenarioError::new(
                 "modes",

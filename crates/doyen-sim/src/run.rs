@@ -1,6 +1,5 @@
 //! Runs a [`Case`]: picks the state machine and gives it a world.
 
-use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::config::{Config, Timing};
 use doyen_core::dispatch;
 use doyen_core::layers::Layers;
@@ -12,7 +11,7 @@ use doyen_core::session::{Session, SessionConfig};
 use doyen_core::time::Span;
 
 use crate::account::Outcome;
-use crate::fault;
+use crate::fault::{self, PaceOverride};
 use crate::oracle::Oracle;
 use crate::scenario::Case;
 use crate::time::Time;
@@ -43,9 +42,10 @@ fn observe<'o>(
 ) -> Outcome {
     if case.sessions {
         let config = session_config(case);
-        let with_pace = |config: &SessionConfig<NodeConfig<AnyConfig>>, id, pace| {
+        let with_pace = |config: &SessionConfig<NodeConfig<AnyConfig>>, id, pace: PaceOverride| {
             let mut config = config.clone();
-            config.inner.inner.inner.quorum.paces.insert(id, pace);
+            let quorum = &mut config.inner.inner.inner.quorum;
+            quorum.paces.insert(id, pace.over(quorum.pace));
             config
         };
         return observe_as::<Session<Node<AnyProtocol>>>(
@@ -54,9 +54,10 @@ fn observe<'o>(
     }
     if case.is_layered() {
         let config = node_config(case);
-        let with_pace = |config: &NodeConfig<AnyConfig>, id, pace| {
+        let with_pace = |config: &NodeConfig<AnyConfig>, id, pace: PaceOverride| {
             let mut config = config.clone();
-            config.inner.inner.quorum.paces.insert(id, pace);
+            let quorum = &mut config.inner.inner.quorum;
+            quorum.paces.insert(id, pace.over(quorum.pace));
             config
         };
         return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, observer, oracle);
@@ -69,7 +70,7 @@ fn observe<'o>(
 fn observe_as<'o, P: Protocol>(
     case: &Case,
     config: &P::Config,
-    with_pace: fn(&P::Config, NodeId, Pace) -> P::Config,
+    with_pace: fn(&P::Config, NodeId, PaceOverride) -> P::Config,
     observer: Option<&'o mut dyn Observer>,
     oracle: Option<&'o mut Oracle>,
 ) -> Outcome {
@@ -79,9 +80,9 @@ fn observe_as<'o, P: Protocol>(
 }
 
 /// The configuration of a member that comes up with another pace.
-fn with_pace(config: &Config, id: NodeId, pace: Pace) -> Config {
+fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
     let mut changed = config.clone();
-    changed.quorum.paces.insert(id, pace);
+    changed.quorum.paces.insert(id, pace.over(config.quorum.pace));
     changed
 }
 
@@ -135,8 +136,8 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         dead_known: !case.contact_dead,
         leader: case.leader,
         initiators: &case.initiators,
-        script: case.faults.clone(),
-        chaos: case.chaos.clone(),
+        faults: &case.faults,
+        chaos: case.chaos.as_ref(),
         seed: case.seed,
         until: case.until,
         message_limit: case.message_limit,
@@ -147,7 +148,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
 
 /// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
 /// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
-/// clock; and what bad weather has kept arrives, be it the heartbeat of a leader that is dead.
+/// clock; and what a link override has delayed arrives, be it the heartbeat of a leader that is dead.
 fn settle(case: &Case) -> Span {
     let timing = &case.config.timing;
     let layers = node_config(case);
@@ -155,7 +156,7 @@ fn settle(case: &Case) -> Span {
     let link = layers.link.map_or(Span::ZERO, |link| link.patience());
     let paces =
         case.members().iter().take(if case.algorithm.has_leases() { usize::MAX } else { 0 });
-    let longest = fault::longest_paces(&case.config.quorum, case.members(), &case.faults);
+    let longest = fault::longest_paces(&case.config.quorum, &case.faults);
     let promises = paces.map(|id| longest.pace_of(id).vote_lease);
     let silence = promises.max().unwrap_or_default() * 2;
     let preference = fault::longest_preference(&case.faults);

@@ -1,21 +1,28 @@
 //! A scenario: one run, as a person writes it down in TOML or on the command line.
 //!
-//! [`Scenario`] is the text as it stands, checked for unknown keys only. [`Scenario::resolve`] turns it into a
-//! [`Case`], in which every name is a member, every time a number and nothing contradicts anything: parse once, then
-//! trust. The command line fills in the same struct from its flags, so there is one set of rules and one set of
-//! errors.
+//! [`Scenario`] is what is written: every value is typed, and what is left out has no value. [`Scenario::resolve`] makes a
+//! [`Case`] of it, in which every name is a member, every default is filled in and nothing contradicts anything. The
+//! command line fills in the same struct from its flags, so there is one set of rules and one set of errors.
 
+mod faults;
 mod parse;
 mod quorum;
 mod resolve;
-mod trouble;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
+use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
-pub use quorum::{PaceEntry, QuorumEntry};
+use crate::fault::{Chaos, Fault, LinkOverride};
+use crate::network::DelayModel;
+use crate::text::{self, Share};
+
+pub use quorum::QuorumOptions;
 pub use resolve::{Case, Convention};
 
 /// A scenario as it is written.
@@ -25,23 +32,22 @@ pub struct Scenario {
     /// What it shows and where it comes from, for people.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// The algorithm's name.
-    pub algorithm: String,
+    /// The algorithm.
+    #[serde(with = "text")]
+    pub algorithm: Option<Algorithm>,
     /// `textbook` (default), `hardened` or a literal variant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<String>,
+    #[serde(with = "text")]
+    pub mode: Option<Mode>,
     /// `live` (default): the members are the live ones; the crashed coordinator stands outside. `configured`: the
     /// highest member is the crashed coordinator.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub convention: Option<String>,
+    #[serde(with = "text")]
+    pub convention: Option<Convention>,
     /// How many, or which: `8`, `"0..7"`, `[17, 24, 33]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub members: Option<MemberList>,
     /// Election attributes by member; without one, the id is the attribute.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub attr: BTreeMap<String, i64>,
     /// The clockwise order: `ascending` (default), `descending`, `random` or the ids.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<RingOrder>,
     /// Who is dead from the beginning.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -50,58 +56,50 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub contact_dead: bool,
     /// Who leads at the beginning, alive.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
     /// Who notices that the coordinator is gone, and when: `"all"`, `"none"`, `[2, 5]`, `[{ member = 2, at = "1ms" }]`.
     /// By default the lowest live member does at once, unless somebody leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub initiators: Option<Initiators>,
     /// To whom a bully announces itself: `lower` (default) or `all`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub announce: Option<String>,
     /// The seed of everything random; 1 by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// When the run ends at the latest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
+    #[serde(with = "text")]
+    pub until: Option<Span>,
     /// After how many election messages it ends at the latest.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub message_limit: Option<u64>,
     /// `1ms` (default), `uniform:1ms..2ms` or `exp:1ms`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
+    #[serde(with = "text")]
+    pub delay: Option<DelayModel>,
     /// How long a member takes to reply, at most.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub processing: Option<String>,
+    #[serde(with = "text")]
+    pub processing: Option<Span>,
     /// `D`, the bound on delays that the members' time-outs are made from; by default the longest delay (for `exp` ten
     /// times the mean, and seven times as long if lost messages are retransmitted).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bound: Option<String>,
+    #[serde(with = "text")]
+    pub bound: Option<Span>,
     /// How many messages are lost: `5%` or `0.05`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<Share>,
     /// How many messages arrive twice.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate: Option<Share>,
     /// Whether links keep the order of messages; by default where the algorithm needs it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub fifo: Option<bool>,
     /// Which kinds of messages are handled first when they arrive at the same instant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
     /// `W`, a modified bully's collection window.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window: Option<String>,
+    #[serde(with = "text")]
+    pub window: Option<Span>,
     /// `h`, a hardened leader's heartbeat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat: Option<String>,
+    #[serde(with = "text")]
+    pub heartbeat: Option<Span>,
     /// How long a hardened member bears a lower leader.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preempt: Option<String>,
+    #[serde(with = "text")]
+    pub preempt: Option<Span>,
     /// The period of the heartbeat failure detector; off without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detector: Option<String>,
+    #[serde(with = "text")]
+    pub detector: Option<Span>,
     /// Whether messages go over the reliable link.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub reliable: bool,
@@ -109,19 +107,16 @@ pub struct Scenario {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub sessions: bool,
     /// What a quorum's members are set to.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub quorum: Option<QuorumEntry>,
-    /// Exceptions for some links or kinds of messages.
+    pub quorum: Option<QuorumOptions>,
+    /// Exceptions for some links or kinds of messages: the first that fits decides.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub link: Vec<LinkException>,
+    pub link: Vec<LinkOverride>,
     /// What goes wrong.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fault: Vec<FaultEntry>,
+    pub fault: Vec<Fault>,
     /// What goes wrong at random.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chaos: Option<ChaosEntry>,
+    pub chaos: Option<Chaos>,
     /// What must come out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
 }
 
@@ -140,27 +135,101 @@ pub enum MemberList {
     Listed(Vec<u32>),
 }
 
+impl FromStr for MemberList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text.contains("..") {
+            return Ok(Self::Range(text.to_owned()));
+        }
+        if text.contains(',') {
+            return parse::ids(text).map(Self::Listed);
+        }
+        text.trim().parse().map(Self::Count).map_err(|_| {
+            format!("`{text}` is neither a number, a range such as 0..7 nor a list of ids")
+        })
+    }
+}
+
 /// The clockwise order of the ring.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(untagged, expecting = "`ring` is ascending, descending, random or a list of ids")]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "`ring` is ascending, descending, random or a list of ids"
+)]
 pub enum RingOrder {
-    /// `ascending`, `descending` or `random`.
-    Named(String),
-    /// The ids.
+    /// By ascending ids.
+    #[default]
+    Ascending,
+    /// By descending ids.
+    Descending,
+    /// Drawn from the random seed.
+    Random,
+    /// These ids.
+    #[serde(untagged)]
     Listed(Vec<u32>),
+}
+
+impl RingOrder {
+    /// What it is called; `listed`, if it names the ids.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ascending => "ascending",
+            Self::Descending => "descending",
+            Self::Random => "random",
+            Self::Listed(_) => "listed",
+        }
+    }
+}
+
+impl FromStr for RingOrder {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "ascending" => Ok(Self::Ascending),
+            "descending" => Ok(Self::Descending),
+            "random" => Ok(Self::Random),
+            ids if ids.contains(|c: char| c.is_ascii_digit()) => parse::ids(ids).map(Self::Listed),
+            _ => Err(format!("`{text}`; use ascending, descending, random or the ids clockwise")),
+        }
+    }
 }
 
 /// Who notices that the coordinator is gone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(
-    untagged,
+    rename_all = "lowercase",
     expecting = "`initiators` is all, none or a list such as [2, 5] or [{ member = 2, at = \"1ms\" }]"
 )]
 pub enum Initiators {
-    /// `all` or `none`.
-    Named(String),
+    /// Every live member, at once.
+    All,
+    /// Nobody.
+    None,
     /// Some of them.
+    #[serde(untagged)]
     Listed(Vec<Initiator>),
+}
+
+impl FromStr for Initiators {
+    type Err = String;
+
+    /// Reads `all`, `none` and `2,5@1.5ms`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let one = |text: &str| match text.split_once('@') {
+            None => parse::id(text).map(Initiator::AtOnce),
+            Some((id, at)) => Ok(Initiator::At { member: parse::id(id)?, at: at.parse()? }),
+        };
+        match text {
+            "all" => Ok(Self::All),
+            "none" => Ok(Self::None),
+            ids if ids.contains(|c: char| c.is_ascii_digit()) => {
+                ids.split(',').map(one).collect::<Result<_, _>>().map(Self::Listed)
+            }
+            _ => Err(format!("`{text}`; use all, none or a list of members")),
+        }
+    }
 }
 
 /// One that notices.
@@ -174,212 +243,9 @@ pub enum Initiator {
         /// Who.
         member: u32,
         /// When.
-        at: String,
+        #[serde(with = "text::required")]
+        at: Span,
     },
-}
-
-/// A share of something: `5%` or `0.05`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a share is written \"5%\" or 0.05")]
-pub enum Share {
-    /// A fraction.
-    Fraction(f64),
-    /// A percentage, or a fraction as text.
-    Text(String),
-}
-
-/// An exception for some links or kinds of messages: the first that fits decides.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LinkException {
-    /// Only messages from this member.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<u32>,
-    /// Only messages to this member.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<u32>,
-    /// Only messages of this kind.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// How long they take.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub delay: Option<String>,
-    /// How many are lost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub loss: Option<Share>,
-    /// Only such a share of these messages, at random; all of them without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub share: Option<Share>,
-}
-
-/// One thing that goes wrong, or that an operator wants: exactly one of `crash`, `restart`, `replace`, `clone`, `copy`,
-/// `pause`, `clock`, `cut`, `mend`, `partition`, `weather`, `heal`, `campaign` and `order`, and one of `at` and `when`.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct FaultEntry {
-    /// At which time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub at: Option<String>,
-    /// After which message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub when: Option<After>,
-    /// This member crashes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub crash: Option<u32>,
-    /// With `crash`: its control part still forwards (003).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub forwards: bool,
-    /// This member comes up again.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub restart: Option<u32>,
-    /// With `restart`: whether it still has its disk, which it does by default; `"copy"` for the copy that was made
-    /// last, `"lost-unless-another"` for one that is lost unless another member is rejoining, `"new"` for an empty one
-    /// of which nobody says that it was lost. With `replace`: `"lost-unless-another"`, if another member that is
-    /// rejoining is to keep it from happening.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk: Option<DiskEntry>,
-    /// With `restart`, `replace` and `clone`: `"new"` for another address than before, to which the configured name of
-    /// the member leads from now on; `"unnamed"` if the name leads to where it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
-    /// A second process of this member starts elsewhere, without a disk; the first runs on as an old process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replace: Option<u32>,
-    /// A second process of this member starts elsewhere from a copy of its disk as it is now; the first runs on as an
-    /// old process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clone: Option<u32>,
-    /// With `replace` and `clone`: for how long the old process hangs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hung: Option<String>,
-    /// With `restart`: with which pace it comes up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pace: Option<PaceEntry>,
-    /// A copy of this member's disk is made.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copy: Option<u32>,
-    /// This member does nothing for a while.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause: Option<u32>,
-    /// With `pause`, and with the orders drain and prefer: for how long.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
-    pub lasting: Option<String>,
-    /// This member's clock changes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clock: Option<u32>,
-    /// With `clock`: its new rate; 1.0 is right.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<f64>,
-    /// With `clock`: by how much it jumps ahead.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub skew: Option<String>,
-    /// Nothing gets from the first to the second any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut: Option<[u32; 2]>,
-    /// That is over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mend: Option<[u32; 2]>,
-    /// Only members of the same group hear each other; who is not named is in a group with the others not named.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub partition: Option<Vec<Vec<u32>>>,
-    /// With `partition`: the members whose old processes are in each group; the others are where their members are.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub old: Vec<Vec<u32>>,
-    /// Some messages take longer from now on, or are lost more often: an exception that comes before all others.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub weather: Option<LinkException>,
-    /// Every cut and partition is over, and so is bad weather.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub heal: bool,
-    /// This member notices that the coordinator is gone.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub campaign: Option<u32>,
-    /// An operator's order, to a quorum: `resign`, `transfer`, `drain`, `undrain`, `prefer` or `attribute`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub order: Option<String>,
-    /// With `order`: to which member it is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub member: Option<u32>,
-    /// With the orders transfer and prefer: to whom, or whom.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<u32>,
-    /// With the order attribute: the new one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<i64>,
-    /// With the order attribute: values that take turns, instead of one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<i64>,
-    /// With `values`: how often it changes; `for` says for how long.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub every: Option<String>,
-}
-
-/// The disk of a member that loses it unless another member is rejoining.
-pub const LOST_UNLESS_ANOTHER: &str = "lost-unless-another";
-/// The disk of a member that is restored from a copy.
-pub const COPY: &str = "copy";
-/// The disk of a member that is founded a second time.
-pub const NEW: &str = "new";
-/// An address to which the configured name does not lead.
-pub const UNNAMED: &str = "unnamed";
-
-/// What becomes of the disk of a member that restarts.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "`disk` is true, false, \"copy\", \"new\" or \"lost-unless-another\""
-)]
-pub enum DiskEntry {
-    /// Whether it is there.
-    Kept(bool),
-    /// `copy`, `new` or `lost-unless-another`.
-    Named(String),
-}
-
-/// After a message: "when 3 has sent its second OK".
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct After {
-    /// Whose message.
-    pub member: u32,
-    /// `sent` or `received`.
-    pub has: String,
-    /// Of which kind.
-    pub kind: String,
-    /// How many.
-    #[serde(default = "one")]
-    pub count: u32,
-}
-
-fn one() -> u32 {
-    1
-}
-
-/// What goes wrong at random. Times are means, exponentially distributed.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ChaosEntry {
-    /// Between two crashes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub crash_every: Option<String>,
-    /// From a crash to the restart.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub down_for: Option<String>,
-    /// Between two pauses.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause_every: Option<String>,
-    /// The length of a pause.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pause_for: Option<String>,
-    /// Between two one-way cuts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut_every: Option<String>,
-    /// From a cut to its mending.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cut_for: Option<String>,
-    /// When nothing new goes wrong any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
 }
 
 /// What must come out of a run. What is not said is not checked.
@@ -387,10 +253,8 @@ pub struct ChaosEntry {
 #[serde(deny_unknown_fields, default)]
 pub struct Expect {
     /// The leader on which all live members agree.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
     /// Whether all live members follow the same live member.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agreed: Option<bool>,
     /// Whom each of these members follows; `0` cannot stand for nobody, so leave such members out and use `leaderless`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -399,49 +263,37 @@ pub struct Expect {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub leaderless: Vec<u32>,
     /// Election messages, those to the dead included.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<u64>,
     /// At least so many election messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_at_least: Option<u64>,
     /// Election messages by kind.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub by_kind: BTreeMap<String, u64>,
     /// Election messages that found their receiver dead.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to_dead: Option<u64>,
     /// The longest chain of messages.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stages: Option<u32>,
     /// From the first election to the last receipt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub turnaround: Option<String>,
+    #[serde(with = "text")]
+    pub turnaround: Option<Span>,
     /// From the first election until everybody knows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub informed: Option<String>,
+    #[serde(with = "text")]
+    pub informed: Option<Span>,
     /// Elections called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elections: Option<u64>,
     /// At least so many elections called.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub elections_at_least: Option<u64>,
     /// How often the leader changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub leader_changes: Option<u32>,
     /// Whether two led at once at any time.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub two_leaders: Option<bool>,
     /// These members are down at the end, and no others are.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<Vec<u32>>,
     /// How many old processes of members run at the end.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub old_processes: Option<u32>,
     /// Whether the run became quiet.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub quiet: Option<bool>,
     /// Whether the closed form of this case gives the messages counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub formula_matches: Option<bool>,
 }
 

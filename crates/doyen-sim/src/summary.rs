@@ -6,9 +6,7 @@ use serde::Serialize;
 
 use crate::account::Outcome;
 use crate::formula::Formula;
-use crate::network::DelayModel;
-use crate::scenario::{Case, Convention, RingOrder};
-use crate::time::Time;
+use crate::scenario::{Case, Convention};
 
 /// A run. Times are virtual nanoseconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -26,7 +24,7 @@ pub struct Summary {
     /// Whether messages go to dead members, because nobody knows that they are dead.
     pub contact_dead: bool,
     /// The clockwise order: `ascending`, `descending`, `random` or `listed`.
-    pub ring: String,
+    pub ring: &'static str,
     /// How many members notice that the coordinator is gone.
     pub initiators: u64,
     /// r: the lowest of them is the r-th lowest live member.
@@ -79,13 +77,10 @@ impl Summary {
             members: case.members().len() as u64,
             live: (case.members().len() - case.dead.len()) as u64,
             contact_dead: case.contact_dead,
-            ring: match &case.ring {
-                RingOrder::Named(name) => name.clone(),
-                RingOrder::Listed(_) => "listed".to_owned(),
-            },
+            ring: case.ring.name(),
             initiators: case.initiators.len() as u64,
             initiator: lowest_initiator(case),
-            delay: delay_name(case.network.delay),
+            delay: case.network.delay.to_string(),
             bound: timing.transmission,
             processing: timing.processing,
             window: timing.window,
@@ -102,15 +97,6 @@ impl Summary {
             outcome,
             time_unit: "ns",
         }
-    }
-}
-
-/// A delay, the same however it was written.
-fn delay_name(delay: DelayModel) -> String {
-    match delay {
-        DelayModel::Fixed(delay) => Time(delay).to_string(),
-        DelayModel::Uniform { min, max } => format!("uniform:{}..{}", Time(min), Time(max)),
-        DelayModel::Exponential { mean } => format!("exp:{}", Time(mean)),
     }
 }
 

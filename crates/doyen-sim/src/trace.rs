@@ -129,14 +129,15 @@ impl Header {
 
     /// What a view must know to show the events.
     pub fn info(&self) -> Result<RunInfo, String> {
+        let wrong = |problem: String| format!("line 1: {problem}");
         let scenario = Scenario {
-            algorithm: self.algorithm.clone(),
-            mode: Some(self.mode.clone()),
+            algorithm: Some(self.algorithm.parse().map_err(wrong)?),
+            mode: Some(self.mode.parse().map_err(wrong)?),
             members: Some(self.members.clone()),
             attr: self.attr.clone(),
             ring: Some(self.ring.clone()),
             leader: self.leader.map(|id| id.0),
-            bound: Some(self.transmission.to_string()),
+            bound: Some(self.transmission),
             seed: Some(self.seed),
             ..Scenario::default()
         };

@@ -2,22 +2,22 @@
 //!
 //! A [`World`] runs any [`Protocol`] as its host. It keeps the contract at the head of `doyen-core` to the letter,
 //! and is deterministic: what happens depends on the [`Setup`] alone. Of the events of one instant, messages come
-//! first (by kind, then in the order they were sent), then the script, then timers: a message that arrives exactly
+//! first (by kind, then in the order they were sent), then faults, then timers: a message that arrives exactly
 //! at a time-out is in time.
 //!
 //! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of upkeep, and the
-//! script is done. If upkeep goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
+//! schedule is done. If upkeep goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
 //! still set something going. Time and message limits end runs that are never quiet.
 //!
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
 //! made.
 
+mod faults;
 mod lease;
 mod pause;
 mod process;
 mod restart;
 mod roster;
-mod script;
 mod snapshot;
 mod timers;
 mod watch;
@@ -26,7 +26,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
@@ -35,13 +34,13 @@ use doyen_core::protocol::{
 use doyen_core::time::{Delay, Span};
 
 use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
-use crate::fault::{Action, Chaos, ChaosKind, Trigger};
+use crate::fault::{Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
+use crate::initiators::Initiators;
 use crate::network::{Fate, Network, NetworkModel};
 use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
-use crate::starters::Starters;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer};
 use lease::Lease;
@@ -55,7 +54,7 @@ pub use snapshot::{Flight, Frozen, Snapshot};
 const RESUME_RANK: u8 = 0;
 /// A lease that runs out at an instant has run out for everything else of that instant.
 const LEASE_RANK: u8 = 0;
-/// The script acts after the messages of an instant and before its timers.
+/// Faults happen after the messages of an instant and before its timers.
 const SCRIPT_RANK: u8 = 100;
 /// Timers that became due during a pause come before those that are due now.
 const OVERDUE_RANK: u8 = 199;
@@ -69,7 +68,7 @@ pub struct Setup<'c, C> {
     /// What the members are configured with.
     pub config: &'c C,
     /// The configuration of a member that restarts with another pace, where members have one.
-    pub with_pace: Option<fn(&C, NodeId, Pace) -> C>,
+    pub with_pace: Option<fn(&C, NodeId, PaceOverride) -> C>,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those that arrive at the same instant, by kind: from 1 to 99.
@@ -81,11 +80,11 @@ pub struct Setup<'c, C> {
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
-    pub initiators: &'c Starters,
-    /// What happens when.
-    pub script: Vec<(Trigger, Action)>,
+    pub initiators: &'c Initiators,
+    /// The fault schedule.
+    pub faults: &'c [Fault],
     /// What happens at random.
-    pub chaos: Option<Chaos>,
+    pub chaos: Option<&'c Chaos>,
     /// The seed of everything random.
     pub seed: u64,
     /// When the run ends at the latest.
@@ -120,15 +119,15 @@ pub struct World<'a, 'o, P: Protocol> {
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
     /// Until when each leader may act, where leaders have leases.
     leases: FastMap<u32, Lease>,
-    /// Script entries that wait for a count, with what they have counted so far.
-    watches: Vec<(usize, u32)>,
-    /// Script entries whose count was reached in the middle of an event: they are due when its effects are done.
+    /// Faults that wait for a message.
+    watches: Vec<Watch>,
+    /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer, an oracle or the script wants to know of every message.
+    /// Whether an observer, an oracle or a fault wants to know of every message.
     watched: bool,
     books: Books,
     messages_sent: u64,
-    /// Messages under way, timers armed and script entries left that keep a run from being quiet.
+    /// Messages under way, timers armed and faults left that keep a run from being quiet.
     work: u64,
     /// Messages under way and timers armed that are mere upkeep.
     upkeep: u64,
@@ -170,9 +169,13 @@ enum Item<M, T> {
         arming: u32,
         timer: T,
     },
-    Script(usize),
+    /// The fault of this number.
+    Fault(usize),
     Chaos(ChaosKind),
-    Later(Box<Action>),
+    /// A member notices that the coordinator is gone.
+    Campaign(u32),
+    /// Everything has been stopped that ran under the lease of a retiring leader.
+    Retired(u32),
     /// A random fault is over.
     Over(Ending),
     Resume(u32),
@@ -187,6 +190,15 @@ impl<M, T> Item<M, T> {
             _ => None,
         }
     }
+}
+
+/// A fault that waits until a member has sent or received `left` more messages of a kind.
+struct Watch {
+    fault: usize,
+    member: u32,
+    sent: bool,
+    kind: usize,
+    left: u32,
 }
 
 /// The end of a random fault, which must not undo what happened to the same member or link since.
@@ -395,21 +407,25 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         match item {
             Item::Deliver(_) => {}
             Item::Timer { member, arming, timer } => self.fire(at, member, arming, timer, out),
-            Item::Script(entry) => {
+            Item::Fault(number) => {
                 self.now = at;
                 self.work -= 1;
-                let action = self.setup.script[entry].1.clone();
-                self.perform(&action, out);
+                self.perform(&self.setup.faults[number].what, out);
             }
             Item::Chaos(kind) => {
                 self.now = at;
                 self.work -= 1;
-                self.wreak(kind, out);
+                self.inject(kind);
             }
-            Item::Later(action) => {
+            Item::Campaign(member) => {
                 self.now = at;
                 self.work -= 1;
-                self.perform(&action, out);
+                self.campaign(self.present(member), out);
+            }
+            Item::Retired(process) => {
+                self.now = at;
+                self.work -= 1;
+                self.retire(process, out);
             }
             Item::Over(ending) => {
                 self.now = at;
@@ -687,8 +703,7 @@ impl<P: Protocol> Host<P> for MemberHost<'_, '_, '_, P> {
         let Self { world, position, .. } = self;
         world.announce(*position, view);
         if view.role == Role::Retiring {
-            let retired = Action::Retired { member: *position };
-            world.later(world.now + world.setup.retire, Item::Later(Box::new(retired)));
+            world.later(world.now + world.setup.retire, Item::Retired(*position));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Goal: hardened mode keeps its promises whatever goes wrong. Method: a share of the campaign that `make campaign`
 //! makes, every algorithm in turn. And the campaign itself finds what is known to be broken.
 
+use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::{self, Campaign, shrink};
 use doyen_sim::check::property::Property;
@@ -59,8 +60,8 @@ fn size(scenario: &Scenario) -> (usize, usize) {
 fn textbook_algorithms_fail_and_their_failures_become_small() {
     for algorithm in Algorithm::SEEDS {
         let base = Scenario {
-            algorithm: algorithm.to_string(),
-            mode: Some("textbook".to_owned()),
+            algorithm: Some(algorithm),
+            mode: Some(Mode::Textbook),
             ..Scenario::default()
         };
         let textbook = Campaign { patience: 1, ..Campaign::new(base, RUNS, 1) };
@@ -69,7 +70,7 @@ fn textbook_algorithms_fail_and_their_failures_become_small() {
         let shrunk =
             shrink::shrink(&failure.scenario, failure.breach.property, 2_000, &|| true).unwrap();
         assert_eq!(shrunk.breach.property, failure.breach.property);
-        // The modified bully fails once in a thousand storms: much must come together for that.
+        // The modified bully fails once in a thousand runs: much must come together for that.
         let (most_members, most_faults) =
             if algorithm == Algorithm::ModifiedBully { (5, 7) } else { (3, 4) };
         let (members, faults) = size(&shrunk.scenario);

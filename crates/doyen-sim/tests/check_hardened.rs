@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
@@ -53,7 +54,7 @@ fn assert_keeps_its_promises(algorithm: Algorithm, beginning: Beginning, budget:
 }
 
 fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: bool) {
-    let all = Some(Initiators::Named("all".to_owned()));
+    let all = Some(Initiators::All);
     let (leader, initiators, dead) = match beginning {
         Beginning::Led => (Some(MEMBERS), None, vec![]),
         Beginning::AllElect => (None, all, vec![]),
@@ -62,8 +63,8 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
         Beginning::OthersElect => (None, all, vec![MEMBERS]),
     };
     let scenario = Scenario {
-        algorithm: algorithm.to_string(),
-        mode: Some("hardened".to_owned()),
+        algorithm: Some(algorithm),
+        mode: Some(Mode::Hardened),
         members: Some(MemberList::Count(MEMBERS.into())),
         leader,
         initiators,

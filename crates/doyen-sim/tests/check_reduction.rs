@@ -42,8 +42,8 @@ const ASKED: [Property; 4] =
 fn case(algorithm: Algorithm, mode: &str, initiators: &[u32]) -> Case {
     let called = initiators.iter().copied().map(Initiator::AtOnce);
     let scenario = Scenario {
-        algorithm: algorithm.to_string(),
-        mode: Some(mode.to_owned()),
+        algorithm: Some(algorithm),
+        mode: Some(mode.parse().unwrap()),
         members: Some(MemberList::Count(3)),
         leader: initiators.is_empty().then_some(3),
         initiators: (!initiators.is_empty()).then(|| Initiators::Listed(called.collect())),

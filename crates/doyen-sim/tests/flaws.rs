@@ -6,9 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use doyen_core::config::Mode;
+use doyen_core::members::NodeId;
 use doyen_core::time::Span;
 use doyen_sim::account::{Ended, Outcome};
-use doyen_sim::scenario::{Case, FaultEntry, Scenario};
+use doyen_sim::fault::{Action, Fault};
+use doyen_sim::scenario::{Case, Scenario};
+use doyen_sim::time::Time;
 use doyen_sim::{expect, formula, run};
 
 /// Every flaw by its file, and whether hardened mode needs a failure detector there: where a follower cannot know that
@@ -57,8 +61,8 @@ fn resolve(scenario: &Scenario) -> Case {
 fn hardened(name: &str) -> Scenario {
     let &(_, detector) = FLAWS.iter().find(|(flaw, _)| *flaw == name).expect("a flaw's name");
     Scenario {
-        mode: Some("hardened".to_owned()),
-        detector: detector.then(|| "5ms".to_owned()),
+        mode: Some(Mode::Hardened),
+        detector: detector.then_some(Span::from_millis(5)),
         until: None,
         message_limit: None,
         expect: None,
@@ -150,14 +154,13 @@ fn hardened_mode_does_not_repeat_elections_in_vain() {
 #[test]
 fn a_member_that_cannot_hear_the_leader_does_no_harm() {
     let cut = hardened("f08-no-way-to-the-leader");
-    let long = Scenario { until: Some("300ms".to_owned()), ..cut.clone() };
+    let long = Scenario { until: Some(Span::from_millis(300)), ..cut.clone() };
     let outcome = run::run(&resolve(&long), None);
     assert!(outcome.agreed && outcome.leader_changes == 0 && outcome.elections <= 6);
 
-    let mend = |from, to| FaultEntry {
-        at: Some("300ms".to_owned()),
-        mend: Some([from, to]),
-        ..FaultEntry::default()
+    let mend = |from, to| {
+        let mend = Action::Mend { from: NodeId(from), to: NodeId(to) };
+        Fault::at(Time::ZERO + Span::from_millis(300), mend)
     };
     let mut mended = cut;
     mended.fault.extend([mend(1, 3), mend(3, 1)]);

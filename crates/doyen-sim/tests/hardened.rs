@@ -2,31 +2,37 @@
 //! whatever happened before. Method: crashes, pauses and one-way cuts at random, then calm. And without a detector it
 //! survives at least a restart.
 
+use doyen_core::config::Mode;
+use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
 use doyen_sim::account::Ended;
+use doyen_sim::fault::{Action, Chaos, Disk, Fault, Place};
 use doyen_sim::run;
-use doyen_sim::scenario::{ChaosEntry, FaultEntry, Initiators, MemberList, Scenario, Share};
+use doyen_sim::scenario::{Initiators, MemberList, Scenario};
+use doyen_sim::text::Share;
+use doyen_sim::time::Time;
 
 const SEEDS: u64 = 100;
 
 fn chaos(algorithm: Algorithm, seed: u64) -> Scenario {
     let members = 2 + (seed % 5);
     Scenario {
-        algorithm: algorithm.to_string(),
-        mode: Some("hardened".to_owned()),
+        algorithm: Some(algorithm),
+        mode: Some(Mode::Hardened),
         members: Some(MemberList::Count(members)),
         leader: Some(members as u32),
         seed: Some(seed),
-        delay: Some("uniform:0.2ms..1ms".to_owned()),
-        detector: Some("5ms".to_owned()),
-        chaos: Some(ChaosEntry {
-            crash_every: Some("30ms".to_owned()),
-            down_for: Some("40ms".to_owned()),
-            pause_every: Some("50ms".to_owned()),
-            pause_for: Some("15ms".to_owned()),
-            cut_every: Some("40ms".to_owned()),
-            cut_for: Some("30ms".to_owned()),
-            until: Some("400ms".to_owned()),
+        delay: "uniform:0.2ms..1ms".parse().ok(),
+        detector: Some(Span::from_millis(5)),
+        chaos: Some(Chaos {
+            crash_every: Some(Span::from_millis(30)),
+            down_for: Some(Span::from_millis(40)),
+            pause_every: Some(Span::from_millis(50)),
+            pause_for: Some(Span::from_millis(15)),
+            cut_every: Some(Span::from_millis(40)),
+            cut_for: Some(Span::from_millis(30)),
+            until: Some(Span::from_millis(400)),
         }),
         ..Scenario::default()
     }
@@ -66,11 +72,8 @@ fn after_chaos_everybody_follows_the_best_member() {
 fn after_chaos_with_loss_everybody_follows_the_best_member() {
     for algorithm in Algorithm::SEEDS {
         for seed in 1..=SEEDS {
-            let lossy = Scenario {
-                loss: Some(Share::Fraction(0.1)),
-                reliable: true,
-                ..chaos(algorithm, seed)
-            };
+            let lossy =
+                Scenario { loss: Share::new(0.1).ok(), reliable: true, ..chaos(algorithm, seed) };
             settles(&lossy).unwrap();
         }
     }
@@ -79,20 +82,28 @@ fn after_chaos_with_loss_everybody_follows_the_best_member() {
 /// Nobody has told the others, so they go on talking to what it was before.
 #[test]
 fn a_restarted_member_finds_its_leader_without_a_detector() {
-    let fault = |at: &str| FaultEntry { at: Some(at.to_owned()), ..FaultEntry::default() };
+    let at = |millis| Time::ZERO + Span::from_millis(millis);
     for algorithm in Algorithm::SEEDS {
-        for member in [1, 2] {
+        for member in [1, 2].map(NodeId) {
             for reliable in [false, true] {
                 let restart = Scenario {
-                    algorithm: algorithm.to_string(),
-                    mode: Some("hardened".to_owned()),
+                    algorithm: Some(algorithm),
+                    mode: Some(Mode::Hardened),
                     members: Some(MemberList::Count(4)),
-                    initiators: Some(Initiators::Named("all".to_owned())),
+                    initiators: Some(Initiators::All),
                     reliable,
-                    until: Some("30s".to_owned()),
+                    until: Some(Span::from_millis(30_000)),
                     fault: vec![
-                        FaultEntry { crash: Some(member), ..fault("50ms") },
-                        FaultEntry { restart: Some(member), ..fault("60ms") },
+                        Fault::at(at(50), Action::Crash { member, forwards: false }),
+                        Fault::at(
+                            at(60),
+                            Action::Restart {
+                                member,
+                                disk: Disk::Kept,
+                                pace: None,
+                                place: Place::Same,
+                            },
+                        ),
                     ],
                     ..Scenario::default()
                 };

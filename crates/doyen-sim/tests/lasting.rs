@@ -34,12 +34,12 @@ fn a_connected_majority_has_a_leader_that_stays() {
 fn what_is_drawn_lasts_and_leaves_a_majority_connected() {
     for run in 1..=200 {
         let scenario = campaign(200).scenario(run).unwrap();
-        assert!(premise::lasts(&scenario, &scenario.resolve().unwrap()), "run {run}");
+        assert!(premise::lasts(&scenario.resolve().unwrap()), "run {run}");
     }
     let text = |cuts: &str| format!("algorithm = \"quorum\"\nmembers = 3\nfault = [{cuts}]");
     let lasts = |cuts: &str| {
         let scenario = Scenario::parse("test", &text(cuts)).unwrap();
-        premise::lasts(&scenario, &scenario.resolve().unwrap())
+        premise::lasts(&scenario.resolve().unwrap())
     };
     assert!(lasts("{ at = \"1ms\", cut = [1, 2] }, { at = \"1ms\", cut = [2, 3] }"));
     // One way is not enough for anybody.

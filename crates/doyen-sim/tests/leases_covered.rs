@@ -22,7 +22,7 @@ fn is_covered(scenario: &Scenario, without: Option<Rule>) -> bool {
 
 #[test]
 fn what_leases_rest_on_is_missed_within_a_few_runs() {
-    let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
+    let base = Scenario { algorithm: Some(Algorithm::Quorum), ..Scenario::default() };
     for (rule, most) in [
         (Rule::Majority, 20),
         (Rule::VoteLease, 3),

@@ -12,7 +12,7 @@ const RUNS: u64 = 10_000;
 
 #[test]
 fn a_quorum_bears_every_storm() {
-    let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
+    let base = Scenario { algorithm: Some(Algorithm::Quorum), ..Scenario::default() };
     let report = campaign::run(&Campaign::new(base, RUNS, 1), |_| true).unwrap();
     assert_eq!(
         report.failures,

@@ -173,7 +173,7 @@ fn explore(rule: Rule, states: u64) -> Option<(Property, usize, u64)> {
 
 /// The random runs of one seed.
 fn campaign(seed: u64, runs: u64) -> Campaign {
-    let base = Scenario { algorithm: Algorithm::Quorum.to_string(), ..Scenario::default() };
+    let base = Scenario { algorithm: Some(Algorithm::Quorum), ..Scenario::default() };
     Campaign::new(base, runs, seed)
 }
 

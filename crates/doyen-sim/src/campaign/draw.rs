@@ -1,20 +1,23 @@
 //! Draws the scenario of one run.
 //!
-//! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms bear differs, and so do their
-//! storms: those of the seeds' algorithms are drawn in [`seeds`], those of a quorum in [`quorum`], from what goes wrong
-//! everywhere ([`storm`]). What a quorum bears for good is drawn in [`lasting`].
+//! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
+//! faults: those for a quorum come from [`quorum`], those for all other algorithms from [`election`], both made with one
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`].
 
+mod election;
+mod generator;
 mod lasting;
 mod quorum;
-mod seeds;
-mod storm;
 
+use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 
 use super::Campaign;
+use crate::network::DelayModel;
 use crate::random::{Random, splitmix};
 use crate::scenario::{MemberList, Scenario, ScenarioError};
+use crate::text::Share;
 
 /// Times are drawn in these steps.
 const STEP: Span = Span::from_micros(100);
@@ -24,34 +27,33 @@ const DUPLICATIONS: [f64; 3] = [0.01, 0.05, 0.2];
 pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, ScenarioError> {
     let mut random = Random::new(splitmix(campaign.seed).wrapping_add(number));
     let mut scenario = campaign.base.clone();
-    if scenario.algorithm.is_empty() && campaign.lasting {
-        scenario.algorithm = Algorithm::Quorum.to_string();
-    }
-    if scenario.algorithm.is_empty() {
-        scenario.algorithm = whose_turn(&scenario, number).to_string();
-    }
-    scenario.mode.get_or_insert_with(|| "hardened".to_owned());
+    let algorithm = scenario.algorithm.unwrap_or_else(|| match campaign.lasting {
+        true => Algorithm::Quorum,
+        false => whose_turn(scenario.mode, number),
+    });
+    scenario.algorithm = Some(algorithm);
+    scenario.mode.get_or_insert(Mode::Hardened);
     let drawn =
         random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
     scenario.members.get_or_insert(MemberList::Count(drawn));
-    let storm = match scenario.algorithm.parse() {
-        Ok(Algorithm::Quorum) if campaign.lasting => lasting::draw(&mut scenario, random)?,
-        Ok(Algorithm::Quorum) => quorum::draw(&mut scenario, random)?,
+    let faults = match algorithm {
+        Algorithm::Quorum if campaign.lasting => lasting::draw(&mut scenario, random)?,
+        Algorithm::Quorum => quorum::draw(&mut scenario, random)?,
         _ if campaign.lasting => {
-            let problem = "only a quorum bears faults that last";
+            let problem = "only a quorum tolerates faults that last";
             return Err(ScenarioError::new("algorithm", problem));
         }
-        _ => seeds::draw(&mut scenario, random)?,
+        _ => election::draw(&mut scenario, random)?,
     };
-    scenario.fault.extend(storm);
+    scenario.fault.extend(faults);
     Ok(scenario)
 }
 
 /// All algorithms take turns, or all that have the mode which is asked for: not all have a textbook to follow.
-fn whose_turn(scenario: &Scenario, number: u64) -> Algorithm {
+fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
     let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
-    match scenario.mode.as_deref() {
-        None | Some("hardened") => Algorithm::ALL[turn(Algorithm::ALL.len())],
+    match mode {
+        None | Some(Mode::Hardened) => Algorithm::ALL[turn(Algorithm::ALL.len())],
         Some(_) => Algorithm::SEEDS[turn(Algorithm::SEEDS.len())],
     }
 }
@@ -68,7 +70,22 @@ fn pick<T: Copy>(choices: &[T], random: &mut Random) -> T {
     choices[random.between(0, choices.len() as u64 - 1) as usize]
 }
 
-/// So many steps, as they are written in a scenario.
-fn time(steps: u64) -> String {
-    (STEP * steps).to_string()
+/// So many steps.
+fn time(steps: u64) -> Span {
+    STEP * steps
+}
+
+/// A delay of so many microseconds.
+const fn fixed(micros: u64) -> DelayModel {
+    DelayModel::Fixed(micros * 1_000)
+}
+
+/// A delay from `min` to `max` microseconds.
+const fn uniform(min: u64, max: u64) -> DelayModel {
+    DelayModel::Uniform { min: min * 1_000, max: max * 1_000 }
+}
+
+/// A share that this module names.
+fn share(fraction: f64) -> Option<Share> {
+    Share::new(fraction).ok()
 }

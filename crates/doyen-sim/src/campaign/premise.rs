@@ -1,82 +1,92 @@
 //! What must be given before anything can be asked of a run's end.
 //!
-//! The algorithms promise something about runs in which trouble ends: the network is whole again, clocks run right,
+//! The algorithms promise something about runs in which faults end: the network is whole again, clocks run right,
 //! somebody is alive, and somebody has noticed that a leader is needed. A run without that proves nothing. So every
 //! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it.
+//!
+//! That is a question to the fault schedule, not to one run of it: what waits for a message may happen or not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
 use crate::check::property::Property;
-use crate::scenario::{
-    COPY, Case, DiskEntry, FaultEntry, LOST_UNLESS_ANOTHER, NEW, Scenario, UNNAMED,
-};
+use crate::fault::{Action, Disk, Fault, Place};
+use crate::scenario::Case;
 use crate::time::Time;
 
-/// Where things stand once every fault of a scenario has happened.
+/// The state once every fault of a schedule has happened.
 #[derive(Debug, Default)]
-struct Standing {
-    dead: BTreeSet<u32>,
-    cuts: BTreeMap<[u32; 2], u32>,
+struct EndState {
+    dead: BTreeSet<NodeId>,
+    cuts: BTreeMap<(NodeId, NodeId), u32>,
+    /// Whether there is a partition or a link override.
     apart: bool,
-    wrong_clocks: BTreeSet<u32>,
-    /// Clocks have been more wrong than a quorum bears.
+    wrong_clocks: BTreeSet<NodeId>,
+    /// Clocks have been more wrong than a quorum tolerates.
     beyond_drift: bool,
     /// Who has lost its disk.
-    diskless: BTreeSet<u32>,
+    diskless: BTreeSet<NodeId>,
     /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
     lost_together: bool,
     /// Whose configured names lead elsewhere: two of them may never find each other, nor one of them and a replacement.
-    unnamed: BTreeSet<u32>,
-    replaced: BTreeSet<u32>,
+    unnamed: BTreeSet<NodeId>,
+    replaced: BTreeSet<NodeId>,
     /// Who is drained, until it is told otherwise.
-    drained: BTreeSet<u32>,
+    drained: BTreeSet<NodeId>,
     /// When somebody crashed last, and when a member that is alive in the end last noticed something.
     last_crash: Option<Time>,
-    noticed: BTreeMap<u32, Time>,
-    /// Something that is never mended happens at a time that nobody knows.
+    noticed: BTreeMap<NodeId, Time>,
+    /// Something that is never mended happens, or may happen at a time that nobody knows.
     unmendable: bool,
 }
 
-/// Whether `scenario`, which means `case`, gives what `property` needs.
-pub fn suits(property: Property, scenario: &Scenario, case: &Case) -> bool {
-    if Property::LASTING.contains(&property) {
-        lasts(scenario, case)
-    } else {
-        holds(scenario, case)
-    }
+/// Whether `case` gives what `property` needs.
+pub fn suits(property: Property, case: &Case) -> bool {
+    if Property::LASTING.contains(&property) { lasts(case) } else { holds(case) }
 }
 
 /// More members than this are never asked for: every set of them is looked at.
 const MOST_MEMBERS: usize = 16;
 
-/// Whether the faults of `scenario` last, and leave a majority connected both ways, with somebody among it that may lead.
-pub fn lasts(scenario: &Scenario, case: &Case) -> bool {
+/// Whether a clock of this rate is no more wrong than the members of a quorum assume.
+fn is_within_drift(case: &Case, rate_ppm: u32) -> bool {
+    rate_ppm.abs_diff(1_000_000) <= case.config.quorum.pace.drift * 1_000
+}
+
+/// Whether the faults of `case` last, and leave a majority connected both ways, with somebody among it that may lead.
+pub fn lasts(case: &Case) -> bool {
     let members = case.members();
-    let other = |fault: &&FaultEntry| {
-        let rate_is_right = fault.rate.is_none_or(|rate| {
-            (rate - 1.0).abs() < f64::from(case.config.quorum.pace.drift) / 1000.0 + 1e-9
-        });
-        let is_clock = fault.clock.is_some() && fault.skew.is_none() && rate_is_right;
-        let is_attribute = fault.order.as_deref() == Some("attribute");
-        let is_timed = fault.at.is_some();
-        !(is_timed && (fault.cut.is_some() || fault.crash.is_some() || is_clock || is_attribute))
+    let may_last = |fault: &Fault| match fault.what {
+        Action::Clock { rate_ppm, jump, .. } => {
+            jump == Span::ZERO && is_within_drift(case, rate_ppm)
+        }
+        Action::Cut { .. } | Action::Crash { .. } => true,
+        Action::Order { order: Order::Attribute(_), .. } => true,
+        _ => false,
     };
-    if members.len() > MOST_MEMBERS || scenario.fault.iter().any(|fault| other(&fault)) {
+    let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
+    if members.len() > MOST_MEMBERS || !all_last {
         return false;
     }
-    let crashed = scenario.fault.iter().filter_map(|fault| fault.crash);
-    let dead: BTreeSet<u32> = case.dead.iter().map(|id| id.0).chain(crashed).collect();
-    let cuts: BTreeSet<[u32; 2]> = scenario.fault.iter().filter_map(|fault| fault.cut).collect();
+    let mut dead: BTreeSet<NodeId> = case.dead.iter().copied().collect();
+    let mut cuts = BTreeSet::new();
+    for fault in &case.faults {
+        match fault.what {
+            Action::Crash { member, .. } => drop(dead.insert(member)),
+            Action::Cut { from, to } => drop(cuts.insert((from, to))),
+            _ => {}
+        }
+    }
     let settings = &case.config.quorum;
     let may_lead =
         |id: NodeId| !settings.witnesses.contains(id) && !settings.reluctant.contains(id);
-    let ids: Vec<NodeId> = members.iter().filter(|id| !dead.contains(&id.0)).collect();
+    let ids: Vec<NodeId> = members.iter().filter(|id| !dead.contains(id)).collect();
     let whole = |set: u32| {
         let chosen = || ids.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
-        let linked = |from: NodeId| chosen().all(|(_, to)| !cuts.contains(&[from.0, to.0]));
+        let linked = |from: NodeId| chosen().all(|(_, &to)| !cuts.contains(&(from, to)));
         chosen().count() > members.len() / 2
             && chosen().any(|(_, &id)| may_lead(id))
             && chosen().all(|(_, &id)| linked(id))
@@ -84,121 +94,113 @@ pub fn lasts(scenario: &Scenario, case: &Case) -> bool {
     (0..1_u32 << ids.len()).any(whole)
 }
 
-/// Whether `scenario`, which means `case`, gives what the promises need.
-pub fn holds(scenario: &Scenario, case: &Case) -> bool {
-    let mut standing = Standing::default();
-    standing.dead.extend(case.dead.iter().map(|id| id.0));
-    if !standing.dead.is_empty() {
-        standing.last_crash = Some(Time::ZERO);
+/// Whether `case` gives what the promises need.
+pub fn holds(case: &Case) -> bool {
+    let mut end = EndState::default();
+    end.dead.extend(&case.dead);
+    if !end.dead.is_empty() {
+        end.last_crash = Some(Time::ZERO);
     }
-    standing.noticed.extend(case.initiators.iter().map(|(id, at)| (id.0, at)));
-    let mut timed: Vec<(Time, &FaultEntry)> = Vec::new();
-    for fault in &scenario.fault {
-        match fault.at.as_deref().map(str::parse::<Span>) {
-            Some(Ok(at)) => timed.push((Time::ZERO + at, fault)),
-            Some(Err(_)) => return false,
-            None => {}
-        }
-    }
+    end.noticed.extend(case.initiators.iter());
+    let mut timed: Vec<(Time, &Action)> =
+        case.faults.iter().filter_map(|fault| Some((fault.time()?, &fault.what))).collect();
     timed.sort_by_key(|&(at, _)| at);
-    for (at, fault) in timed {
-        standing.happens(at, fault);
-        // With two members no rule can tell whose old process one has found.
-        standing.unmendable |= fault.replace.is_some() && case.members().len() < 3;
-        standing.upsets(case, fault);
+    for (at, action) in timed {
+        end.happens(case, at, action);
     }
     // What waits for a message may come before everything else or after it, or never.
-    for fault in scenario.fault.iter().filter(|fault| fault.at.is_none()) {
-        match fault.crash {
-            Some(member) => {
-                standing.dead.insert(member);
-            }
-            None => standing.unmendable |= fault.restart.is_none() && fault.pause.is_none(),
+    for fault in case.faults.iter().filter(|fault| fault.time().is_none()) {
+        match fault.what {
+            Action::Crash { member, .. } => drop(end.dead.insert(member)),
+            Action::Restart { .. } | Action::Pause { .. } => {}
+            _ => end.unmendable = true,
         }
     }
-    standing.is_calm(case)
+    end.is_calm(case)
 }
 
-impl Standing {
-    fn happens(&mut self, at: Time, fault: &FaultEntry) {
-        if let Some(member) = fault.crash {
-            self.dead.insert(member);
-            self.last_crash = Some(at);
-        }
-        if let Some(member) = fault.restart
-            && self.dead.remove(&member)
-        {
-            if fault.disk == Some(DiskEntry::Named(COPY.to_owned())) {
-                // It is found if everybody who knows better is reachable. Whether it was drained is what the copy says.
-                let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
-                self.unmendable |= !whole;
-            } else if fault.disk.as_ref().is_some_and(|disk| *disk != DiskEntry::Kept(true)) {
-                let alone = self.diskless.iter().all(|&other| other == member);
-                let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
-                self.lost_together |= !alone && !waits;
-                self.diskless.insert(member);
+impl EndState {
+    fn happens(&mut self, case: &Case, at: Time, action: &Action) {
+        match *action {
+            Action::Crash { member, .. } => {
+                self.dead.insert(member);
+                self.last_crash = Some(at);
+            }
+            Action::Restart { member, disk, place, .. } => {
+                self.moves(member, place);
+                self.unmendable |= disk == Disk::New;
+                if self.dead.remove(&member) {
+                    self.restarts(member, disk);
+                    // Who comes up looks for a leader.
+                    self.noticed.insert(member, at);
+                }
+            }
+            // A clone is found if a member that knows better is reachable, and stops: nothing is promised then.
+            Action::Replace { disk: Disk::Kept, .. } => self.unmendable = true,
+            Action::Replace { member, disk, place, .. } => {
+                // With two members no rule can tell whose old process one has found.
+                self.unmendable |= case.members().len() < 3;
+                self.moves(member, place);
+                self.dead.remove(&member);
+                self.loses_disk(member, disk);
+                self.replaced.insert(member);
+                self.noticed.insert(member, at);
+            }
+            Action::Campaign(member) if !self.dead.contains(&member) => {
+                self.noticed.insert(member, at);
+            }
+            Action::Clock { member, rate_ppm, jump } => {
+                match rate_ppm == 1_000_000 {
+                    true => self.wrong_clocks.remove(&member),
+                    false => self.wrong_clocks.insert(member),
+                };
+                self.beyond_drift |= jump > Span::ZERO || !is_within_drift(case, rate_ppm);
+            }
+            Action::Cut { from, to } => *self.cuts.entry((from, to)).or_default() += 1,
+            Action::Mend { from, to } => {
+                let cuts = self.cuts.remove(&(from, to)).unwrap_or_default();
+                if cuts > 1 {
+                    self.cuts.insert((from, to), cuts - 1);
+                }
+            }
+            Action::Partition { .. } | Action::LinkOverride(_) => self.apart = true,
+            Action::Heal => {
+                self.apart = false;
+                self.cuts.clear();
+            }
+            Action::Order { member, order: Order::Drain { lasting: None, .. } } => {
+                self.drained.insert(member);
+            }
+            Action::Order { member, order: Order::Undrain } if !self.dead.contains(&member) => {
                 self.drained.remove(&member);
             }
-            // Who comes up looks for a leader.
-            self.noticed.insert(member, at);
-        }
-        if let Some(member) = fault.replace {
-            self.dead.remove(&member);
-            let alone = self.diskless.iter().all(|&other| other == member);
-            let waits = fault.disk == Some(DiskEntry::Named(LOST_UNLESS_ANOTHER.to_owned()));
-            self.lost_together |= !alone && !waits;
-            self.diskless.insert(member);
-            self.replaced.insert(member);
-            self.drained.remove(&member);
-            self.noticed.insert(member, at);
-        }
-        if fault.address.as_deref() == Some(UNNAMED) {
-            self.unnamed.extend(fault.restart.or(fault.replace));
-        }
-        // A copy or a clone is found if a member that knows better is reachable, and stops: nothing is promised then.
-        let is_new = fault.disk == Some(DiskEntry::Named(NEW.to_owned()));
-        self.unmendable |= fault.clone.is_some() || is_new;
-        if let Some(member) = fault.campaign
-            && !self.dead.contains(&member)
-        {
-            self.noticed.insert(member, at);
-        }
-        if let Some(member) = fault.clock {
-            match fault.rate.is_none_or(|rate| rate == 1.0) {
-                true => self.wrong_clocks.remove(&member),
-                false => self.wrong_clocks.insert(member),
-            };
-        }
-        if let Some(link) = fault.cut {
-            *self.cuts.entry(link).or_default() += 1;
-        }
-        if let Some(link) = fault.mend
-            && let Some(cuts) = self.cuts.get_mut(&link)
-        {
-            *cuts -= 1;
-            if *cuts == 0 {
-                self.cuts.remove(&link);
-            }
-        }
-        self.apart |= fault.partition.is_some() || fault.weather.is_some();
-        if fault.heal {
-            self.apart = false;
-            self.cuts.clear();
+            _ => {}
         }
     }
 
-    /// What means something to a quorum only.
-    fn upsets(&mut self, case: &Case, fault: &FaultEntry) {
-        let drift = f64::from(case.config.quorum.pace.drift) / 1000.0;
-        let within = |rate: f64| (rate - 1.0).abs() < drift + 1e-9;
-        self.beyond_drift |= fault.skew.is_some() || fault.rate.is_some_and(|rate| !within(rate));
-        let (Some(member), Some(order)) = (fault.member, &fault.order) else { return };
-        if order == "drain" && fault.lasting.is_none() {
-            self.drained.insert(member);
+    fn moves(&mut self, member: NodeId, place: Place) {
+        if place == Place::Unnamed {
+            self.unnamed.insert(member);
         }
-        if order == "undrain" && !self.dead.contains(&member) {
-            self.drained.remove(&member);
+    }
+
+    fn restarts(&mut self, member: NodeId, disk: Disk) {
+        match disk {
+            Disk::Kept => {}
+            // It is found if everybody who knows better is reachable. Whether it was drained is what the copy says.
+            Disk::Restored => {
+                let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
+                self.unmendable |= !whole;
+            }
+            Disk::Lost | Disk::LostUnlessAnother | Disk::New => self.loses_disk(member, disk),
         }
+    }
+
+    fn loses_disk(&mut self, member: NodeId, disk: Disk) {
+        let alone = self.diskless.iter().all(|&other| other == member);
+        self.lost_together |= !alone && disk != Disk::LostUnlessAnother;
+        self.diskless.insert(member);
+        self.drained.remove(&member);
     }
 
     /// Whether a majority is alive, with somebody among it that may lead; and everybody is, if somebody asks everybody.
@@ -207,9 +209,9 @@ impl Standing {
         let may_lead = |id: NodeId| {
             !settings.witnesses.contains(id)
                 && !settings.reluctant.contains(id)
-                && !self.drained.contains(&id.0)
+                && !self.drained.contains(&id)
         };
-        let alive = || case.members().iter().filter(|id| !self.dead.contains(&id.0));
+        let alive = || case.members().iter().filter(|id| !self.dead.contains(id));
         let answered = self.diskless.is_empty() || self.dead.is_empty() && !self.lost_together;
         alive().count() > case.members().len() / 2
             && alive().any(may_lead)
@@ -228,8 +230,8 @@ impl Standing {
             // Its members watch over their leader themselves.
             return mended && self.suits_quorum(case);
         }
-        let alive = |id: &NodeId| !self.dead.contains(&id.0);
-        mended && case.members().iter().any(|id| alive(&id)) && self.is_noticed(case)
+        let is_alive = |id: NodeId| !self.dead.contains(&id);
+        mended && case.members().iter().any(is_alive) && self.is_noticed(case)
     }
 
     /// Whether somebody who is alive in the end knows that a leader is needed, if one is: because there was none at the

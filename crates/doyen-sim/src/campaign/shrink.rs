@@ -5,14 +5,16 @@
 //! runs is used up. What is left breaks the same property, after the same calm: see [`premise`]. One try
 //! is one run, and tries are made in a fixed order, so the same scenario always shrinks to the same one.
 
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
 use doyen_core::time::Span;
 
 use super::{judge, premise};
 use crate::check::property::Property;
+use crate::fault::{Action, Disk, Fault, Place, Trigger};
 use crate::oracle::Breach;
-use crate::scenario::{
-    FaultEntry, Initiator, Initiators, MemberList, QuorumEntry, RingOrder, Scenario,
-};
+use crate::scenario::{Initiator, Initiators, MemberList, QuorumOptions, RingOrder, Scenario};
+use crate::time::Time;
 
 /// A scenario that was made smaller, and what it still breaks.
 #[derive(Clone, PartialEq, Debug)]
@@ -70,7 +72,7 @@ impl Shrinker<'_> {
             return false;
         }
         let Ok(case) = candidate.resolve() else { return false };
-        if self.best.is_some() && !premise::suits(self.property, &candidate, &case) {
+        if self.best.is_some() && !premise::suits(self.property, &case) {
             return false;
         }
         self.left -= 1;
@@ -96,7 +98,7 @@ impl Shrinker<'_> {
         case.map_or(Vec::new(), |case| case.members().iter().map(|id| id.0).collect())
     }
 
-    fn faults(&self) -> &[FaultEntry] {
+    fn faults(&self) -> &[Fault] {
         self.best.as_ref().map_or(&[], |(best, _)| &best.fault)
     }
 
@@ -179,7 +181,7 @@ impl Shrinker<'_> {
             |scenario| scenario.contact_dead = false,
             |scenario| scenario.dead.clear(),
             |scenario| scenario.heartbeat = None,
-            |scenario| scenario.detector = scenario.detector.is_some().then(|| "10ms".to_owned()),
+            |scenario| scenario.detector = scenario.detector.map(|_| Span::from_millis(10)),
             |scenario| scenario.initiators = None,
             |scenario| scenario.until = None,
             |scenario| scenario.seed = None,
@@ -198,38 +200,27 @@ impl Shrinker<'_> {
             });
         }
         for index in 0..self.faults().len() {
-            self.attempt_with(|scenario| scenario.fault[index].disk = None);
-            self.attempt_with(|scenario| scenario.fault[index].pace = None);
-            self.attempt_with(|scenario| scenario.fault[index].skew = None);
-            self.attempt_with(|scenario| scenario.fault[index].address = None);
-            self.attempt_with(|scenario| scenario.fault[index].hung = None);
-            self.attempt_with(|scenario| scenario.fault[index].old.clear());
-            // A machine that is replaced while its process is down has no old process.
-            self.attempt_with(|scenario| {
-                let fault = &mut scenario.fault[index];
-                if let Some(member) = fault.replace.take() {
-                    fault.restart = Some(member);
-                    fault.hung = None;
-                }
-            });
+            for change in SIMPLER {
+                self.attempt_with(|scenario| change(&mut scenario.fault[index].what));
+            }
         }
     }
 
     fn simplify_quorum(&mut self) {
-        let changes: [fn(&mut QuorumEntry); 13] = [
-            |entry| *entry = QuorumEntry::default(),
-            |entry| entry.pace.clear(),
-            |entry| entry.witnesses.clear(),
-            |entry| entry.reluctant.clear(),
-            |entry| entry.probe = None,
-            |entry| entry.retire = None,
-            |entry| entry.jitter = None,
-            |entry| entry.stagger = None,
-            |entry| entry.preemption = None,
-            |entry| entry.tenure = None,
-            |entry| entry.forgiveness = None,
-            |entry| entry.promise = None,
-            |entry| entry.drift = None,
+        let changes: [fn(&mut QuorumOptions); 13] = [
+            |options| *options = QuorumOptions::default(),
+            |options| options.pace.clear(),
+            |options| options.witnesses.clear(),
+            |options| options.reluctant.clear(),
+            |options| options.probe = None,
+            |options| options.retire = None,
+            |options| options.jitter = None,
+            |options| options.stagger = None,
+            |options| options.preemption = None,
+            |options| options.tenure = None,
+            |options| options.forgiveness = None,
+            |options| options.promise = None,
+            |options| options.drift = None,
         ];
         for change in changes {
             self.attempt_with(|scenario| scenario.quorum.iter_mut().for_each(change));
@@ -238,10 +229,9 @@ impl Shrinker<'_> {
         self.attempt_with(|scenario| scenario.bound = None);
         for id in self.ids() {
             self.attempt_with(|scenario| {
-                scenario
-                    .quorum
-                    .iter_mut()
-                    .for_each(|entry| drop(entry.pace.remove(&id.to_string())));
+                if let Some(options) = &mut scenario.quorum {
+                    options.pace.remove(&id.to_string());
+                }
             });
         }
     }
@@ -255,14 +245,70 @@ impl Shrinker<'_> {
                 }
             }
             for grain in [100_000, 10_000, 1_000] {
-                let at = |fault: &mut FaultEntry| round(&mut fault.at, grain);
-                let lasting = |fault: &mut FaultEntry| round(&mut fault.lasting, grain);
-                let hung = |fault: &mut FaultEntry| round(&mut fault.hung, grain);
-                self.attempt_with(|scenario| at(&mut scenario.fault[index]));
-                self.attempt_with(|scenario| lasting(&mut scenario.fault[index]));
-                self.attempt_with(|scenario| hung(&mut scenario.fault[index]));
+                self.attempt_with(|scenario| {
+                    if let Trigger::At(at) = &mut scenario.fault[index].when {
+                        *at = Time::ZERO + round(*at - Time::ZERO, grain);
+                    }
+                });
+                self.attempt_with(|scenario| {
+                    if let Some(length) = length_of(&mut scenario.fault[index].what) {
+                        *length = round(*length, grain);
+                    }
+                });
             }
         }
+    }
+}
+
+/// How a fault becomes more usual, one thing at a time.
+const SIMPLER: [fn(&mut Action); 7] = [
+    |action| match action {
+        Action::Restart { disk, .. } => *disk = Disk::Kept,
+        Action::Replace { disk: disk @ Disk::LostUnlessAnother, .. } => *disk = Disk::Lost,
+        _ => {}
+    },
+    |action| {
+        if let Action::Restart { pace, .. } = action {
+            *pace = None;
+        }
+    },
+    |action| {
+        if let Action::Clock { jump, .. } = action {
+            *jump = Span::ZERO;
+        }
+    },
+    |action| match action {
+        Action::Restart { place, .. } => *place = Place::Same,
+        Action::Replace { place, .. } => *place = Place::New,
+        _ => {}
+    },
+    |action| {
+        if let Action::Replace { hung, .. } = action {
+            *hung = Span::ZERO;
+        }
+    },
+    |action| {
+        if let Action::Partition { old, .. } = action {
+            old.clear();
+        }
+    },
+    // A machine that is replaced while its process is down has no old process.
+    |action| {
+        if let Action::Replace { member, disk, place, .. } = *action {
+            *action = Action::Restart { member, disk, pace: None, place };
+        }
+    },
+];
+
+/// How long what a fault brings about lasts, if that is said.
+fn length_of(action: &mut Action) -> Option<&mut Span> {
+    match action {
+        Action::Pause { lasting, .. }
+        | Action::Replace { hung: lasting, .. }
+        | Action::Attributes { lasting, .. }
+        | Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(lasting),
+        Action::Order { order: Order::Drain { lasting, .. }, .. } => lasting.as_mut(),
+        _ => None,
     }
 }
 
@@ -288,31 +334,19 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
             | Initiator::At { member: who, .. } if who == id)
         });
     }
-    if let Some(entry) = &mut scenario.quorum {
-        entry.witnesses.retain(|&other| other != id);
-        entry.reluctant.retain(|&other| other != id);
-        entry.pace.remove(&id.to_string());
+    if let Some(options) = &mut scenario.quorum {
+        options.witnesses.retain(|&other| other != id);
+        options.reluctant.retain(|&other| other != id);
+        options.pace.remove(&id.to_string());
     }
+    let id = NodeId(id);
     scenario.link.retain(|link| link.from != Some(id) && link.to != Some(id));
-    scenario.fault.retain(|fault| !names(fault, id));
-    for fault in &mut scenario.fault {
-        for group in fault.partition.iter_mut().flatten().chain(&mut fault.old) {
-            group.retain(|&other| other != id);
+    for Fault { what, .. } in &mut scenario.fault {
+        if let Action::Partition { groups, old } = what {
+            groups.iter_mut().chain(old).for_each(|group| group.retain(|&other| other != id));
         }
     }
-}
-
-/// Whether a fault is about member `id` and nobody else.
-fn names(fault: &FaultEntry, id: u32) -> bool {
-    let FaultEntry { crash, restart, replace, clone, copy, pause, clock, .. } = *fault;
-    let FaultEntry { campaign, member, to, .. } = *fault;
-    let weather = fault.weather.as_ref().map_or([None; 2], |weather| [weather.from, weather.to]);
-    let links = [fault.cut, fault.mend];
-    let single = [crash, restart, replace, clone, copy, pause, clock, campaign, member, to];
-    single.contains(&Some(id))
-        || weather.contains(&Some(id))
-        || links.into_iter().flatten().any(|link| link.contains(&id))
-        || fault.when.as_ref().is_some_and(|after| after.member == id)
+    scenario.fault.retain(|fault| !fault.names(id));
 }
 
 /// Gives the members, who are `ids`, the numbers from one on, in the same order.
@@ -328,10 +362,10 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
         ring.iter_mut().for_each(change);
     }
     scenario.dead.iter_mut().chain(&mut scenario.leader).for_each(change);
-    if let Some(entry) = &mut scenario.quorum {
-        entry.witnesses.iter_mut().chain(&mut entry.reluctant).for_each(change);
-        let pace = std::mem::take(&mut entry.pace);
-        entry.pace = (pace.into_iter())
+    if let Some(options) = &mut scenario.quorum {
+        options.witnesses.iter_mut().chain(&mut options.reluctant).for_each(change);
+        let pace = std::mem::take(&mut options.pace);
+        options.pace = (pace.into_iter())
             .map(|(id, pace)| (id.parse().map_or(id, |id| number(id).to_string()), pace))
             .collect();
     }
@@ -342,51 +376,37 @@ fn renumber(scenario: &mut Scenario, ids: &[u32]) {
             }
         }
     }
+    let change = |id: &mut NodeId| id.0 = number(id.0);
     for link in &mut scenario.link {
         link.from.iter_mut().chain(&mut link.to).for_each(change);
     }
     for fault in &mut scenario.fault {
-        let FaultEntry { crash, restart, replace, clone, copy, pause, clock, .. } = fault;
-        let single = [crash, restart, replace, clone, copy, pause, clock];
-        single.into_iter().flatten().for_each(change);
-        let FaultEntry { campaign, member, to, .. } = fault;
-        let single = [campaign, member, to];
-        single.into_iter().flatten().for_each(change);
-        if let Some(weather) = &mut fault.weather {
-            weather.from.iter_mut().chain(&mut weather.to).for_each(change);
-        }
-        let FaultEntry { cut, mend, .. } = fault;
-        [cut, mend].into_iter().flatten().flatten().for_each(change);
-        fault.partition.iter_mut().flatten().flatten().for_each(change);
-        fault.old.iter_mut().flatten().for_each(change);
-        fault.when.iter_mut().map(|after| &mut after.member).for_each(change);
+        fault.members_mut().into_iter().for_each(|(_, id)| change(id));
     }
 }
 
 /// Fault number `index` happens `gap` milliseconds after the one before it, and so do all after it follow sooner.
 fn pull_forward(scenario: &mut Scenario, index: usize, gap: u64) {
-    let at = |fault: &FaultEntry| fault.at.as_deref().and_then(|at| at.parse::<Span>().ok());
-    let Some(now) = at(&scenario.fault[index]) else { return };
-    let before = scenario.fault[..index].iter().filter_map(at).max().unwrap_or_default();
+    let Some(now) = scenario.fault[index].time() else { return };
+    let before = scenario.fault[..index].iter().filter_map(Fault::time).max().unwrap_or_default();
     let sooner = before + Span::from_millis(gap);
     if sooner >= now {
         return;
     }
-    let by = now.as_nanos() - sooner.as_nanos();
+    let by = now - sooner;
     for fault in &mut scenario.fault[index..] {
-        if let Some(then) = at(fault) {
-            fault.at = Some(Span::from_nanos(then.as_nanos().saturating_sub(by)).to_string());
+        if let Trigger::At(at) = &mut fault.when {
+            *at = Time(at.0.saturating_sub(by.as_nanos()));
         }
     }
 }
 
 /// A time to the next lower multiple of `grain` microseconds, unless that is zero.
-fn round(time: &mut Option<String>, grain: u64) {
-    let Some(Ok(span)) = time.as_deref().map(str::parse::<Span>) else { return };
+fn round(span: Span, grain: u64) -> Span {
     let grain = Span::from_micros(grain).as_nanos();
-    let rounded = span.as_nanos() / grain * grain;
-    if rounded > 0 {
-        *time = Some(Span::from_nanos(rounded).to_string());
+    match span.as_nanos() / grain * grain {
+        0 => span,
+        rounded => Span::from_nanos(rounded),
     }
 }
 
@@ -451,7 +471,7 @@ mod tests {
         assert!(case.members().len() <= 2, "{small:?}");
         assert!(small.fault.len() <= 3, "{small:?}");
         assert!(small.attr.is_empty() && small.ring.is_none() && small.delay.is_none());
-        assert!(premise::holds(small, &case));
+        assert!(premise::holds(&case));
         assert_eq!(shrunk.breach.property, Property::Agreement);
         assert_eq!(judge(small, &[Property::Agreement]).unwrap(), Some(shrunk.breach.clone()));
         assert_eq!(shrink_by(2_000, Property::Agreement), Some(shrunk));

@@ -32,6 +32,7 @@ use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::registry::Algorithm;
 use doyen_core::session::SessionConfig;
 use doyen_core::time::Span;
 
@@ -164,11 +165,11 @@ impl Scope {
     pub fn scenario(self, members: u32) -> Scenario {
         let is_led = matches!(self.part, Part::Leases | Part::Whole);
         Scenario {
-            algorithm: "quorum".to_owned(),
-            mode: Some(Mode::Hardened.to_string()),
+            algorithm: Some(Algorithm::Quorum),
+            mode: Some(Mode::Hardened),
             members: Some(MemberList::Count(members.into())),
             leader: is_led.then_some(members),
-            initiators: Some(Initiators::Named("none".to_owned())),
+            initiators: Some(Initiators::None),
             fifo: Some(false),
             ..Scenario::default()
         }

@@ -137,6 +137,8 @@ fn with_less(rules: &Rules) -> Vec<Rules> {
 
 #[cfg(test)]
 mod tests {
+    use doyen_core::registry::Algorithm;
+
     use super::*;
     use crate::check::budget::Budget;
     use crate::check::property::Property;
@@ -145,9 +147,9 @@ mod tests {
     #[test]
     fn nothing_that_remains_can_be_left_out() {
         let scenario = Scenario {
-            algorithm: "chang-roberts".to_owned(),
+            algorithm: Some(Algorithm::ChangRoberts),
             members: Some(MemberList::Count(5)),
-            initiators: Some(Initiators::Named("all".to_owned())),
+            initiators: Some(Initiators::All),
             fifo: Some(true),
             ..Scenario::default()
         };

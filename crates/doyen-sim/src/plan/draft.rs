@@ -120,7 +120,7 @@ impl Draft {
     /// The live members, lowest first.
     fn live(&self) -> Result<Vec<u32>> {
         let mut scenario = self.scenario()?;
-        scenario.initiators = Some(Initiators::Named("none".to_owned()));
+        scenario.initiators = Some(Initiators::None);
         Ok(scenario.resolve()?.live_by_rank().into_iter().map(|id| id.0).collect())
     }
 

@@ -6,49 +6,49 @@
 
 use std::collections::BTreeMap;
 
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption, Profile, Settings};
+use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
 use doyen_core::config::Timing;
 use doyen_core::members::{Members, NodeId, PeerSet};
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
-use super::parse::{Result, member, parse, parse_id, span};
+use super::parse::{Result, member, named};
 use super::{Scenario, ScenarioError};
+use crate::fault::PaceOverride;
+use crate::text;
 
 /// What a quorum's members are set to, as it is written.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct QuorumEntry {
+pub struct QuorumOptions {
     /// `fast`, `lan` or `wan`; without one everything follows from the network's bound and the heartbeat.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
+    #[serde(with = "text")]
+    pub profile: Option<Profile>,
     /// `Λ_F`: how long followers promise to follow nobody else.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promise: Option<String>,
+    #[serde(with = "text")]
+    pub promise: Option<Span>,
     /// `ρ`: by how much any clock may be wrong, below 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
     /// `J`: how much chance there is in the wait before an election.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub jitter: Option<String>,
+    #[serde(with = "text")]
+    pub jitter: Option<Span>,
     /// How much longer a member waits for each better one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stagger: Option<String>,
+    #[serde(with = "text")]
+    pub stagger: Option<Span>,
     /// `never`, `delayed` (default) or `immediate`: when a better member takes over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub preemption: Option<String>,
+    #[serde(with = "text")]
+    pub preemption: Option<Preemption>,
     /// By how much a member's attribute must be better for it to take over.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub margin: Option<u64>,
     /// How long a leader stays before a better one may take over.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub tenure: Option<String>,
+    #[serde(with = "text")]
+    pub tenure: Option<Span>,
     /// For how long an involuntary loss of office counts against a member.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub forgiveness: Option<String>,
+    #[serde(with = "text")]
+    pub forgiveness: Option<Span>,
     /// How often followers tell each other whom they hear.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub probe: Option<String>,
+    #[serde(with = "text")]
+    pub probe: Option<Span>,
     /// Who votes and never leads.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub witnesses: Vec<u32>,
@@ -56,42 +56,23 @@ pub struct QuorumEntry {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reluctant: Vec<u32>,
     /// How long a host takes to stop what runs under a retiring leader; no time by default.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retire: Option<String>,
+    #[serde(with = "text")]
+    pub retire: Option<Span>,
     /// Members that go at another pace.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub pace: BTreeMap<String, PaceEntry>,
-}
-
-/// The pace of one member.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PaceEntry {
-    /// `h`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub heartbeat: Option<String>,
-    /// `Λ_F`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promise: Option<String>,
+    pub pace: BTreeMap<String, PaceOverride>,
 }
 
 impl Scenario {
     /// The profile that is asked for.
-    pub(super) fn profile(&self) -> Result<Option<Profile>> {
-        let entry = self.quorum.as_ref();
-        parse(&entry.and_then(|entry| entry.profile.clone()), "quorum.profile")
-    }
-
-    /// How long it takes to stop what runs under the lease of a retiring leader.
-    pub(super) fn resolve_retire(&self) -> Result<Span> {
-        let retire = self.quorum.as_ref().and_then(|entry| entry.retire.as_ref());
-        Ok(span(retire, "quorum.retire")?.unwrap_or_default())
+    pub(super) fn profile(&self) -> Option<Profile> {
+        self.quorum.as_ref().and_then(|options| options.profile)
     }
 
     /// What the members are set to on a network with this timing.
     pub(super) fn resolve_quorum(&self, timing: &Timing, members: &Members) -> Result<Settings> {
-        let drift = self.quorum.as_ref().map_or(Ok(None), QuorumEntry::drift)?;
-        let mut settings = match (self.profile()?, drift) {
+        let drift = self.quorum.as_ref().map_or(Ok(None), QuorumOptions::drift)?;
+        let mut settings = match (self.profile(), drift) {
             (Some(profile), Some(drift)) => profile.settings_for(drift),
             (Some(profile), None) => profile.settings(),
             (None, Some(drift)) => Settings::for_clocks(timing, drift),
@@ -106,7 +87,7 @@ impl Scenario {
     }
 }
 
-impl QuorumEntry {
+impl QuorumOptions {
     /// ρ in thousandths, if it is set.
     fn drift(&self) -> Result<Option<u32>> {
         let Some(drift) = self.drift else { return Ok(None) };
@@ -118,64 +99,22 @@ impl QuorumEntry {
     }
 
     fn apply(&self, settings: &mut Settings, members: &Members) -> Result<()> {
-        let spans = [
-            ("promise", &self.promise, &mut settings.pace.vote_lease),
-            ("jitter", &self.jitter, &mut settings.jitter),
-            ("stagger", &self.stagger, &mut settings.stagger),
-            ("tenure", &self.tenure, &mut settings.tenure),
-            ("forgiveness", &self.forgiveness, &mut settings.penalty_decay),
-        ];
-        for (name, text, setting) in spans {
-            if let Some(given) = span(text.as_ref(), &format!("quorum.{name}"))? {
-                *setting = given;
-            }
-        }
-        if let Some(probe) = span(self.probe.as_ref(), "quorum.probe")? {
-            settings.probe = Some(probe);
-        }
-        if let Some(margin) = self.margin {
-            settings.margin = margin;
-        }
-        if let Some(preemption) = parse::<Preemption>(&self.preemption, "quorum.preemption")? {
-            settings.preemption = preemption;
-        }
+        let pace = PaceOverride { heartbeat: None, promise: self.promise };
+        settings.pace = pace.over(settings.pace);
+        settings.jitter = self.jitter.unwrap_or(settings.jitter);
+        settings.stagger = self.stagger.unwrap_or(settings.stagger);
+        settings.tenure = self.tenure.unwrap_or(settings.tenure);
+        settings.penalty_decay = self.forgiveness.unwrap_or(settings.penalty_decay);
+        settings.probe = self.probe.or(settings.probe);
+        settings.margin = self.margin.unwrap_or(settings.margin);
+        settings.preemption = self.preemption.unwrap_or(settings.preemption);
         settings.witnesses = set(members, "quorum.witnesses", &self.witnesses)?;
         settings.reluctant = set(members, "quorum.reluctant", &self.reluctant)?;
-        for (id, entry) in &self.pace {
-            let id = member(members, "quorum.pace", parse_id("quorum.pace", id)?)?;
-            let pace = entry.resolve(&format!("quorum.pace.{id}"), settings.pace)?;
-            settings.paces.insert(id, pace);
+        for (id, pace) in &self.pace {
+            let id = named(members, "quorum.pace", id)?;
+            settings.paces.insert(id, pace.over(settings.pace));
         }
         Ok(())
-    }
-}
-
-impl PaceEntry {
-    fn resolve(&self, key: &str, usual: Pace) -> Result<Pace> {
-        let heartbeat = span(self.heartbeat.as_ref(), &format!("{key}.heartbeat"))?;
-        let promise = span(self.promise.as_ref(), &format!("{key}.promise"))?;
-        Ok(Pace {
-            heartbeat: heartbeat.unwrap_or(usual.heartbeat),
-            vote_lease: promise.unwrap_or(usual.vote_lease),
-            ..usual
-        })
-    }
-
-    /// The pace with which member `id` comes up, if that is safe.
-    pub(super) fn resolve_for(
-        &self,
-        id: NodeId,
-        key: &str,
-        settings: &Settings,
-        timing: &Timing,
-        members: &Members,
-    ) -> Result<Pace> {
-        let pace = self.resolve(key, settings.pace)?;
-        let mut changed = settings.clone();
-        changed.paces.insert(id, pace);
-        let wrong = |problem: String| ScenarioError::new(key, problem);
-        changed.check(timing, members).map_err(|refusal| wrong(refusal.to_string()))?;
-        Ok(pace)
     }
 }
 

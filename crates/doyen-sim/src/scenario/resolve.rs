@@ -14,17 +14,13 @@ use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::Serialize;
 
-use super::parse::{
-    Result, bounded, kind, member, parse, parse_delay, parse_id, parse_range, required, share, span,
-};
-use super::{
-    FaultEntry, Initiator, Initiators, LinkException, MemberList, PaceEntry, RingOrder, Scenario,
-    ScenarioError,
-};
-use crate::fault::{self, Action, Chaos, Fault, Trigger};
+use super::parse::{Result, bounded, kind, member, named, parse_range};
+use super::{Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
+use crate::fault::{self, Chaos, ChaosKind, Fault, Trigger};
+use crate::initiators;
 use crate::network::{DelayModel, NetworkModel};
 use crate::random::Random;
-use crate::starters::Starters;
+use crate::text::Share;
 use crate::time::Time;
 
 /// A scenario that makes sense: what [`run`](crate::run::run) runs.
@@ -47,7 +43,7 @@ pub struct Case {
     /// Who leads at the beginning.
     pub leader: Option<NodeId>,
     /// Who notices that the coordinator is gone, and when.
-    pub initiators: Starters,
+    pub initiators: initiators::Initiators,
     /// How the network behaves.
     pub network: NetworkModel,
     /// The rank of each kind of message among those of one instant.
@@ -61,7 +57,7 @@ pub struct Case {
     /// Whether processes of a member are told apart by sessions.
     pub sessions: bool,
     /// What goes wrong, besides the initiators' noticing.
-    pub faults: Vec<(Trigger, Action)>,
+    pub faults: Vec<Fault>,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
     /// What goes wrong at random.
@@ -133,7 +129,7 @@ impl Case {
     /// L1: how long it takes until somebody has a lease, once all trouble is over; by the longest paces that members
     /// have had.
     pub fn recovery(&self) -> Span {
-        let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
+        let longest = fault::longest_paces(&self.config.quorum, &self.faults);
         let meeting = if self.sessions { MEETING } else { Span::ZERO };
         longest.recovery(&self.config.timing, self.members())
             + fault::stretched(meeting, fault::slowest_clock(&self.faults))
@@ -141,7 +137,7 @@ impl Case {
 
     /// How long members may need to settle once nothing more breaks: penalties run out, and the best takes over.
     pub fn settling(&self) -> Span {
-        let longest = fault::longest_paces(&self.config.quorum, self.members(), &self.faults);
+        let longest = fault::longest_paces(&self.config.quorum, &self.faults);
         let meeting = if self.sessions { SESSIONS_CALM } else { Span::ZERO };
         let settling = quorum_calm(&longest) + self.config.timing.preempt * 5 + meeting;
         fault::stretched(settling, fault::slowest_clock(&self.faults))
@@ -149,9 +145,7 @@ impl Case {
 
     /// When the last fault happens whose time is known beforehand; what operators want is no fault.
     pub fn last_fault(&self) -> Time {
-        let is_fault = |(_, action): &&(Trigger, Action)| matches!(action, Action::Fault(_));
-        let faults: Vec<(Trigger, Action)> = self.faults.iter().filter(is_fault).cloned().collect();
-        fault::calm_begins(&faults)
+        fault::breakage_ends(&self.faults)
     }
 
     /// When all trouble is over that is known beforehand.
@@ -203,9 +197,9 @@ impl Scenario {
         let algorithm = self.resolve_algorithm()?;
         let mode = self.resolve_mode(algorithm)?;
         let seed = self.seed.unwrap_or(1);
-        let ring = self.ring.clone().unwrap_or_else(|| RingOrder::Named("ascending".to_owned()));
+        let ring = self.ring.clone().unwrap_or_default();
         let members = self.resolve_members(&ring, seed)?;
-        let convention: Convention = parse(&self.convention, "convention")?.unwrap_or_default();
+        let convention = self.convention.unwrap_or_default();
         let leader = self.resolve_leader(&members)?;
         let dead = self.resolve_dead(&members, convention, leader)?;
         let sessions = self.has_sessions();
@@ -220,30 +214,29 @@ impl Scenario {
                 return Err(ScenarioError::new("announce", format!("`{other}`; use lower or all")));
             }
         };
-        let detector = span(self.detector.as_ref(), "detector")?;
-        check_period("detector", detector, &timing)?;
+        check_period("detector", self.detector, &timing)?;
         let initiators = self.resolve_initiators(&members, &dead)?;
         let ranks = self.resolve_order(algorithm, &network, kinds)?;
         let quorum = self.resolve_quorum(&timing, &members)?;
         let faults = self.resolve_faults(algorithm, &members, kinds, &quorum, &timing)?;
-        let chaos = self.chaos.as_ref().map(super::ChaosEntry::resolve).transpose()?;
+        self.check_chaos()?;
         let count = members.len() as u64;
-        let longest = fault::longest_paces(&quorum, &members, &faults);
+        let longest = fault::longest_paces(&quorum, &faults);
         let config = Config { members, timing, mode, announce, quorum };
-        let until = match span(self.until.as_ref(), "until")? {
+        let until = match self.until {
             Some(until) => Time::ZERO + until,
             None => {
                 let bare = Timing { transmission: bare_bound, ..timing };
                 let link = LinkConfig::for_round_trip(bare.reply());
                 let link = if self.reliable { link.patience() * 2 } else { Span::ZERO };
-                let mut calm = calm(&timing, count) + detector.unwrap_or_default() * 20 + link;
+                let mut calm = calm(&timing, count) + self.detector.unwrap_or_default() * 20 + link;
                 if algorithm.has_leases() {
                     calm = calm + quorum_calm(&longest);
                 }
                 if sessions {
                     calm = calm + SESSIONS_CALM;
                 }
-                end_of_trouble(&initiators, &faults, chaos.as_ref())
+                end_of_faults(&initiators, &faults, self.chaos.as_ref())
                     + fault::stretched(calm, fault::slowest_clock(&faults))
             }
         };
@@ -260,12 +253,12 @@ impl Scenario {
             network,
             ranks,
             bare_bound,
-            detector,
+            detector: self.detector,
             reliable: self.reliable,
             sessions,
             faults,
-            retire: self.resolve_retire()?,
-            chaos,
+            retire: self.quorum.as_ref().and_then(|options| options.retire).unwrap_or_default(),
+            chaos: self.chaos.clone(),
             seed,
             until,
             message_limit: self.resolve_message_limit()?,
@@ -275,7 +268,7 @@ impl Scenario {
 
     /// Whether processes of a member are told apart by sessions.
     pub fn has_sessions(&self) -> bool {
-        self.sessions || self.fault.iter().any(FaultEntry::needs_sessions)
+        self.sessions || self.fault.iter().any(Fault::needs_sessions)
     }
 
     fn resolve_message_limit(&self) -> Result<u64> {
@@ -286,17 +279,12 @@ impl Scenario {
     }
 
     fn resolve_algorithm(&self) -> Result<Algorithm> {
-        if self.algorithm.is_empty() {
-            return Err(ScenarioError::new(
-                "algorithm",
-                "is missing; `doyen algorithms` lists them, for example bully",
-            ));
-        }
-        self.algorithm.parse().map_err(|problem: String| ScenarioError::new("algorithm", problem))
+        let missing = "is missing; `doyen algorithms` lists them, for example bully";
+        self.algorithm.ok_or_else(|| ScenarioError::new("algorithm", missing))
     }
 
     fn resolve_mode(&self, algorithm: Algorithm) -> Result<Mode> {
-        let mode = parse(&self.mode, "mode")?.unwrap_or(algorithm.usual_mode());
+        let mode = self.mode.unwrap_or(algorithm.usual_mode());
         if algorithm.reads(mode) {
             return Ok(mode);
         }
@@ -332,26 +320,21 @@ impl Scenario {
         let mut members = members.map_err(wrong("members"))?;
         if !self.attr.is_empty() {
             let attrs = (self.attr.iter())
-                .map(|(id, &attr)| Ok((member(&members, "attr", parse_id("attr", id)?)?, attr)))
+                .map(|(id, &attr)| Ok((named(&members, "attr", id)?, attr)))
                 .collect::<Result<Vec<_>>>()?;
             members = members.with_attrs(attrs).map_err(wrong("attr"))?;
         }
-        let mut order: Vec<NodeId> = match ring {
-            RingOrder::Listed(ids) => ids.iter().copied().map(NodeId).collect(),
-            RingOrder::Named(name) if name == "ascending" => return Ok(members),
-            RingOrder::Named(_) => members.iter().collect(),
-        };
-        match ring {
-            RingOrder::Listed(_) => {}
-            RingOrder::Named(name) if name == "descending" => order.reverse(),
-            // A stream of its own: the ring does not change when something else is drawn.
-            RingOrder::Named(name) if name == "random" => Random::new(!seed).shuffle(&mut order),
-            RingOrder::Named(name) => {
-                let problem =
-                    format!("`{name}`; use ascending, descending, random or the ids clockwise");
-                return Err(ScenarioError::new("ring", problem));
+        let order = match ring {
+            RingOrder::Ascending => return Ok(members),
+            RingOrder::Descending => members.iter().rev().collect(),
+            RingOrder::Random => {
+                let mut order: Vec<NodeId> = members.iter().collect();
+                // A stream of its own: the ring does not change when something else is drawn.
+                Random::new(!seed).shuffle(&mut order);
+                order
             }
-        }
+            RingOrder::Listed(ids) => ids.iter().copied().map(NodeId).collect(),
+        };
         members.with_ring(order).map_err(wrong("ring"))
     }
 
@@ -392,30 +375,28 @@ impl Scenario {
         Ok(dead)
     }
 
-    fn resolve_initiators(&self, members: &Members, dead: &[NodeId]) -> Result<Starters> {
+    fn resolve_initiators(
+        &self,
+        members: &Members,
+        dead: &[NodeId],
+    ) -> Result<initiators::Initiators> {
         let live = || members.iter().filter(|id| dead.binary_search(id).is_err());
         let listed = match &self.initiators {
-            // A leader is there: whoever misses it later notices through the detector or the script.
-            None if self.leader.is_some() => return Ok(Starters::default()),
+            // There is a leader: a member that misses it later learns that from the detector or from a fault.
+            None if self.leader.is_some() => return Ok(initiators::Initiators::default()),
             None => {
                 let lowest = live().min_by_key(|&id| members.key(id));
-                return Ok(Starters::at_once(lowest));
+                return Ok(initiators::Initiators::at_once(lowest));
             }
-            Some(Initiators::Named(name)) if name == "none" => return Ok(Starters::default()),
-            Some(Initiators::Named(name)) if name == "all" => {
-                return Ok(Starters::at_once(live()));
-            }
-            Some(Initiators::Named(name)) => {
-                let problem = format!("`{name}`; use all, none or a list of members");
-                return Err(ScenarioError::new("initiators", problem));
-            }
+            Some(Initiators::None) => return Ok(initiators::Initiators::default()),
+            Some(Initiators::All) => return Ok(initiators::Initiators::at_once(live())),
             Some(Initiators::Listed(listed)) => listed,
         };
         let mut initiators: Vec<(NodeId, Time)> = Vec::with_capacity(listed.len());
         for initiator in listed {
             let (id, at) = match initiator {
                 Initiator::AtOnce(id) => (*id, Span::ZERO),
-                Initiator::At { member, at } => (*member, required(Some(at), "initiators")?),
+                Initiator::At { member, at } => (*member, *at),
             };
             let id = member(members, "initiators", id)?;
             if dead.binary_search(&id).is_ok() {
@@ -439,24 +420,19 @@ impl Scenario {
         members: &Members,
         kinds: &[Kind],
     ) -> Result<NetworkModel> {
-        let delay = self.delay.as_deref().map(|text| parse_delay("delay", text)).transpose()?;
-        let exception = |(index, link): (usize, &LinkException)| {
-            link.resolve(&|name| format!("link[{index}].{name}"), members, kinds)
-        };
+        let share = |share: Option<Share>| share.map_or(0.0, f64::from);
         Ok(NetworkModel {
-            delay: delay.unwrap_or(DelayModel::Fixed(1_000_000)),
-            processing: span(self.processing.as_ref(), "processing")?
-                .unwrap_or_default()
-                .as_nanos(),
-            loss: share(self.loss.as_ref(), "loss")?,
-            duplication: share(self.duplicate.as_ref(), "duplicate")?,
+            delay: self.delay.unwrap_or(DelayModel::Fixed(1_000_000)),
+            processing: self.processing.unwrap_or_default().as_nanos(),
+            loss: share(self.loss),
+            duplication: share(self.duplicate),
             fifo: self.fifo.unwrap_or(algorithm.needs_fifo()),
-            links: self.link.iter().enumerate().map(exception).collect::<Result<_>>()?,
+            links: self.resolve_links(members, kinds)?,
         })
     }
 
     fn resolve_timing(&self, network: &NetworkModel, bare_bound: Span) -> Result<Timing> {
-        let bound = match span(self.bound.as_ref(), "bound")? {
+        let bound = match self.bound {
             Some(bound) => bound,
             None => {
                 let processing = Span::from_nanos(network.processing);
@@ -467,22 +443,16 @@ impl Scenario {
         };
         let mut timing = Timing::for_transmission(bound);
         timing.processing = Span::from_nanos(network.processing);
-        if let Some(profile) = self.profile()? {
+        if let Some(profile) = self.profile() {
             // What its members assume of the network is part of a profile.
             timing = profile.timing();
         }
-        if let Some(window) = span(self.window.as_ref(), "window")? {
-            timing.window = window;
-        }
-        if let Some(heartbeat) = span(self.heartbeat.as_ref(), "heartbeat")? {
-            check_period("heartbeat", Some(heartbeat), &timing)?;
-            timing.heartbeat = heartbeat;
-        }
+        timing.window = self.window.unwrap_or(timing.window);
+        check_period("heartbeat", self.heartbeat, &timing)?;
+        timing.heartbeat = self.heartbeat.unwrap_or(timing.heartbeat);
         // With no delay at all a heartbeat would have no period.
         timing.heartbeat = timing.heartbeat.max(Span::from_nanos(1));
-        if let Some(preempt) = span(self.preempt.as_ref(), "preempt")? {
-            timing.preempt = preempt;
-        }
+        timing.preempt = self.preempt.unwrap_or(timing.preempt);
         Ok(timing)
     }
 
@@ -507,30 +477,6 @@ impl Scenario {
             ranks[kind(kinds, "order", name)?] = rank as u8;
         }
         Ok(ranks)
-    }
-
-    fn resolve_faults(
-        &self,
-        algorithm: Algorithm,
-        members: &Members,
-        kinds: &[Kind],
-        quorum: &Settings,
-        timing: &Timing,
-    ) -> Result<Vec<(Trigger, Action)>> {
-        let resolve = |(index, fault): (usize, &FaultEntry)| {
-            let key = |name: &str| format!("fault[{index}].{name}");
-            if fault.forwards && !algorithm.is_ring() {
-                let problem =
-                    format!("{algorithm} has no ring along which a dead member could forward");
-                return Err(ScenarioError::new(key("forwards"), problem));
-            }
-            let pace =
-                |id, pace: &PaceEntry| pace.resolve_for(id, &key("pace"), quorum, timing, members);
-            let trigger = fault.trigger(&key, members, kinds)?;
-            fault.occurrences(&key, trigger, fault.action(&key, members, kinds, &pace)?)
-        };
-        let each = self.fault.iter().enumerate().map(resolve).collect::<Result<Vec<_>>>()?;
-        Ok(each.into_iter().flatten().collect())
     }
 }
 
@@ -575,29 +521,24 @@ const SESSIONS_CALM: Span = Span::from_millis(10_000);
 /// 53 bits, and 53 ln 2 < 37.
 const LONGEST_DRAW: u64 = 37;
 
-/// When the last thing that is known beforehand has gone wrong and is over.
-fn end_of_trouble(
-    initiators: &Starters,
-    faults: &[(Trigger, Action)],
+/// When everything that is known beforehand has gone wrong and is over.
+fn end_of_faults(
+    initiators: &initiators::Initiators,
+    faults: &[Fault],
     chaos: Option<&Chaos>,
 ) -> Time {
     // A fault that waits for a message may come at any time: what it takes is added at the end.
     let (mut end, mut added) = (Time::ZERO, Span::ZERO);
-    for (trigger, action) in faults {
-        let lasts = match action {
-            Action::Fault(Fault::Pause { span, .. } | Fault::Replace { hung: span, .. }) => {
-                Span::from_nanos(*span)
-            }
-            _ => Span::ZERO,
-        };
-        match trigger {
-            Trigger::At(at) => end = end.max(*at + lasts),
-            Trigger::Count { .. } => added = added + lasts,
+    for fault in faults {
+        match fault.when {
+            Trigger::At(at) => end = end.max(at + fault.lasting()),
+            Trigger::Message { .. } => added = added + fault.lasting(),
         }
     }
     if let Some(chaos) = chaos {
-        let longest = chaos.down_for.max(chaos.pause_for).max(chaos.cut_for);
-        end = end.max(chaos.until + Span::from_nanos(longest) * LONGEST_DRAW);
+        let longest = ChaosKind::ALL.into_iter().filter_map(|kind| chaos.rate(kind));
+        let longest = longest.map(|(_, lasting)| lasting).max().unwrap_or_default();
+        end = end.max(Time::ZERO + chaos.until.unwrap_or_default() + longest * LONGEST_DRAW);
     }
     initiators.iter().map(|(_, at)| at).fold(end, Time::max) + added
 }

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use doyen_core::algorithm::quorum::settings::Pace;
 use doyen_core::ledger::Stored;
 use doyen_core::members::Incarnation;
 use doyen_core::protocol::{Durable, Effects, Event, Protocol};
@@ -11,7 +10,7 @@ use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, World};
 use crate::account::Sight;
-use crate::fault::{Disk, Place};
+use crate::fault::{Disk, PaceOverride, Place};
 use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -20,7 +19,7 @@ impl<P: Protocol> World<'_, '_, P> {
         &mut self,
         position: u32,
         (disk, place): (Disk, Place),
-        pace: Option<Pace>,
+        pace: Option<PaceOverride>,
         out: &mut Effects<P>,
     ) {
         if self.members[position].is_alive() {

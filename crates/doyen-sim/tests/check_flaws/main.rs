@@ -9,7 +9,7 @@ use std::time::Duration;
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
 use doyen_core::algorithm::modified_bully::ModifiedBully;
 use doyen_core::algorithm::ring_list::RingList;
-use doyen_core::config::Config;
+use doyen_core::config::{Config, Mode};
 use doyen_core::protocol::Protocol;
 use doyen_core::time::Span;
 use doyen_sim::check::budget::Budget;
@@ -69,7 +69,7 @@ fn case(text: &str) -> Case {
 /// The same case in hardened mode.
 fn hardened(text: &str) -> Case {
     let mut scenario = Scenario::parse("flaw", text).unwrap_or_else(|problem| panic!("{problem}"));
-    scenario.mode = Some("hardened".to_owned());
+    scenario.mode = Some(Mode::Hardened);
     scenario.resolve().unwrap_or_else(|problem| panic!("{problem}"))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use doyen_core::registry::Algorithm;
-use doyen_sim::scenario::Scenario;
+use doyen_sim::scenario::{Convention, Scenario};
 use doyen_sim::{formula, run};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -16,7 +16,7 @@ use crate::groups::{group, resolve, text};
 fn any_case() -> impl Strategy<Value = Scenario> {
     let delay = select(vec!["1ms", "0.3ms", "uniform:0ms..1ms", "uniform:0.9ms..1ms", "exp:1ms"]);
     let network = (delay, select(vec!["0", "0.1ms", "1ms"]), any::<(bool, bool)>());
-    let processing = select(vec![None, None, Some("0.1ms".to_owned()), Some("3ms".to_owned())]);
+    let processing = select(vec![None, None, text("0.1ms"), text("3ms")]);
     let reading = (any::<Index>(), any::<bool>(), any::<bool>(), any::<bool>());
     let chance = (processing, any::<u64>());
     let parts = (select(Algorithm::SEEDS.to_vec()), group(9), network, reading, chance);
@@ -28,7 +28,7 @@ fn any_case() -> impl Strategy<Value = Scenario> {
         let configured = configured && group.dead.contains(&group.highest());
         Scenario {
             mode: text(modes[mode.index(modes.len())]),
-            convention: configured.then(|| "configured".to_owned()),
+            convention: configured.then_some(Convention::Configured),
             contact_dead,
             announce: tell_all.then(|| "all".to_owned()),
             delay: text(delay),

@@ -1,6 +1,7 @@
 //! Groups, runs and what to ask them.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
@@ -14,7 +15,7 @@ use proptest::sample::{select, subsequence};
 /// Members `1..=n`, all alive; the lowest starts.
 pub(crate) fn live(algorithm: Algorithm, n: u32) -> Scenario {
     Scenario {
-        algorithm: algorithm.to_string(),
+        algorithm: Some(algorithm),
         members: Some(MemberList::Count(u64::from(n))),
         ..Scenario::default()
     }
@@ -34,8 +35,9 @@ pub(crate) fn in_ring(algorithm: Algorithm, ring: &[u32]) -> Scenario {
     }
 }
 
-pub(crate) fn text(text: &str) -> Option<String> {
-    Some(text.to_owned())
+/// A value as it is written in a scenario.
+pub(crate) fn text<T: FromStr>(text: &str) -> Option<T> {
+    Some(text.parse().unwrap_or_else(|_| panic!("`{text}` makes no sense")))
 }
 
 /// These start at once.
@@ -45,12 +47,12 @@ pub(crate) fn start(ids: &[u32]) -> Option<Initiators> {
 
 /// These start, each at its time in D.
 pub(crate) fn start_at(times: impl IntoIterator<Item = (u32, f64)>) -> Option<Initiators> {
-    let at = |(member, at)| Initiator::At { member, at: format!("{at}ms") };
+    let at = |(member, at)| Initiator::At { member, at: Span::from_nanos((at * 1e6) as u64) };
     Some(Initiators::Listed(times.into_iter().map(at).collect()))
 }
 
 pub(crate) fn all_start() -> Option<Initiators> {
-    Some(Initiators::Named("all".to_owned()))
+    Some(Initiators::All)
 }
 
 pub(crate) fn resolve(scenario: &Scenario) -> Case {
@@ -149,7 +151,7 @@ impl Group {
 
     pub(crate) fn scenario(&self, algorithm: Algorithm) -> Scenario {
         Scenario {
-            algorithm: algorithm.to_string(),
+            algorithm: Some(algorithm),
             members: Some(MemberList::Listed(self.ids.clone())),
             attr: self.attr.clone(),
             ring: Some(RingOrder::Listed(self.ring.clone())),

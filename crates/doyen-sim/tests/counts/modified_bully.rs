@@ -1,7 +1,9 @@
 //! Part B: the modified bully.
 
+use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm::ModifiedBully;
-use doyen_sim::scenario::{LinkException, Scenario};
+use doyen_sim::fault::LinkOverride;
+use doyen_sim::scenario::Scenario;
 use doyen_sim::trace::{EventKind, TraceEvent};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -149,11 +151,11 @@ proptest! {
     #[test]
     fn b14_3d_is_too_short_for_an_answerer_whose_election_was_fast((n, r) in size_and_rank(3..=12)) {
         prop_assume!(r < n - 1);
-        let fast = LinkException {
-            to: Some(n - 1),
+        let fast = LinkOverride {
+            to: Some(NodeId(n - 1)),
             kind: text("ELECTION"),
             delay: text("0"),
-            ..LinkException::default()
+            ..LinkOverride::default()
         };
         let textbook = Scenario { link: vec![fast], ..started_by(n, &[r]) };
         let (outcome, records) = watch(&textbook);

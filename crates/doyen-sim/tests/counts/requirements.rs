@@ -6,7 +6,9 @@
 
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
 use doyen_sim::account::Ended;
+use doyen_sim::network::DelayModel;
 use doyen_sim::scenario::{Initiator, Initiators, Scenario};
 use doyen_sim::trace::EventKind;
 use proptest::prelude::*;
@@ -38,7 +40,7 @@ fn scenario(
 
 /// Delays of any length up to D, but for a textbook modified bully: for its answers to one initiator only, all must
 /// be equal.
-fn delay(algorithm: Algorithm, hardened: bool, random: bool) -> Option<String> {
+fn delay(algorithm: Algorithm, hardened: bool, random: bool) -> Option<DelayModel> {
     let equal = algorithm == Algorithm::ModifiedBully && !hardened;
     text(if random && !equal { "uniform:0.01ms..1ms" } else { "1ms" })
 }
@@ -97,7 +99,7 @@ proptest! {
         let live = group.ids.len() - group.dead.len();
         prop_assume!(live > 1);
         let once = scenario(&group, reading);
-        let again = |&member: &u32| Initiator::At { member, at: "0.5ms".to_owned() };
+        let again = |&member: &u32| Initiator::At { member, at: Span::from_micros(500) };
         let first = group.starting.iter().copied().map(Initiator::AtOnce);
         let twice = first.chain(group.starting.iter().map(again)).collect();
         let twice = Scenario { initiators: Some(Initiators::Listed(twice)), ..once.clone() };

@@ -1,9 +1,13 @@
 //! Part C: the rings.
 
+use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm::{
     ChangRoberts, RingActiveList, RingAllIds, RingList, RingResilient,
 };
-use doyen_sim::scenario::{FaultEntry, RingOrder, Scenario};
+use doyen_core::time::Span;
+use doyen_sim::fault::{Action, Fault};
+use doyen_sim::scenario::{RingOrder, Scenario};
+use doyen_sim::time::Time;
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 
@@ -67,8 +71,8 @@ proptest! {
     /// n + (n-1) + 2(n-1) messages to the living; the dead winner is probed in three circuits.
     #[test]
     fn c5_a_winner_that_dies_after_it_is_listed_costs_a_repetition(n in 3_u32..=30) {
-        let at = Some(format!("{}ms", f64::from(n) - 0.5));
-        let crash = FaultEntry { at, crash: Some(n), ..FaultEntry::default() };
+        let at = Time::ZERO + Span::from_micros(u64::from(n) * 1_000 - 500);
+        let crash = Fault::at(at, Action::Crash { member: NodeId(n), forwards: false });
         let outcome = run(&Scenario { fault: vec![crash], ..live(RingResilient, n) });
         let to_living = outcome.messages.total - outcome.messages.to_dead;
         prop_assert_eq!(to_living, u64::from(n + (n - 1) + 2 * (n - 1)));
@@ -137,7 +141,7 @@ proptest! {
 
     #[test]
     fn c11_all_start_with_keys_falling_clockwise_costs_half_of_n_n_plus_1_plus_n(n in 2_u32..=40) {
-        let ring = Some(RingOrder::Named("descending".to_owned()));
+        let ring = Some(RingOrder::Descending);
         let scenario = Scenario { initiators: all_start(), ring, ..live(ChangRoberts, n) };
         let n = u64::from(n);
         prop_assert_eq!(messages(&scenario), n * (n + 1) / 2 + n);

@@ -318,7 +318,7 @@ impl Check {
                 );
             }
             check_names(&scenario)?;
-            if self.parts.without()?.is_some() && scenario.algorithm != Algorithm::Quorum.name() {
+            if self.parts.without()?.is_some() && scenario.algorithm != Some(Algorithm::Quorum) {
                 bail!("--without: only the quorum has such rules; add --algorithm quorum");
             }
             return random::run(&scenario, &self.random_options()?);
@@ -424,7 +424,7 @@ impl Check {
     fn scenario_of(&self, scope: Scope) -> Result<Scenario> {
         let mut given = Scenario::default();
         self.election.apply(&mut given)?;
-        if !given.algorithm.is_empty() && given.algorithm != Algorithm::Quorum.name() {
+        if given.algorithm.is_some_and(|algorithm| algorithm != Algorithm::Quorum) {
             bail!("--part: only the quorum has parts; add --algorithm quorum");
         }
         match given.members {
@@ -603,10 +603,10 @@ fn list_rules() -> Result<Answer> {
 
 /// Refuses a reading of a seed without the algorithm that it is a reading of.
 fn check_reading(scenario: &Scenario) -> Result<()> {
-    let Some(Ok(Mode::Literal(variant))) = scenario.mode.as_ref().map(|mode| mode.parse()) else {
+    let Some(Mode::Literal(variant)) = scenario.mode else {
         return Ok(());
     };
-    if !scenario.algorithm.is_empty() {
+    if scenario.algorithm.is_some() {
         return Ok(());
     }
     let reads = |algorithm: &&Algorithm| algorithm.variants().contains(&variant);

@@ -1,28 +1,33 @@
 //! The flags that describe an election, wherever it is run: simulated or checked. They fill in the same [`Scenario`] that
 //! a file does, so there is one set of rules and one set of errors.
 
-use anyhow::{Context, Result, anyhow, bail};
+use std::str::FromStr;
+
+use anyhow::{Result, bail};
 use clap::Args;
-use doyen_sim::scenario::{Initiator, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
+use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+use doyen_sim::scenario::{Convention, Initiators, MemberList, RingOrder, Scenario, ScenarioError};
 
 #[derive(Args, Debug)]
 pub(crate) struct Election {
     /// bully, modified-bully, ring-list, ring-active-list, ring-all-ids, chang-roberts, ring-resilient or quorum
     #[arg(long, short, value_name = "NAME", help_heading = "Election")]
-    algorithm: Option<String>,
+    algorithm: Option<Algorithm>,
 
     /// textbook, hardened, or a literal variant (`doyen algorithms` lists them) [default: textbook]
     #[arg(long, value_name = "MODE", help_heading = "Election")]
-    mode: Option<String>,
+    mode: Option<Mode>,
 
     /// How many, or which: 5 (the members 1 to 5), 0..7 or 17,24,33
     #[arg(long, short = 'n', value_name = "N", help_heading = "Election")]
-    members: Option<String>,
+    members: Option<MemberList>,
 
     /// Who notices that the coordinator is gone: 1,5 or 5@1.5ms or all or none [default: the lowest live member, or
     /// nobody if --leader names one]
     #[arg(long, value_name = "IDS", help_heading = "Election")]
-    initiators: Option<String>,
+    initiators: Option<Initiators>,
 
     /// Who is dead from the beginning
     #[arg(long, value_name = "IDS", value_delimiter = ',', help_heading = "Election")]
@@ -33,18 +38,18 @@ pub(crate) struct Election {
     leader: Option<u32>,
 
     /// Election attributes, such as 3=90,1=90; without one a member's id is its attribute
-    #[arg(long, value_name = "ID=VALUE", value_delimiter = ',', help_heading = "Election")]
-    attr: Vec<String>,
+    #[arg(long, value_name = "ID=VALUE", value_delimiter = ',', value_parser = attribute, help_heading = "Election")]
+    attr: Vec<(u32, i64)>,
 
     /// The ring, clockwise: ascending, descending, random or the ids; for `doyen check` also every, one after the other
     /// [default: ascending]
     #[arg(long, value_name = "ORDER", help_heading = "Election")]
-    ring: Option<String>,
+    ring: Option<Rings>,
 
     /// What --members counts: live (the crashed coordinator stands outside) or configured (the highest member is the
     /// crashed coordinator) [default: live]
     #[arg(long, value_name = "NAME", help_heading = "Election")]
-    convention: Option<String>,
+    convention: Option<Convention>,
 
     /// The members do not know who is dead, and contact them in vain
     #[arg(long, help_heading = "Election")]
@@ -64,32 +69,30 @@ pub(crate) struct Election {
 
     /// W, how long a modified bully collects before it answers [default: 0]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
-    window: Option<String>,
+    window: Option<Span>,
 
     /// How often a hardened leader says that it leads [default: 5 D]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
-    heartbeat: Option<String>,
+    heartbeat: Option<Span>,
 
     /// How long a hardened member bears a lower leader [default: 20 D]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
-    preempt: Option<String>,
+    preempt: Option<Span>,
 
     /// Detect failures with heartbeats of this period
     #[arg(long, value_name = "PERIOD", help_heading = "Timing")]
-    detector: Option<String>,
+    detector: Option<Span>,
 }
 
 impl Election {
     /// Whether `--ring every` asks for all rings instead of one.
     pub(crate) fn wants_every_ring(&self) -> bool {
-        self.ring.as_deref() == Some("every")
+        self.ring == Some(Rings::Every)
     }
 
     /// Sets in `scenario` what the flags say.
     pub(crate) fn apply(&self, scenario: &mut Scenario) -> Result<()> {
-        if let Some(algorithm) = &self.algorithm {
-            scenario.algorithm.clone_from(algorithm);
-        }
+        set(&mut scenario.algorithm, &self.algorithm);
         set(&mut scenario.mode, &self.mode);
         set(&mut scenario.convention, &self.convention);
         set(&mut scenario.announce, &self.announce);
@@ -104,78 +107,48 @@ impl Election {
         if !self.dead.is_empty() {
             scenario.dead.clone_from(&self.dead);
         }
-        if let Some(members) = &self.members {
-            scenario.members = Some(parse_members(members)?);
+        set(&mut scenario.members, &self.members);
+        set(&mut scenario.initiators, &self.initiators);
+        if let Some(Rings::One(ring)) = &self.ring {
+            scenario.ring = Some(ring.clone());
         }
-        if let Some(ring) = &self.ring {
-            scenario.ring = Some(parse_ring(ring)?);
-        }
-        if let Some(initiators) = &self.initiators {
-            scenario.initiators = Some(parse_initiators(initiators)?);
-        }
-        self.apply_attributes(scenario)
-    }
-
-    fn apply_attributes(&self, scenario: &mut Scenario) -> Result<()> {
-        for attr in &self.attr {
-            let (id, value) = attr.split_once('=').with_context(|| {
-                format!("--attr: `{attr}` is not ID=VALUE; write for example 3=90")
-            })?;
-            let value = value.trim().parse().map_err(|_| {
-                anyhow!("--attr: `{value}` is not a whole number; write for example 3=90")
-            })?;
-            let id = id.trim().to_owned();
-            if self.attr.iter().filter(|other| other.starts_with(&format!("{id}="))).count() > 1 {
+        for (place, (id, value)) in self.attr.iter().enumerate() {
+            if self.attr[..place].iter().any(|(other, _)| other == id) {
                 bail!("--attr: member {id} is given two attributes");
             }
-            scenario.attr.insert(id, value);
+            scenario.attr.insert(id.to_string(), *value);
         }
         Ok(())
     }
+}
+
+/// The rings to look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Rings {
+    One(RingOrder),
+    /// All of them, one after the other.
+    Every,
+}
+
+impl FromStr for Rings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "every" { Ok(Self::Every) } else { text.parse().map(Self::One) }
+    }
+}
+
+/// Reads `3=90`.
+fn attribute(text: &str) -> Result<(u32, i64), String> {
+    let wrong = || format!("`{text}` is not ID=VALUE with whole numbers; write for example 3=90");
+    let (id, value) = text.split_once('=').ok_or_else(wrong)?;
+    Ok((id.trim().parse().map_err(|_| wrong())?, value.trim().parse().map_err(|_| wrong())?))
 }
 
 pub(crate) fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
     if flag.is_some() {
         field.clone_from(flag);
     }
-}
-
-pub(crate) fn number(flag: &str, text: &str) -> Result<u32> {
-    text.trim().parse().map_err(|_| anyhow!("--{flag}: `{text}` is not a member's number"))
-}
-
-fn parse_members(text: &str) -> Result<MemberList> {
-    if text.contains("..") {
-        return Ok(MemberList::Range(text.to_owned()));
-    }
-    if text.contains(',') {
-        let ids = text.split(',').map(|id| number("members", id)).collect::<Result<_>>()?;
-        return Ok(MemberList::Listed(ids));
-    }
-    let count = text.trim().parse().map_err(|_| {
-        anyhow!("--members: `{text}` is neither a number, a range such as 0..7 nor a list of ids")
-    })?;
-    Ok(MemberList::Count(count))
-}
-
-fn parse_ring(text: &str) -> Result<RingOrder> {
-    if !text.contains(|c: char| c.is_ascii_digit()) {
-        return Ok(RingOrder::Named(text.to_owned()));
-    }
-    Ok(RingOrder::Listed(text.split(',').map(|id| number("ring", id)).collect::<Result<_>>()?))
-}
-
-fn parse_initiators(text: &str) -> Result<Initiators> {
-    if !text.contains(|c: char| c.is_ascii_digit()) {
-        return Ok(Initiators::Named(text.to_owned()));
-    }
-    let parse = |text: &str| match text.split_once('@') {
-        None => Ok(Initiator::AtOnce(number("initiators", text)?)),
-        Some((id, at)) => {
-            Ok(Initiator::At { member: number("initiators", id)?, at: at.to_owned() })
-        }
-    };
-    Ok(Initiators::Listed(text.split(',').map(parse).collect::<Result<_>>()?))
 }
 
 /// An error of a scenario made of flags: the key is a flag.

@@ -97,6 +97,16 @@ impl Pace {
     }
 }
 
+impl fmt::Display for Preemption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Never => "never",
+            Self::Delayed => "delayed",
+            Self::Immediate => "immediate",
+        })
+    }
+}
+
 impl FromStr for Preemption {
     type Err = String;
 
@@ -181,6 +191,12 @@ impl Profile {
             rules: Rules::default(),
             cluster: 0,
         }
+    }
+}
+
+impl fmt::Display for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

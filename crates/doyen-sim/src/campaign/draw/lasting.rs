@@ -8,12 +8,14 @@
 use doyen_core::algorithm::quorum::settings::Preemption;
 use doyen_core::members::NodeId;
 
-use super::quorum::{self, Tempest};
-use super::{draw_attributes, pick, time};
+use super::quorum::{self, QuorumGenerator};
+use super::{draw_attributes, fixed, pick, time, uniform};
+use crate::fault::{Action, Fault};
+use crate::network::DelayModel;
 use crate::random::Random;
-use crate::scenario::{Case, FaultEntry, MemberList, Scenario, ScenarioError};
+use crate::scenario::{Case, MemberList, Scenario, ScenarioError};
 
-const DELAYS: [&str; 3] = ["0.1ms", "uniform:0.05ms..0.3ms", "uniform:0.2ms..0.7ms"];
+const DELAYS: [DelayModel; 3] = [fixed(100), uniform(50, 300), uniform(200, 700)];
 /// How many of the links that may be cut are.
 const CUT_SHARES: [f64; 3] = [0.2, 0.5, 0.8];
 
@@ -21,62 +23,60 @@ const CUT_SHARES: [f64; 3] = [0.2, 0.5, 0.8];
 pub(super) fn draw(
     scenario: &mut Scenario,
     mut random: Random,
-) -> Result<Vec<FaultEntry>, ScenarioError> {
+) -> Result<Vec<Fault>, ScenarioError> {
     if let Some(MemberList::Count(count)) = scenario.members {
         draw_attributes(scenario, count, &mut random);
     }
     // A fast clock counts D too soon; here clocks stay wrong, so messages must be faster than that.
     if scenario.delay.is_none() {
-        scenario.delay = Some(pick(&DELAYS, &mut random).to_owned());
-        scenario.bound.get_or_insert_with(|| quorum::BOUND.to_owned());
+        scenario.delay = Some(pick(&DELAYS, &mut random));
+        scenario.bound.get_or_insert(quorum::BOUND);
     }
     quorum::draw_network(scenario, &mut random);
     let is_drawn = scenario.quorum.is_none();
     quorum::draw_settings(scenario, &mut random)?;
-    if let (true, Some(entry)) = (is_drawn, &mut scenario.quorum) {
+    if let (true, Some(options)) = (is_drawn, &mut scenario.quorum) {
         // Penalties double up to eight times: with long ones a run would be about little else.
-        entry.forgiveness = Some(time(pick(&[5, 20], &mut random)));
-        entry.tenure = Some(time(pick(&[0, 50], &mut random)));
+        options.forgiveness = Some(time(pick(&[5, 20], &mut random)));
+        options.tenure = Some(time(pick(&[0, 50], &mut random)));
     }
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
     let case = scenario.resolve()?;
-    let mut tempest = Tempest::new(&case, false, random);
-    tempest.draw_beginning(scenario);
-    tempest.draw_clocks();
-    let at = tempest.storm.random.between(1, tempest.storm.lasts);
+    let mut generator = QuorumGenerator::new(&case, false, random);
+    generator.draw_beginning(scenario);
+    generator.draw_clocks();
+    let at = generator.base.random.between(1, generator.base.end);
     let dead = scenario.dead.iter().copied().map(NodeId).collect();
-    tempest.break_for_good(&case, dead, at);
-    let until = tempest.end(at);
-    scenario.until.get_or_insert_with(|| time(until));
-    if case.config.quorum.preemption == Preemption::Never && tempest.storm.random.happens(0.5) {
-        let member = Some(tempest.storm.anybody().0);
-        let (lasting, every) = (Some(time(until)), Some(time((until / 200).max(1))));
-        let order = Some("attribute".to_owned());
-        let values = (0..3).map(|_| tempest.storm.random.between(0, 9) as i64).collect();
-        let change = FaultEntry { order, member, values, every, lasting, ..FaultEntry::default() };
-        tempest.storm.fault(1, change);
+    generator.break_for_good(&case, dead, at);
+    let until = generator.end(at);
+    scenario.until.get_or_insert(time(until));
+    let base = &mut generator.base;
+    if case.config.quorum.preemption == Preemption::Never && base.random.happens(0.5) {
+        let member = base.anybody();
+        let (lasting, every) = (time(until), time((until / 200).max(1)));
+        let values = (0..3).map(|_| base.random.between(0, 9) as i64).collect();
+        base.add(1, Action::Attributes { member, values, every, lasting });
     }
-    Ok(tempest.storm.into_faults())
+    Ok(generator.base.into_faults())
 }
 
-impl Tempest<'_> {
+impl QuorumGenerator<'_> {
     /// Members die and links are cut at `at`, all but those of a majority.
     fn break_for_good(&mut self, case: &Case, mut dead: Vec<NodeId>, at: u64) {
         let whole = self.majority(case, &dead);
-        let storm = &mut self.storm;
+        let base = &mut self.base;
         for id in case.members().iter().filter(|id| !whole.contains(id)) {
-            if !dead.contains(&id) && storm.random.happens(0.3) {
-                storm.crash(id, at);
+            if !dead.contains(&id) && base.random.happens(0.3) {
+                base.crash(id, at);
                 dead.push(id);
             }
         }
-        let share = pick(&CUT_SHARES, &mut storm.random);
+        let share = pick(&CUT_SHARES, &mut base.random);
         for from in case.members().iter().filter(|id| !dead.contains(id)) {
             for to in case.members().iter().filter(|id| !dead.contains(id)) {
                 let is_whole = whole.contains(&from) && whole.contains(&to);
-                if from != to && !is_whole && storm.random.happens(share) {
-                    let cut = Some([from.0, to.0]);
-                    storm.fault(at, FaultEntry { cut, ..FaultEntry::default() });
+                if from != to && !is_whole && base.random.happens(share) {
+                    base.add(at, Action::Cut { from, to });
                 }
             }
         }
@@ -84,14 +84,14 @@ impl Tempest<'_> {
 
     /// Members that stay up and connected: a majority or more, the survivor among them.
     fn majority(&mut self, case: &Case, dead: &[NodeId]) -> Vec<NodeId> {
-        let storm = &mut self.storm;
-        let is_other = |id: &NodeId| *id != storm.survivor && !dead.contains(id);
+        let base = &mut self.base;
+        let is_other = |id: &NodeId| *id != base.survivor && !dead.contains(id);
         let mut others: Vec<NodeId> = case.members().iter().filter(is_other).collect();
-        storm.random.shuffle(&mut others);
+        base.random.shuffle(&mut others);
         let least = case.members().len() / 2;
-        let count = storm.random.between(least as u64, others.len().max(least) as u64);
+        let count = base.random.between(least as u64, others.len().max(least) as u64);
         others.truncate(count as usize);
-        others.push(storm.survivor);
+        others.push(base.survivor);
         others
     }
 

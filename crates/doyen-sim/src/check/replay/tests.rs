@@ -306,7 +306,7 @@ fn a_timed_run_is_simulated_and_judged() {
 /// What a campaign found is what a replay of its file says, whatever it is.
 #[test]
 fn a_timed_file_says_again_what_the_campaign_found() {
-    let base = |mode: &str| Scenario { mode: Some(mode.to_owned()), ..Scenario::default() };
+    let base = |mode: &str| Scenario { mode: Some(mode.parse().unwrap()), ..Scenario::default() };
     let mut found = BTreeSet::new();
     for (mode, property) in [
         ("textbook", Property::Agreement),

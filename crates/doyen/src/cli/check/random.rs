@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_sim::campaign::shrink::{self, Shrunk};
 use doyen_sim::campaign::waits::Wait;
@@ -183,8 +184,8 @@ impl Made {
     }
 
     /// In which mode the members were.
-    fn mode(&self) -> &str {
-        self.campaign.base.mode.as_deref().unwrap_or("hardened")
+    fn mode(&self) -> Mode {
+        self.campaign.base.mode.unwrap_or(Mode::Hardened)
     }
 }
 
@@ -198,7 +199,7 @@ fn own_up(unmade: &Unmade, seed: u64) -> Answer {
 
 /// Makes a failure as small as it can be. What panics on the way panics because of it.
 fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, Unmade> {
-    let Failure { run, breach, scenario } = failure;
+    let Failure { run, breach, scenario, .. } = failure;
     let _spinner = progress::Spinner::start("shrinking");
     let began = Instant::now();
     let go_on = || began.elapsed() < PATIENCE && !options.is_interrupted();
@@ -223,7 +224,7 @@ impl Shown {
     fn new(failure: &Failure, shrunk: Shrunk, options: &Options) -> Result<Self> {
         let property = failure.breach.property;
         let file = options.out.clone().unwrap_or_else(|| {
-            let (algorithm, seed, run) = (&failure.scenario.algorithm, options.seed, failure.run);
+            let (algorithm, seed, run) = (failure.algorithm, options.seed, failure.run);
             PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
         });
         let text = Counterexample::timed(shrunk.scenario.clone(), property).to_toml();
@@ -337,8 +338,8 @@ fn in_whose_runs(campaign: &Campaign, report: &Report, property: Property) -> St
 }
 
 fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> {
-    let Failure { run, breach, scenario } = failure;
-    let (algorithm, property) = (&scenario.algorithm, breach.property);
+    let Failure { run, algorithm, breach, .. } = failure;
+    let property = breach.property;
     writeln!(
         text,
         "Violated in run {run} of seed {seed}, {algorithm}, at {}: {property}",
@@ -398,7 +399,7 @@ fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
         "property": report.failures.first().map(|failure| failure.breach.property.name()),
         "properties": judged,
         "not_judged": asked.left_out_as_json(),
-        "mode": made.mode(),
+        "mode": made.mode().to_string(),
         "seed": campaign.seed,
         "shard": options.shard.to_string(),
         "runs": report.runs,
@@ -430,7 +431,7 @@ fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
 fn failure_json(failure: &Failure, seed: u64) -> Value {
     json!({
         "run": failure.run,
-        "algorithm": failure.scenario.algorithm,
+        "algorithm": failure.algorithm.name(),
         "property": failure.breach.property.name(),
         "at": failure.breach.at.0,
         "evidence": evidence(&failure.breach),
@@ -455,7 +456,7 @@ fn evidence(breach: &Breach) -> Vec<String> {
 /// The command that repeats one run: what was typed, with this run alone instead of all of them.
 fn command(failure: &Failure, seed: u64) -> String {
     let typed: Vec<String> = std::env::args().skip(1).collect();
-    repeating(&typed, Some(&failure.scenario.algorithm), seed, failure.run)
+    repeating(&typed, Some(failure.algorithm.name()), seed, failure.run)
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.

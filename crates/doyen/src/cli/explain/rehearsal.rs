@@ -10,16 +10,21 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
 use doyen::node::status::{MemberStatus, Status};
+use doyen_core::algorithm::quorum::settings::{Preemption, Profile};
+use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+use doyen_sim::fault::{Action, Fault};
 use doyen_sim::run;
-use doyen_sim::scenario::{FaultEntry, MemberList, QuorumEntry, Scenario};
+use doyen_sim::scenario::{MemberList, QuorumOptions, Scenario};
+use doyen_sim::time::Time;
 
 /// How long everything runs before somebody dies: long enough for all to notice who hears whom.
-const BEFORE: &str = "5s";
+const BEFORE: Span = Span::from_millis(5_000);
 
 /// When the curtain falls. All is settled long before.
-const END: &str = "30s";
+const END: Span = Span::from_millis(30_000);
 
 /// What came out of a rehearsal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -36,7 +41,7 @@ impl Rehearsal {
     /// Plays what would happen if `dying` died now.
     pub(super) fn play(status: &Status, dying: &[NodeId]) -> Result<Self> {
         let scene = Scene::new(status);
-        let case = scene.script(dying).resolve().map_err(|error| {
+        let case = scene.script(dying)?.resolve().map_err(|error| {
             anyhow!("--if-dies: this cluster cannot be rehearsed: {}: {}", error.key, error.problem)
         })?;
         let outcome = run::run(&case, None);
@@ -71,27 +76,29 @@ impl<'a> Scene<'a> {
         Self { status, dead: dead.collect() }
     }
 
-    fn script(&self, dying: &[NodeId]) -> Scenario {
+    fn script(&self, dying: &[NodeId]) -> Result<Scenario> {
         let status = self.status;
         let leader = status.leader.filter(|leader| !self.dead.contains(leader));
+        let algorithm = status.algorithm.parse();
+        let algorithm: Algorithm = algorithm.map_err(|problem: String| anyhow!(problem))?;
         let mut scenario = Scenario {
-            algorithm: status.algorithm.clone(),
+            algorithm: Some(algorithm),
             members: Some(MemberList::Listed(status.members.iter().map(|it| it.id.0).collect())),
             attr: status.members.iter().map(|it| (it.id.to_string(), self.attr(it))).collect(),
             dead: self.dead.iter().map(|id| id.0).collect(),
             leader: leader.map(|leader| leader.0),
-            until: Some(END.to_owned()),
+            until: Some(END),
             fault: self.cuts().chain(self.deaths(dying)).collect(),
             ..Scenario::default()
         };
         if is_quorum(status) {
             scenario.quorum = Some(self.settings());
         } else {
-            scenario.mode = Some("hardened".to_owned());
-            scenario.detector = Some("50ms".to_owned());
+            scenario.mode = Some(Mode::Hardened);
+            scenario.detector = Some(Span::from_millis(50));
             scenario.reliable = true;
         }
-        scenario
+        Ok(scenario)
     }
 
     /// How good a member is: by its place in line, where there is one.
@@ -104,39 +111,32 @@ impl<'a> Scene<'a> {
         }
     }
 
-    fn settings(&self) -> QuorumEntry {
+    fn settings(&self) -> QuorumOptions {
         let those = |wanted: fn(&MemberStatus) -> bool| {
             self.status.members.iter().filter(|it| wanted(it)).map(|it| it.id.0).collect()
         };
-        QuorumEntry {
-            profile: Some("lan".to_owned()),
-            preemption: Some("never".to_owned()),
+        QuorumOptions {
+            profile: Some(Profile::Lan),
+            preemption: Some(Preemption::Never),
             witnesses: those(|member| member.witness),
             reluctant: those(|member| !member.eligible && !member.witness),
-            ..QuorumEntry::default()
+            ..QuorumOptions::default()
         }
     }
 
     /// Nothing gets from a member to one that does not hear it, though both are alive.
-    fn cuts(&self) -> impl Iterator<Item = FaultEntry> {
+    fn cuts(&self) -> impl Iterator<Item = Fault> {
         let alive = || self.status.members.iter().filter(|member| !self.dead.contains(&member.id));
         let pairs = alive().flat_map(move |from| alive().map(move |to| (from, to)));
         let cut = pairs.filter(|(from, to)| self.status.hears(to, from) == Some(false));
-        cut.map(|(from, to)| FaultEntry {
-            at: Some("0s".to_owned()),
-            cut: Some([from.id.0, to.id.0]),
-            ..FaultEntry::default()
-        })
+        cut.map(|(from, to)| Fault::at(Time::ZERO, Action::Cut { from: from.id, to: to.id }))
     }
 
-    fn deaths(&self, dying: &[NodeId]) -> impl Iterator<Item = FaultEntry> {
+    fn deaths(&self, dying: &[NodeId]) -> impl Iterator<Item = Fault> {
         let living: BTreeSet<NodeId> =
             dying.iter().filter(|id| !self.dead.contains(id)).copied().collect();
-        living.into_iter().map(|id| FaultEntry {
-            at: Some(BEFORE.to_owned()),
-            crash: Some(id.0),
-            ..FaultEntry::default()
-        })
+        let crash = |member| Action::Crash { member, forwards: false };
+        living.into_iter().map(move |id| Fault::at(Time::ZERO + BEFORE, crash(id)))
     }
 }
 

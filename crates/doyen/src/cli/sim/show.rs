@@ -230,5 +230,5 @@ fn uses_chance(case: &Case) -> bool {
         || case.config.hardened()
         || network.links.iter().any(|link| link.loss.is_some() || link.delay.is_some())
         || !matches!(network.delay, DelayModel::Fixed(_))
-        || case.ring == RingOrder::Named("random".to_owned())
+        || case.ring == RingOrder::Random
 }

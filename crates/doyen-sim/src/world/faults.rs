@@ -1,12 +1,11 @@
-//! What is done to the members from outside: elections called, faults scripted and faults drawn at random.
+//! What is done to the members from outside: elections called, the fault schedule and faults drawn at random.
 
 use super::pause::Waiting;
 use super::roster::Status;
 use super::watch::rules;
-use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, World};
+use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, Watch, World};
 use crate::account::Sight;
-use crate::fault::{Action, ChaosKind, Disk, Fault, Place, Trigger};
-use crate::hash::FastMap;
+use crate::fault::{Action, ChaosKind, Disk, Place, Trigger};
 use crate::time::Time;
 use crate::trace::EventKind;
 use doyen_core::members::{Incarnation, NodeId};
@@ -14,28 +13,29 @@ use doyen_core::protocol::{Effect, Effects, Event, Notice, Order, Protocol, Refu
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
-    /// Puts the script and the first random faults into the queue. Who notices at once does so now: a million events
-    /// need not be queued for that.
+    /// Puts the fault schedule and the first random faults into the queue. Who notices at once does so now: a million
+    /// events need not be queued for that.
     pub(super) fn schedule(&mut self, out: &mut Effects<P>) {
-        let script = self.setup.script.iter().enumerate();
-        let counts = |(_, (trigger, _)): &(usize, &(Trigger, Action))| {
-            matches!(trigger, Trigger::Count { .. })
-        };
-        self.watches.extend(script.clone().filter(counts).map(|(entry, _)| (entry, 0)));
+        let faults = self.setup.faults;
+        for (fault, entry) in faults.iter().enumerate() {
+            if let Trigger::Message { member, sent, kind, count: left } = &entry.when {
+                let (member, kind) = (self.position(*member), self.kind_number(kind));
+                self.watches.push(Watch { fault, member, sent: *sent, kind, left: *left });
+            }
+        }
         self.watched |= !self.watches.is_empty();
         for (id, at) in self.setup.initiators.iter() {
-            let Some(position) = self.setup.members.position(id) else { continue };
+            let position = self.position(id);
             if at > Time::ZERO {
-                let campaign = Action::Campaign(position as u32);
-                self.later(at, Item::Later(Box::new(campaign)));
+                self.later(at, Item::Campaign(position));
             } else {
-                self.campaign(position as u32, out);
+                self.campaign(position, out);
                 self.catch_up(out);
             }
         }
-        for (entry, (trigger, _)) in script {
-            if let Trigger::At(at) = trigger {
-                self.later(*at, Item::Script(entry));
+        for (number, fault) in faults.iter().enumerate() {
+            if let Some(at) = fault.time() {
+                self.later(at, Item::Fault(number));
             }
         }
         for kind in ChaosKind::ALL {
@@ -43,12 +43,27 @@ impl<P: Protocol> World<'_, '_, P> {
         }
     }
 
+    /// Where a member is that a scenario names: only members are named there.
+    fn position(&self, id: NodeId) -> u32 {
+        self.setup.members.position(id).map_or(0, |position| position as u32)
+    }
+
+    /// The number of a kind of messages that a scenario names: only kinds that are sent are named there.
+    fn kind_number(&self, name: &str) -> usize {
+        self.books.kinds.iter().position(|kind| kind.name == name).unwrap_or_default()
+    }
+
+    /// The present process of a member that a fault names.
+    fn process(&self, id: NodeId) -> u32 {
+        self.present(self.position(id))
+    }
+
     /// Draws when the next fault of this kind happens.
     fn schedule_chaos(&mut self, kind: ChaosKind) {
-        let Some(chaos) = &self.setup.chaos else { return };
-        let Some(mean) = chaos.every(kind) else { return };
-        let at = self.now + Span::from_nanos(self.random.exponential(mean).max(1));
-        if at <= chaos.until {
+        let Some(chaos) = self.setup.chaos else { return };
+        let Some((mean, _)) = chaos.rate(kind) else { return };
+        let at = self.now + Span::from_nanos(self.random.exponential(mean.as_nanos()).max(1));
+        if at <= Time::ZERO + chaos.until.unwrap_or_default() {
             self.later(at, Item::Chaos(kind));
         }
     }
@@ -59,28 +74,29 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// A random fault happens, and its end and the next one are drawn.
-    pub(super) fn wreak(&mut self, kind: ChaosKind, out: &mut Effects<P>) {
-        let Some(chaos) = &self.setup.chaos else { return };
+    pub(super) fn inject(&mut self, kind: ChaosKind) {
+        let Some((_, mean)) = self.setup.chaos.and_then(|chaos| chaos.rate(kind)) else { return };
+        let mean = mean.as_nanos();
         let last = u64::from(self.members.len()) - 1;
         let position = self.random.between(0, last) as u32;
         let member = self.present(position);
         let alive = self.members[member].status == Status::Up;
         match kind {
             ChaosKind::Crash if alive => {
-                let down_for = self.random.exponential(chaos.down_for);
+                let down_for = self.random.exponential(mean);
                 self.crash(member, false);
                 let ending = Ending::Crash { member, life: self.life(member) };
                 self.later(self.now + Span::from_nanos(down_for), Item::Over(ending));
             }
             ChaosKind::Pause if alive => {
-                let span = self.random.exponential(chaos.pause_for);
+                let span = self.random.exponential(mean);
                 self.pause(member, span);
             }
             ChaosKind::Cut if last > 0 => {
                 let other =
                     (position + 1 + self.random.between(0, last - 1) as u32) % self.members.len();
-                let cut_for = self.random.exponential(chaos.cut_for);
-                self.inflict(&Fault::Cut { from: position, to: other }, out);
+                let cut_for = self.random.exponential(mean);
+                self.cut(position, other);
                 let ending = Ending::Cut { from: position, to: other, era: self.network.era() };
                 self.later(self.now + Span::from_nanos(cut_for), Item::Over(ending));
             }
@@ -96,7 +112,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.restart(member, (Disk::Kept, Place::Same), None, out);
             }
             Ending::Cut { from, to, era } if era == self.network.era() => {
-                self.inflict(&Fault::Mend { from, to }, out);
+                self.mend(from, to);
             }
             Ending::Crash { .. } | Ending::Cut { .. } => {}
         }
@@ -107,54 +123,111 @@ impl<P: Protocol> World<'_, '_, P> {
         self.incarnations.get(&member).copied().unwrap_or(Incarnation(1))
     }
 
-    /// Counts a message for the script entries that wait for it. A member may be in the middle of its effects, so a
-    /// crash alone is done at once, for it cuts a broadcast short; everything else is due when they are done.
+    /// Counts a message for the faults that wait for it. A member may be in the middle of its effects, so a crash alone
+    /// happens at once, for it cuts a broadcast short; everything else is due when they are done.
     pub(super) fn count(&mut self, who: u32, was_sent: bool, which: usize) {
         let mut reached = Vec::new();
-        let script = &self.setup.script;
         let processes = &self.processes;
-        self.watches.retain_mut(|(entry, seen)| {
-            let Trigger::Count { member, sent, kind, count } = script[*entry].0 else {
-                return false;
-            };
-            if (processes.present(member), sent, kind) != (who, was_sent, which) {
+        self.watches.retain_mut(|watch| {
+            if (processes.present(watch.member), watch.sent, watch.kind) != (who, was_sent, which) {
                 return true;
             }
-            *seen += 1;
-            if *seen < count {
-                return true;
+            watch.left -= 1;
+            if watch.left == 0 {
+                reached.push(watch.fault);
             }
-            reached.push(*entry);
-            false
+            watch.left > 0
         });
-        for entry in reached {
-            match script[entry].1 {
-                Action::Fault(Fault::Crash { member, forwards })
-                    if self.members[self.present(member)].is_alive() =>
+        for fault in reached {
+            match self.setup.faults[fault].what {
+                Action::Crash { member, forwards }
+                    if self.members[self.process(member)].is_alive() =>
                 {
-                    self.crash(self.present(member), forwards);
+                    self.crash(self.process(member), forwards);
                 }
-                _ => self.due.push_back(entry),
+                _ => self.due.push_back(fault),
             }
         }
     }
 
     /// Does what became due in the middle of an event, now that the effects of the event are done.
     pub(super) fn catch_up(&mut self, out: &mut Effects<P>) {
-        while let Some(entry) = self.due.pop_front() {
-            let action = &self.setup.script[entry].1;
-            self.perform(action, out);
+        while let Some(fault) = self.due.pop_front() {
+            self.perform(&self.setup.faults[fault].what, out);
         }
     }
 
     pub(super) fn perform(&mut self, action: &Action, out: &mut Effects<P>) {
-        match action {
-            Action::Campaign(member) => self.campaign(self.present(*member), out),
-            Action::Fault(fault) => self.inflict(fault, out),
-            Action::Order { member, order } => self.order(self.present(*member), *order, out),
-            // Which of its processes retires is known.
-            Action::Retired { member } => self.retire(*member, out),
+        match *action {
+            Action::Crash { member, forwards } => self.crash(self.process(member), forwards),
+            Action::Restart { member, disk, pace, place } => {
+                self.restart(self.process(member), (disk, place), pace, out);
+            }
+            Action::Replace { member, disk, hung, place } => {
+                self.replace(self.position(member), (disk, place), hung.as_nanos(), out);
+            }
+            Action::CopyDisk(member) => self.copy_disk(self.process(member)),
+            Action::Pause { member, lasting } => {
+                self.pause(self.process(member), lasting.as_nanos())
+            }
+            Action::Clock { member, rate_ppm, jump } => {
+                self.set_clock(self.process(member), rate_ppm, jump.as_nanos());
+            }
+            Action::Cut { from, to } => self.cut(self.position(from), self.position(to)),
+            Action::Mend { from, to } => self.mend(self.position(from), self.position(to)),
+            Action::Partition { ref groups, ref old } => self.partition(groups, old),
+            Action::LinkOverride(ref link) => {
+                let rule = link.rule(|id| self.position(id), |name| self.kind_number(name));
+                let text =
+                    rule.in_words(|position| self.id(position), |kind| self.books.kinds[kind].name);
+                self.network.disturb(rule);
+                self.record(EventKind::Network { text });
+            }
+            Action::Heal => {
+                self.network.heal();
+                self.record(EventKind::Healed);
+            }
+            Action::Campaign(member) => self.campaign(self.process(member), out),
+            Action::Order { member, order } => self.order(self.process(member), order, out),
+            // Every single change is scheduled as an order.
+            Action::Attributes { .. } => {}
         }
+    }
+
+    fn cut(&mut self, from: u32, to: u32) {
+        if self.network.cut(from, to) {
+            self.record(EventKind::Cut { from: self.id(from), to: self.id(to) });
+        }
+    }
+
+    fn mend(&mut self, from: u32, to: u32) {
+        if self.network.mend(from, to) {
+            self.record(EventKind::Mended { from: self.id(from), to: self.id(to) });
+        }
+    }
+
+    /// Members that are not named are on a side of their own.
+    fn partition(&mut self, groups: &[Vec<NodeId>], old: &[Vec<NodeId>]) {
+        let numbered = |groups: &[Vec<NodeId>]| -> Vec<(u32, u32)> {
+            let sides = groups.iter().zip(1..);
+            let placed = |(ids, side): (&Vec<NodeId>, u32)| {
+                ids.iter().map(|&id| (self.position(id), side)).collect::<Vec<_>>()
+            };
+            sides.flat_map(placed).collect()
+        };
+        let mut sides = vec![0; self.setup.members.len()];
+        for (position, side) in numbered(groups) {
+            sides[position as usize] = side;
+        }
+        let all = self.sides(&sides, &numbered(old));
+        self.network.partition(all);
+        let mut named = vec![Vec::new(); groups.len() + 1];
+        for (position, &side) in (0..).zip(&sides) {
+            named[side as usize].push(self.id(position));
+        }
+        named.retain(|group| !group.is_empty());
+        named.sort();
+        self.record(EventKind::Partitioned { groups: named });
     }
 
     fn order(&mut self, member: u32, order: Order, out: &mut Effects<P>) {
@@ -164,7 +237,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     /// Everything has been stopped that ran under the member's lease.
-    fn retire(&mut self, member: u32, out: &mut Effects<P>) {
+    pub(super) fn retire(&mut self, member: u32, out: &mut Effects<P>) {
         let id = self.id(member);
         self.instruct(
             member,
@@ -241,48 +314,6 @@ impl<P: Protocol> World<'_, '_, P> {
         self.act(member, AT_ONCE, out);
     }
 
-    fn inflict(&mut self, fault: &Fault, out: &mut Effects<P>) {
-        match *fault {
-            Fault::Crash { member, forwards } => self.crash(self.present(member), forwards),
-            Fault::Restart { member, disk, pace, place } => {
-                self.restart(self.present(member), (disk, place), pace, out);
-            }
-            Fault::Replace { member, disk, hung, place } => {
-                self.replace(member, (disk, place), hung, out);
-            }
-            Fault::CopyDisk { member } => self.copy_disk(self.present(member)),
-            Fault::Pause { member, span } => self.pause(self.present(member), span),
-            Fault::Clock { member, rate_ppm, jump } => {
-                self.set_clock(self.present(member), rate_ppm, jump);
-            }
-            Fault::Cut { from, to } => {
-                if self.network.cut(from, to) {
-                    self.record(EventKind::Cut { from: self.id(from), to: self.id(to) });
-                }
-            }
-            Fault::Mend { from, to } => {
-                if self.network.mend(from, to) {
-                    self.record(EventKind::Mended { from: self.id(from), to: self.id(to) });
-                }
-            }
-            Fault::Partition { ref sides, ref old } => {
-                self.network.partition(self.sides(sides, old));
-                let groups = groups(sides, |position| self.id(position));
-                self.record(EventKind::Partitioned { groups });
-            }
-            Fault::Weather(ref rule) => {
-                self.network.disturb(rule.clone());
-                let text =
-                    rule.in_words(|position| self.id(position), |kind| self.books.kinds[kind].name);
-                self.record(EventKind::Network { text });
-            }
-            Fault::Heal => {
-                self.network.heal();
-                self.record(EventKind::Healed);
-            }
-        }
-    }
-
     pub(super) fn crash(&mut self, position: u32, forwards: bool) {
         let member = &mut self.members[position];
         member.status = if forwards { Status::Forwarding } else { Status::Dead };
@@ -335,15 +366,4 @@ impl<P: Protocol> World<'_, '_, P> {
         self.record_of(position, EventKind::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);
     }
-}
-
-/// The members on each side of a partition.
-fn groups(sides: &[u32], id: impl Fn(u32) -> NodeId) -> Vec<Vec<NodeId>> {
-    let mut groups: FastMap<u32, Vec<NodeId>> = FastMap::default();
-    for (position, &side) in sides.iter().enumerate() {
-        groups.entry(side).or_default().push(id(position as u32));
-    }
-    let mut groups: Vec<_> = groups.into_values().collect();
-    groups.sort();
-    groups
 }

@@ -1,0 +1,96 @@
+//! The form of a fault on the command line: one flag for each kind, such as `--crash 5@3ms`.
+
+use std::str::FromStr;
+
+use doyen_core::members::NodeId;
+use doyen_core::time::Span;
+
+use super::table::rate_ppm;
+use super::{Action, Chaos, Disk, Fault, Place};
+use crate::time::Time;
+
+impl Fault {
+    /// Reads the value of the flag that is called `kind`: `crash`, `restart`, `pause`, `clock`, `cut`, `partition` or
+    /// `heal`.
+    pub fn from_flag(kind: &str, text: &str) -> Result<Self, String> {
+        if kind == "heal" {
+            return Ok(Self::at(Time::ZERO + text.parse::<Span>()?, Action::Heal));
+        }
+        let (what, time) = text.rsplit_once('@').ok_or_else(|| {
+            format!("`{text}` does not say when; write for example @3ms at its end")
+        })?;
+        let example = |form: &str| format!("`{text}` is not {form}");
+        let (at, what) = match kind {
+            "crash" => {
+                let (at, forwards) = strip(time, ",forwards")?;
+                (at, Action::Crash { member: member(what)?, forwards })
+            }
+            "restart" => {
+                let (at, fresh) = strip(time, ",fresh")?;
+                let disk = if fresh { Disk::Lost } else { Disk::Kept };
+                (
+                    at,
+                    Action::Restart { member: member(what)?, disk, pace: None, place: Place::Same },
+                )
+            }
+            "pause" => {
+                let (at, lasting) = time.split_once('+').ok_or_else(|| {
+                    format!("`{text}` does not say for how long; write for example 3@2ms+10ms")
+                })?;
+                (at, Action::Pause { member: member(what)?, lasting: lasting.parse()? })
+            }
+            "clock" => {
+                let (id, rate) = what
+                    .split_once('=')
+                    .ok_or_else(|| example("ID=RATE@TIME; write for example 3=0.9@0"))?;
+                let rate =
+                    rate.parse().map_err(|_| format!("`{rate}` is not a rate such as 0.9"))?;
+                let (at, jump) = time.split_once('+').unwrap_or((time, "0"));
+                let rate_ppm = rate_ppm(rate)?;
+                (at, Action::Clock { member: member(id)?, rate_ppm, jump: jump.parse()? })
+            }
+            "cut" => {
+                let (from, to) = what
+                    .split_once('>')
+                    .ok_or_else(|| example("FROM>TO@TIME; write for example '1>3@2ms'"))?;
+                (time, Action::Cut { from: member(from)?, to: member(to)? })
+            }
+            "partition" => {
+                let group = |ids: &str| ids.split(',').map(member).collect::<Result<_, _>>();
+                let groups = what.split('/').map(group).collect::<Result<_, String>>()?;
+                (time, Action::Partition { groups, old: Vec::new() })
+            }
+            _ => return Err(format!("there is no flag for faults of the kind `{kind}`")),
+        };
+        Ok(Self::at(Time::ZERO + at.parse::<Span>()?, what))
+    }
+}
+
+fn member(text: &str) -> Result<NodeId, String> {
+    text.trim().parse().map(NodeId).map_err(|_| format!("`{text}` is not a member's number"))
+}
+
+fn strip<'a>(time: &'a str, suffix: &str) -> Result<(&'a str, bool), String> {
+    match time.strip_suffix(suffix) {
+        Some(time) => Ok((time, true)),
+        None if time.contains(',') => Err(format!("`{time}`: only `{suffix}` may follow the time")),
+        None => Ok((time, false)),
+    }
+}
+
+impl FromStr for Chaos {
+    type Err = String;
+
+    /// Reads `50ms,20ms,1s`: crashes every 50ms, for 20ms, until 1s.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let [every, lasting, until] = text.split(',').collect::<Vec<_>>()[..] else {
+            return Err(format!("`{text}` is not EVERY,FOR,UNTIL; write for example 50ms,20ms,1s"));
+        };
+        Ok(Self {
+            crash_every: Some(every.parse()?),
+            down_for: Some(lasting.parse()?),
+            until: Some(until.parse()?),
+            ..Self::default()
+        })
+    }
+}

@@ -1,0 +1,342 @@
+//! The form of a fault in a scenario file: one flat table, in which one key says what happens and others go with it.
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::Order;
+use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
+use toml::Value;
+
+use super::{Action, Disk, Fault, LinkOverride, PaceOverride, Place, Trigger};
+use crate::text;
+use crate::time::Time;
+
+const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, weather, heal, campaign \
+                     and order";
+
+/// Every key of `[[fault]]`, in the order in which they are written.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Table {
+    #[serde(with = "text")]
+    at: Option<Span>,
+    when: Option<After>,
+    crash: Option<NodeId>,
+    forwards: Option<bool>,
+    restart: Option<NodeId>,
+    disk: Option<Disk>,
+    #[serde(rename = "address")]
+    place: Option<Place>,
+    replace: Option<NodeId>,
+    clone: Option<NodeId>,
+    #[serde(with = "text")]
+    hung: Option<Span>,
+    pace: Option<PaceOverride>,
+    copy: Option<NodeId>,
+    pause: Option<NodeId>,
+    #[serde(rename = "for", with = "text")]
+    lasting: Option<Span>,
+    clock: Option<NodeId>,
+    rate: Option<f64>,
+    #[serde(with = "text")]
+    skew: Option<Span>,
+    cut: Option<[NodeId; 2]>,
+    mend: Option<[NodeId; 2]>,
+    partition: Option<Vec<Vec<NodeId>>>,
+    old: Option<Vec<Vec<NodeId>>>,
+    weather: Option<LinkOverride>,
+    heal: Option<bool>,
+    campaign: Option<NodeId>,
+    order: Option<Command>,
+    member: Option<NodeId>,
+    to: Option<NodeId>,
+    value: Option<i64>,
+    values: Option<Vec<i64>>,
+    #[serde(with = "text")]
+    every: Option<Span>,
+}
+
+/// After a message: "when 3 has sent its second OK".
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    member: NodeId,
+    has: Has,
+    kind: String,
+    #[serde(default = "one")]
+    count: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Has {
+    Sent,
+    Received,
+}
+
+/// What an operator can order.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Command {
+    Resign,
+    Transfer,
+    Drain,
+    DrainNever,
+    Undrain,
+    Prefer,
+    Attribute,
+}
+
+impl TryFrom<Table> for Fault {
+    type Error = String;
+
+    fn try_from(mut table: Table) -> Result<Self, String> {
+        let (when, what) = (table.take_trigger()?, table.take_action()?);
+        // Whatever is left belongs to another kind of fault.
+        let rest = toml::Table::try_from(&table).map_err(|error| error.to_string())?;
+        match rest.keys().next() {
+            None => Ok(Self { when, what }),
+            Some(key) => {
+                let kind = what.kind();
+                Err(format!("`{key}` does not go with {kind}; a fault is exactly one of {KINDS}"))
+            }
+        }
+    }
+}
+
+impl Table {
+    fn take_trigger(&mut self) -> Result<Trigger, String> {
+        match (self.at.take(), self.when.take()) {
+            (Some(at), None) => Ok(Trigger::At(Time::ZERO + at)),
+            (None, Some(After { count: 0, .. })) => {
+                Err("when: count must be at least 1".to_owned())
+            }
+            (None, Some(After { member, has, kind, count })) => {
+                Ok(Trigger::Message { member, sent: has == Has::Sent, kind, count })
+            }
+            _ => {
+                Err("say when: either at = \"3ms\" or when = { member = 3, has = \"sent\", kind = \
+                      \"OK\" }"
+                    .to_owned())
+            }
+        }
+    }
+
+    fn take_action(&mut self) -> Result<Action, String> {
+        if let Some(member) = self.crash.take() {
+            return Ok(Action::Crash {
+                member,
+                forwards: self.forwards.take().unwrap_or_default(),
+            });
+        }
+        if let Some(member) = self.restart.take() {
+            let (disk, place) = (self.disk.take(), self.place.take());
+            let (disk, place) = (disk.unwrap_or_default(), place.unwrap_or_default());
+            return Ok(Action::Restart { member, disk, pace: self.pace.take(), place });
+        }
+        if let Some(member) = self.replace.take() {
+            let disk = self.disk.take().unwrap_or(Disk::Lost);
+            if !matches!(disk, Disk::Lost | Disk::LostUnlessAnother) {
+                return Err("disk: a replacement has lost its disk: use false or \
+                            lost-unless-another"
+                    .to_owned());
+            }
+            return Ok(self.take_replacement(member, disk));
+        }
+        if let Some(member) = self.clone.take() {
+            return Ok(self.take_replacement(member, Disk::Kept));
+        }
+        if let Some(member) = self.copy.take() {
+            return Ok(Action::CopyDisk(member));
+        }
+        if let Some(member) = self.pause.take() {
+            return Ok(Action::Pause { member, lasting: required(self.lasting.take(), "for")? });
+        }
+        if let Some(member) = self.clock.take() {
+            let rate_ppm = rate_ppm(self.rate.take().unwrap_or(1.0))?;
+            return Ok(Action::Clock {
+                member,
+                rate_ppm,
+                jump: self.skew.take().unwrap_or_default(),
+            });
+        }
+        if let Some([from, to]) = self.cut.take() {
+            return Ok(Action::Cut { from, to });
+        }
+        if let Some([from, to]) = self.mend.take() {
+            return Ok(Action::Mend { from, to });
+        }
+        if let Some(groups) = self.partition.take() {
+            return Ok(Action::Partition { groups, old: self.old.take().unwrap_or_default() });
+        }
+        if let Some(link) = self.weather.take() {
+            return Ok(Action::LinkOverride(link));
+        }
+        if self.heal.take() == Some(true) {
+            return Ok(Action::Heal);
+        }
+        if let Some(member) = self.campaign.take() {
+            return Ok(Action::Campaign(member));
+        }
+        match self.order.take() {
+            Some(command) => self.take_order(command),
+            None => Err(format!("a fault needs exactly one of {KINDS}")),
+        }
+    }
+
+    fn take_replacement(&mut self, member: NodeId, disk: Disk) -> Action {
+        let hung = self.hung.take().unwrap_or_default();
+        Action::Replace { member, disk, hung, place: self.place.take().unwrap_or(Place::New) }
+    }
+
+    fn take_order(&mut self, command: Command) -> Result<Action, String> {
+        let member =
+            self.member.take().ok_or("member: is missing; say to whom the order is given")?;
+        let mut to = || self.to.take().ok_or("to: is missing; say which member");
+        let order = match command {
+            Command::Resign => Order::Resign,
+            Command::Transfer => Order::Transfer { to: to()? },
+            Command::Drain => Order::Drain { lasting: self.lasting.take(), never: false },
+            Command::DrainNever => Order::Drain { lasting: None, never: true },
+            Command::Undrain => Order::Undrain,
+            Command::Prefer => {
+                Order::Prefer { member: to()?, lasting: required(self.lasting.take(), "for")? }
+            }
+            Command::Attribute => match (self.value.take(), self.values.take()) {
+                (Some(value), None) => Order::Attribute(value),
+                (None, Some(values)) if !values.is_empty() => {
+                    let every = required(self.every.take(), "every")?;
+                    let lasting = required(self.lasting.take(), "for")?;
+                    return Ok(Action::Attributes { member, values, every, lasting });
+                }
+                _ => {
+                    return Err(
+                        "value: give the new attribute, or instead `values` that take turns"
+                            .to_owned(),
+                    );
+                }
+            },
+        };
+        Ok(Action::Order { member, order })
+    }
+}
+
+fn required(span: Option<Span>, key: &str) -> Result<Span, String> {
+    span.ok_or_else(|| format!("{key}: is missing; give a length of time such as 5ms"))
+}
+
+/// The rate of a clock in parts per million.
+pub(super) fn rate_ppm(rate: f64) -> Result<u32, String> {
+    match (0.001..=1000.0).contains(&rate) {
+        true => Ok((rate * 1e6).round() as u32),
+        false => Err(format!("rate: {rate} is not between 0.001 and 1000")),
+    }
+}
+
+impl From<Fault> for Table {
+    fn from(fault: Fault) -> Self {
+        let mut table = Self::default();
+        match fault.when {
+            Trigger::At(at) => table.at = Some(at - Time::ZERO),
+            Trigger::Message { member, sent, kind, count } => {
+                let has = if sent { Has::Sent } else { Has::Received };
+                table.when = Some(After { member, has, kind, count });
+            }
+        }
+        match fault.what {
+            Action::Crash { member, forwards } => {
+                (table.crash, table.forwards) = (Some(member), forwards.then_some(true));
+            }
+            Action::Restart { member, disk, pace, place } => {
+                (table.restart, table.pace) = (Some(member), pace);
+                table.disk = (disk != Disk::Kept).then_some(disk);
+                table.place = (place != Place::Same).then_some(place);
+            }
+            Action::Replace { member, disk, hung, place } => {
+                match disk {
+                    Disk::Kept => table.clone = Some(member),
+                    _ => table.replace = Some(member),
+                }
+                table.disk = (!matches!(disk, Disk::Kept | Disk::Lost)).then_some(disk);
+                table.hung = (hung > Span::ZERO).then_some(hung);
+                table.place = (place != Place::New).then_some(place);
+            }
+            Action::CopyDisk(member) => table.copy = Some(member),
+            Action::Pause { member, lasting } => {
+                (table.pause, table.lasting) = (Some(member), Some(lasting));
+            }
+            Action::Clock { member, rate_ppm, jump } => {
+                (table.clock, table.rate) = (Some(member), Some(f64::from(rate_ppm) / 1e6));
+                table.skew = (jump > Span::ZERO).then_some(jump);
+            }
+            Action::Cut { from, to } => table.cut = Some([from, to]),
+            Action::Mend { from, to } => table.mend = Some([from, to]),
+            Action::Partition { groups, old } => {
+                (table.partition, table.old) = (Some(groups), (!old.is_empty()).then_some(old));
+            }
+            Action::LinkOverride(link) => table.weather = Some(link),
+            Action::Heal => table.heal = Some(true),
+            Action::Campaign(member) => table.campaign = Some(member),
+            Action::Order { member, order } => table.put_order(member, order),
+            Action::Attributes { member, values, every, lasting } => {
+                (table.order, table.member) = (Some(Command::Attribute), Some(member));
+                table.values = Some(values);
+                (table.every, table.lasting) = (Some(every), Some(lasting));
+            }
+        }
+        table
+    }
+}
+
+impl Table {
+    fn put_order(&mut self, member: NodeId, order: Order) {
+        self.member = Some(member);
+        self.order = Some(match order {
+            Order::Resign => Command::Resign,
+            Order::Transfer { to } => {
+                self.to = Some(to);
+                Command::Transfer
+            }
+            Order::Drain { never: true, .. } => Command::DrainNever,
+            Order::Drain { lasting, never: false } => {
+                self.lasting = lasting;
+                Command::Drain
+            }
+            Order::Undrain => Command::Undrain,
+            Order::Prefer { member, lasting } => {
+                (self.to, self.lasting) = (Some(member), Some(lasting));
+                Command::Prefer
+            }
+            Order::Attribute(value) => {
+                self.value = Some(value);
+                Command::Attribute
+            }
+        });
+    }
+}
+
+impl From<Disk> for Value {
+    fn from(disk: Disk) -> Self {
+        match disk {
+            Disk::Kept => true.into(),
+            Disk::Lost => false.into(),
+            Disk::LostUnlessAnother => "lost-unless-another".into(),
+            Disk::Restored => "copy".into(),
+            Disk::New => "new".into(),
+        }
+    }
+}
+
+impl TryFrom<Value> for Disk {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let all = [Self::Kept, Self::Lost, Self::LostUnlessAnother, Self::Restored, Self::New];
+        all.into_iter().find(|&disk| Value::from(disk) == value).ok_or_else(|| {
+            format!("{value} is no disk; use true, false, copy, new or lost-unless-another")
+        })
+    }
+}
