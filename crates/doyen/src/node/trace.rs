@@ -38,7 +38,7 @@ use super::journal::{Journal, Line};
 pub(super) const MAGIC: &str = "node-trace";
 
 /// The version this program writes and reads.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// How many lines may wait to be written.
 const ROOM: usize = 16_384;
