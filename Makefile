@@ -101,6 +101,7 @@ golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts
 	TRYCMD=overwrite $(CARGO) test --locked -p doyen --test cli
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --test api the_description
+	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen --lib config::tests::the_example_file
 
 clean:
 	$(CARGO) clean

@@ -208,7 +208,7 @@ const BULLY_CONTACTED: Form =
 const BULLY_CONTACTED_AND_TOLD: Form =
     form("cs425 count", "(N-r)^2+N-1", "Kordafshari formula (3), counted as in cs425");
 const BULLY_NO_GUARD: Form =
-    form("cs677 without guard", "2(2^(n-r)-1)+(n-1)2^(n-r-1)", "derived from the rules of cs677");
+    form("cs677 without guard", "2(2^(n-r)-1)+(n-1)*2^(n-r-1)", "derived from the rules of cs677");
 const MODIFIED_ONE: Form =
     form("Kordafshari (1)", "2(n-r)+n", "Kordafshari section 4.1, formula (1)");
 const MODIFIED_SEVERAL: Form =

@@ -88,7 +88,7 @@ fn what_no_restart_mends_is_not_restarted_and_everything_else_is() {
 fn a_hand_over_is_given_its_time() {
     let example = doyen(&["node", "--example"]);
     let example = String::from_utf8(example.stdout).unwrap();
-    let grace = example.lines().find_map(|line| line.strip_prefix("grace = ")).unwrap();
+    let grace = example.lines().find_map(|line| line.strip_prefix("# grace = ")).unwrap();
     let grace = humantime::parse_duration(grace.trim_matches('"')).unwrap();
     let stop: u64 = setting(&unit(), "TimeoutStopSec").parse().unwrap();
     assert!(Duration::from_secs(stop) > grace + Duration::from_secs(3), "{stop} s for {grace:?}");

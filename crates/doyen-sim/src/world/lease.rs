@@ -53,8 +53,7 @@ impl<P: Protocol> World<'_, '_, P> {
     /// What binds a member that is alive. What names a timer that is not armed is over.
     fn bonds(&self, position: u32) -> Bonds<Counted> {
         let over = Counted { since: Time::ZERO, wait: 0 };
-        let counted =
-            |timer| self.armed.get(&(position, timer)).map_or(over, |armed| armed.counted());
+        let counted = |timer| self.armed.get(&(position, timer)).map_or(over, Armed::counted);
         self.members[position].protocol.bonds().map(counted)
     }
 

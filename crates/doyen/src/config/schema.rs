@@ -152,7 +152,7 @@ pub(super) const KEYS: [Key; 33] = [
     key("preemption.policy", Kind::Choice(policies), Is("\"delayed\""))
         .help("never, delayed or immediate"),
     timing("preemption.delay", "\"10s\"", "how long a member of higher rank waits before it takes over"),
-    key("preemption.margin", Kind::Count, Derived("0; 512 for free-memory, 100 for load"))
+    key("preemption.margin", Kind::Count, Derived("0, with free-memory 512, with load 100"))
         .hint("0")
         .help("by how much an attribute must be better to move leadership"),
     key("attribute.source", Kind::Choice(sources), Is("\"priority\""))

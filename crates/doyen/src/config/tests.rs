@@ -598,7 +598,7 @@ fn reference() -> String {
     text
 }
 
-/// Files that are generated from the schema. `UPDATE=1 cargo test -p doyen --lib config` writes them.
+/// Files that are generated from the schema. `make golden` writes them.
 #[test]
 fn the_example_file_and_the_table_in_the_docs_are_those_of_the_schema() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -609,7 +609,7 @@ fn the_example_file_and_the_table_in_the_docs_are_those_of_the_schema() {
     let docs = format!("{before}{begin}{}<!-- end of settings -->{after}", reference());
     for (file, expected) in [("examples/doyen.toml", example()), ("docs/node.md", docs)] {
         let path = root.join(file);
-        if std::env::var_os("UPDATE").is_some() {
+        if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
             fs::write(&path, &expected).unwrap();
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), expected, "{file} is not up to date");

@@ -5,7 +5,7 @@
 //! whole, the configuration, what the disk held at the start, and what the member wanted done.
 //!
 //! ```json
-//! {"doyen":"node-trace","version":2,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
+//! {"doyen":"node-trace","version":3,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
 //! {"line":2,"at":81200,"event":"received","from":2,"to":1,"kind":"HEARTBEAT","text":"…","bytes":"0a01…","did":["…"]}
 //! {"line":3,"at":91200,"event":"fired","member":1,"timer":"Inner(VoteLease)","did":["…"]}
 //! {"line":4,"at":91300,"event":"leased","member":1,"until":319400}
@@ -38,7 +38,7 @@ use super::journal::{Journal, Line};
 pub(super) const MAGIC: &str = "node-trace";
 
 /// The version this program writes and reads.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// How many lines may wait to be written.
 const ROOM: usize = 16_384;

@@ -3,7 +3,7 @@
 //! A node records every lease with its exact deadline, in nanoseconds since the machine booted: the clock by which it
 //! acts, and one that all processes of a machine share. So traces say to the microsecond when some node held a lease and
 //! when none did. Only two lines of a trace are read, and as text: that a lease is another than before (`leased`), and
-//! that its holder began to lead in a new term (`Took`). [`doyen::node::replay`] reads the rest, but of its own version
+//! that its holder began to lead in a new term (`BecameLeader`; `Took` in earlier versions). [`doyen::node::replay`] reads the rest, but of its own version
 //! only.
 
 use std::ops::Range;
@@ -51,7 +51,8 @@ pub fn read(trace: &str) -> Vec<Held> {
 }
 
 fn begins_a_term(effect: &Value) -> bool {
-    effect.as_str().is_some_and(|text| text.contains("Took {"))
+    let begins = ["BecameLeader {", "Took {"];
+    effect.as_str().is_some_and(|text| begins.iter().any(|begin| text.contains(begin)))
 }
 
 /// The pairs of leases of different members that ran at the same instant.

@@ -368,7 +368,9 @@ impl Quorum {
         leader.gaps = u8::from(in_gap);
         self.ranking.end_streak(self.id);
         if in_gap {
-            out.set_timer(Timer::Tenure, config.quorum.tenure);
+            // A tenure may be of no length: the gap must not end it again and again at the same instant.
+            let heartbeat = self.pace(config).heartbeat;
+            out.set_timer(Timer::Tenure, config.quorum.tenure.max(heartbeat));
         }
     }
 
