@@ -571,7 +571,7 @@ fifo = true
             ("tick = \"1ms\"", "tick = \"0\"", "file.toml:22: rules.tick: must be above zero"),
             ("tick = \"1ms\"", "tick = \"1 day\"", "file.toml:22: rules.tick: `1 day` is not a"),
             ("tick = \"1ms\"\n", "", "file.toml:21: rules.timers: timers are either"),
-            ("\"bully\"", "\"buly\"", "file.toml:16: scenario.algorithm: unknown algorithm `buly`"),
+            ("\"bully\"", "\"buly\"", "file.toml:16: unknown algorithm `buly`"),
             ("members = 3", "members = 99", "file.toml:17: scenario.members: 99 members are too"),
             ("members = 3\n", "", "scenario.members: is missing"),
             ("# The end", "# An end", "file.toml: the file is damaged or cut short"),

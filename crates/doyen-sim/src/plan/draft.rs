@@ -74,8 +74,12 @@ impl Draft {
                 let alone = Table::from_iter([(key.to_owned(), value.clone())]);
                 let read = alone.try_into::<Scenario>();
                 read.map_err(|error| {
-                    let problem = error.message().lines().next().unwrap_or_default().to_owned();
-                    ScenarioError::new(key, format!("`{}`: {problem}", text(value)))
+                    let problem = error.message().lines().next().unwrap_or_default();
+                    let named = format!("`{}`", text(value));
+                    match problem.starts_with(&named) {
+                        true => ScenarioError::new(key, problem),
+                        false => ScenarioError::new(key, format!("{named}: {problem}")),
+                    }
                 })?;
                 self.table.insert(key.to_owned(), value.clone());
             }

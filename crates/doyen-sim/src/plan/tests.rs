@@ -134,7 +134,7 @@ fn every_error_names_its_line() {
             "p.toml:4: sweep[0].los: cannot be swept; use one of name, algorithms",
         ),
         (format!("{sweep}loss = \"5\""), "p.toml:4: sweep[0].loss: `5` is not a share"),
-        (format!("{sweep}loss = true"), "p.toml:4: sweep[0].loss: `true`: a share is written"),
+        (format!("{sweep}loss = true"), "p.toml:4: sweep[0].loss: `true` is not a share"),
         (format!("{sweep}delay = 5"), "p.toml:4: sweep[0].delay: `5`: invalid type"),
         (format!("{sweep}seeds = []"), "p.toml:4: sweep[0].seeds: the list is empty"),
         (format!("{sweep}seeds = 0"), "p.toml:4: sweep[0].seeds: no seed, no run"),
@@ -156,10 +156,7 @@ fn every_error_names_its_line() {
             format!("{sweep}{sweep}name = \"sweep-1\""),
             "p.toml:7: sweep[1].name: there are two sweeps `sweep-1`",
         ),
-        (
-            format!("[base]\ndelay = \"x\"\n{sweep}"),
-            "p.toml:2: base.delay: `x` is not a length of time",
-        ),
+        (format!("[base]\ndelay = \"x\"\n{sweep}"), "p.toml:2: `x` is not a length of time"),
         (format!("[base]\nseed = 4\n{sweep}"), "p.toml:2: base.seed: write the seed at the head"),
     ];
     for (text, expected) in cases {
