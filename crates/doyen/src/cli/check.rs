@@ -680,8 +680,15 @@ mod tests {
     /// `arg` as somebody might type it.
     fn typed(arg: &Arg) -> Vec<String> {
         let value = match arg.get_id().as_str() {
-            "shard" => "1/2",
+            "algorithm" => "bully",
+            "attr" => "1=1",
+            "convention" => "live",
+            "detector" | "heartbeat" | "preempt" | "window" => "1ms",
+            "initiators" => "all",
+            "mode" => "textbook",
             "part" => "votes",
+            "ring" => "ascending",
+            "shard" => "1/2",
             "timers" => "free",
             _ => "1",
         };
