@@ -36,7 +36,7 @@ fn a_quorum_bears_every_storm() {
         ("clock", RUNS),
         ("cut", RUNS / 2),
         ("partition", RUNS / 2),
-        ("weather", RUNS),
+        ("link override", RUNS),
         ("order", RUNS),
     ] {
         let count = report.faults.get(kind).copied().unwrap_or_default();

@@ -85,6 +85,7 @@ macro_rules! registered {
     ($($name:ident: $protocol:ty,)*) => {
         /// A member of whichever algorithm its configuration names.
         #[derive(Clone, PartialEq, Eq, Hash)]
+        #[expect(clippy::large_enum_variant, reason = "members are few and stay where they are")]
         pub enum AnyProtocol {
             $(#[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")] $name($protocol),)*
         }

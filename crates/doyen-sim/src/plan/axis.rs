@@ -55,7 +55,7 @@ impl Axis {
                 }
                 Value::Integer(_) => numbers.push(value.clone()),
                 Value::String(text) if words.contains(&text.as_str()) => {
-                    numbers.push(value.clone())
+                    numbers.push(value.clone());
                 }
                 Value::String(text) => {
                     numbers.extend(parse_range(text)?.into_iter().map(Value::Integer));

@@ -28,7 +28,7 @@ impl Phrase {
     }
 
     /// A remark about each of them, which has no grammar to speak of.
-    fn remark(text: String) -> Self {
+    fn remark(text: &str) -> Self {
         let text = format!(": {text}");
         Self { lead: "", one: text.clone(), many: text, rest: String::new() }
     }
@@ -63,18 +63,18 @@ pub(super) fn describe(
     let mut peers = Vec::new();
     let phrase = match &event.kind {
         EventKind::Fired { timer, rules, .. } => {
-            Phrase::remark(format!("timer {} fires{}", timer_name(timer), bracketed(rules)))
+            Phrase::remark(&format!("timer {} fires{}", timer_name(timer), bracketed(rules)))
         }
         EventKind::Campaign { rules, .. } => {
             Phrase::verb("calls an election", "call an election", &bracketed(rules))
         }
         EventKind::Commanded { command, rules, .. } => {
-            Phrase::remark(format!("is told: {command}{}", bracketed(rules)))
+            Phrase::remark(&format!("is told: {command}{}", bracketed(rules)))
         }
         EventKind::Retired { rules, .. } => {
-            Phrase::remark(format!("has retired{}", bracketed(rules)))
+            Phrase::remark(&format!("has retired{}", bracketed(rules)))
         }
-        EventKind::Noted { note, .. } => Phrase::remark(note.clone()),
+        EventKind::Noted { note, .. } => Phrase::remark(note),
         EventKind::Suspected { peer, .. } => {
             peers.push(*peer);
             Phrase::verb("suspects", "suspect", "")
@@ -88,7 +88,7 @@ pub(super) fn describe(
                 Phrase::verb("leads", "lead", &format!(" in {} {term}", info.term_name()))
             }
             Transition::Leads => Phrase::verb("leads", "lead", ""),
-            Transition::Retires => Phrase::remark("is about to hand over".to_owned()),
+            Transition::Retires => Phrase::remark("is about to hand over"),
             Transition::StepsDown(None) => Phrase::verb("no longer leads", "no longer lead", ""),
             Transition::StepsDown(Some(leader)) => {
                 peers.push(leader);
@@ -101,7 +101,7 @@ pub(super) fn describe(
             Transition::LosesLeader => Phrase::verb("follows nobody", "follow nobody", ""),
             _ => return None,
         },
-        EventKind::Leased { until, .. } => Phrase::remark(match (transition, until) {
+        EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {
             (Transition::GainsLease(term), Some(until)) => {
                 format!("lease of {} {term} until {until}, unless renewed", info.term_name())
             }
@@ -128,7 +128,7 @@ pub(super) fn describe(
             Phrase::verb("pauses", "pause", &format!(" until {until}"))
         }
         EventKind::Clock { rate_ppm, jump, .. } => {
-            Phrase::remark(format!("clock {}", clock_change(*rate_ppm, *jump)))
+            Phrase::remark(&format!("clock {}", clock_change(*rate_ppm, *jump)))
         }
         _ => return None,
     };

@@ -168,7 +168,7 @@ impl<P: Protocol> World<'_, '_, P> {
             }
             Action::CopyDisk(member) => self.copy_disk(self.process(member)),
             Action::Pause { member, lasting } => {
-                self.pause(self.process(member), lasting.as_nanos())
+                self.pause(self.process(member), lasting.as_nanos());
             }
             Action::Clock { member, rate_ppm, jump } => {
                 self.set_clock(self.process(member), rate_ppm, jump.as_nanos());

@@ -115,10 +115,10 @@ impl Board {
     ) {
         match change {
             LeaderChange::BecameLeader { reason, .. } | LeaderChange::Follows { reason, .. } => {
-                self.why = Some(reason)
+                self.why = Some(reason);
             }
             LeaderChange::SteppedDown { .. } | LeaderChange::ElectionStarted { .. } => {
-                self.why = None
+                self.why = None;
             }
             // If that was only a gap, the same leader leads for the same reason.
             LeaderChange::LostContact { .. }

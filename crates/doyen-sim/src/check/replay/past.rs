@@ -37,7 +37,7 @@ fn causes(records: &[TraceEvent]) -> Vec<Vec<usize>> {
         match record.kind {
             EventKind::Sent { id, .. } => drop(sent.insert(id, index)),
             EventKind::Received { id, .. } | EventKind::Missed { id, .. } => {
-                direct.extend(sent.get(&id))
+                direct.extend(sent.get(&id));
             }
             EventKind::Suspected { peer, .. } | EventKind::Trusted { peer, .. } => {
                 direct.extend(turns.get(&peer));

@@ -21,7 +21,7 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
     )?;
     write_messages(out, summary)?;
     let informed = match outcome.informed {
-        Some(span) => format!("all members agreed at {}", span),
+        Some(span) => format!("all members agreed at {span}"),
         None => "members never agreed".to_owned(),
     };
     writeln!(
@@ -100,9 +100,9 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
 fn leaders(downtime: Span, overlap: Span) -> String {
     match (downtime, overlap) {
         (Span::ZERO, Span::ZERO) => "leaders     always exactly one".to_owned(),
-        (downtime, Span::ZERO) => format!("downtime    {}", downtime),
+        (downtime, Span::ZERO) => format!("downtime    {downtime}"),
         (downtime, overlap) => {
-            format!("downtime    {}; two leaders at once for {}", downtime, overlap)
+            format!("downtime    {downtime}; two leaders at once for {overlap}")
         }
     }
 }
