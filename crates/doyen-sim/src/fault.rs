@@ -1,7 +1,7 @@
 //! The fault schedule of a run: what goes wrong and right again, what operators ask for, and when.
 //!
-//! A [`Fault`] is the same value everywhere. Scenario files hold it as a [table], the command line as the value of a
-//! [flag](Fault::from_flag), generators build it, and the world performs it. Members are named by their ids.
+//! A [`Fault`] is the same value everywhere. Scenario files hold it as a table (`fault/table.rs`), the command line as the
+//! value of a [flag](Fault::from_flag), generators build it, and the world performs it. Members are named by their ids.
 
 mod flag;
 mod table;

@@ -2,7 +2,7 @@
 //!
 //! The member is started as it was and told the same events in the same order. It must want the same things done; where
 //! it does not, this is another program, or the trace is not what it says, and the replay ends: whatever the member does
-//! after that says nothing. Meanwhile the [ledger](doyen_core::ledger) judges what one member alone can break:
+//! after that says nothing. Meanwhile the [ledger] judges what one member alone can break:
 //!
 //! - a stored term never falls, and a vote in a term never changes;
 //! - a message that binds its sender leaves in the term that is stored at that moment, and a vote as it is stored;
