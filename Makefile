@@ -5,9 +5,14 @@ CARGO ?= cargo
 # A gate builds from scratch, where the bookkeeping for the next build only costs.
 export CARGO_INCREMENTAL ?= 0
 
-.PHONY: all test lint fmt unit tools doc bench baseline campaign check-hardened check-quorum golden clean
+.PHONY: all quick test lint fmt unit tools doc bench baseline campaign check-hardened check-quorum golden clean
 
 all: test
+
+quick: ## For the desk, in a minute or two: units, golden scripts, the command line
+	$(CARGO) test --locked -p doyen-core
+	$(CARGO) test --locked -p doyen-sim --lib
+	$(CARGO) test --locked -p doyen --lib --bins --test cli
 
 test: lint unit doc
 	@echo "All checks passed."
