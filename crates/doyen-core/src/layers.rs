@@ -66,7 +66,8 @@ impl Layers {
     /// A process of a member that runs `above`.
     pub fn process(&self, above: AnyConfig) -> SessionConfig<NodeConfig<AnyConfig>> {
         let (members, rules) = (above.inner.members.clone(), above.inner.quorum.rules);
-        SessionConfig { inner: self.node(above), members, upkeep: true, rules }
+        let round_trip = self.bare.reply();
+        SessionConfig { inner: self.node(above), members, round_trip, upkeep: true, rules }
     }
 }
 

@@ -31,10 +31,11 @@
 //!   (S9), and the answer asks in turn, unless S3 forbids that it be met.
 //! - **S6** What S2 prompts and S5 answers: at most four in 20 ms for each member, because here a recording may be at
 //!   work.
-//! - **S7** A question is repeated until it is answered, after 100 ms, 200 ms and so on up to a second. Two seconds after
-//!   an answer comes the next question: those are the pings.
+//! - **S7** A question is repeated until it is answered: after a round trip, then after twice as long each time, up to a
+//!   second. Two seconds after an answer comes the next question: those are the pings. A rejoining process that still
+//!   wants the roster of a peer asks again after a round trip.
 //! - **S8** Nothing but a greeting is sent to a peer that is not met. If something is to be sent to it, the next greeting
-//!   goes within 100 ms.
+//!   goes within a round trip.
 //! - **S9** A greeting tells its receiver the highest incarnation of the receiver's that the sender has met in *another*
 //!   session. If that is not below its own, its state is an old copy, or another process runs with a copy of it: it must
 //!   stop.
@@ -103,13 +104,17 @@ use crate::protocol::{
     Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,
     Role, View,
 };
-use peer::{Encounter, PING, PROMPT, Peer, REPEAT};
+use crate::time::Span;
+use peer::{Encounter, PING, PROMPT, Peer};
 
 pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
 
 /// From the first second of 2025 to the last of 2099: a clock that shows anything else is plainly wrong. One that is far
 /// ahead would leave a member hardly an incarnation to take at its later starts.
 pub const PLAUSIBLE_TIMES: Range<u32> = 1_735_689_600..4_102_444_800;
+
+/// S7: no greeting is repeated sooner, so that members that are down cost little.
+pub const SHORTEST_REPEAT: Span = Span::from_millis(5);
 
 /// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,12 +123,22 @@ pub struct SessionConfig<C> {
     pub inner: C,
     /// Who takes part; the same as in `inner`.
     pub members: Members,
+    /// S7: how long an answer takes at most, `2D + p`: an unanswered greeting is repeated after this time, but not
+    /// before [`SHORTEST_REPEAT`].
+    pub round_trip: Span,
     /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2), and questions
     /// numbered. Explorers leave that out where messages last for ever: it adds no run then, and states without end. See
     /// `session/explore.rs`.
     pub upkeep: bool,
     /// The rules that stand: all of them, unless a check takes one away.
     pub rules: Rules,
+}
+
+impl<C> SessionConfig<C> {
+    /// S7: how long the first repetition of a greeting waits.
+    fn repeat(&self) -> Span {
+        self.round_trip.max(SHORTEST_REPEAT)
+    }
 }
 
 /// What survives a crash.
@@ -492,7 +507,7 @@ impl<P: Protocol> Session<P> {
         }
         turn.out.inform(Notice::Unsent(to));
         if turn.config.upkeep && peer.hurry() {
-            turn.out.set_timer(Timer::Greet(to), REPEAT);
+            turn.out.set_timer(Timer::Greet(to), turn.config.repeat());
         }
     }
 
@@ -515,7 +530,7 @@ impl<P: Protocol> Session<P> {
         let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
         let met = peer.encounter.as_ref().map(|met| (met.met.session, met.address));
         let by_name_too = peer.is_unanswered() && met.is_some_and(|(_, at)| at.is_some());
-        let wait = peer.greeted();
+        let wait = peer.greeted(turn.config.repeat());
         let (known, at) = met.map_or((None, None), |(session, at)| (Some(session), at));
         self.say(to, known, at, (Some(ask), None), turn);
         if by_name_too {
@@ -644,7 +659,8 @@ impl<P: Protocol> Session<P> {
         if answers {
             peer.answered();
             if turn.config.upkeep {
-                turn.out.set_timer(Timer::Greet(from), PING);
+                let next = if self.wants_roster(from) { turn.config.repeat() } else { PING };
+                turn.out.set_timer(Timer::Greet(from), next);
             }
         }
         if greeting.ask.is_some() {

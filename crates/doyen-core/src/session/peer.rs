@@ -6,11 +6,8 @@ use super::letter::{Challenge, Met, SessionId};
 use super::window::Window;
 use crate::time::Span;
 
-/// S7: after how long a question is repeated for the first time; twice as long each further time.
-pub(super) const REPEAT: Span = Span::from_millis(100);
-
-/// S7: a wait is doubled so often at most.
-const MOST_DOUBLINGS: u8 = 4;
+/// S7: a wait is doubled so often at most: from the shortest first wait, that is up to the longest.
+const MOST_DOUBLINGS: u8 = 8;
 
 /// S7: the longest that a question waits to be repeated.
 const REPEAT_AT_MOST: Span = Span::from_millis(1_000);
@@ -83,12 +80,12 @@ impl Peer {
         self.encounter.as_ref().map_or(0, |encounter| encounter.window.accepted())
     }
 
-    /// S7: a greeting has been sent; after how long is the next one due?
-    pub(super) fn greeted(&mut self) -> Span {
-        let wait = (REPEAT * (1 << self.unanswered)).as_nanos().min(REPEAT_AT_MOST.as_nanos());
+    /// S7: a greeting has been sent. Returns when the next one is due, if the first repetition waits for `first`.
+    pub(super) fn greeted(&mut self, first: Span) -> Span {
+        let wait = (first * (1 << self.unanswered)).min(REPEAT_AT_MOST);
         self.unanswered = (self.unanswered + 1).min(MOST_DOUBLINGS);
         self.hurried = false;
-        Span::from_nanos(wait)
+        wait
     }
 
     /// Whether the last greeting has not been answered.
@@ -117,5 +114,19 @@ impl Peer {
     pub(super) fn next_counter(&mut self) -> u64 {
         self.counter += 1;
         self.counter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_repeated_after_a_round_trip_and_then_ever_more_rarely() {
+        let (mut peer, first) = (Peer::default(), Span::from_millis(5));
+        let waits: Vec<u64> = (0..10).map(|_| peer.greeted(first).as_nanos() / 1_000_000).collect();
+        assert_eq!(waits, [5, 10, 20, 40, 80, 160, 320, 640, 1_000, 1_000]);
+        peer.answered();
+        assert_eq!(peer.greeted(first), first);
     }
 }

@@ -26,7 +26,8 @@ fn config() -> SessionConfig<Config> {
     let members = Members::range(1, MEMBERS).unwrap();
     let timing = Timing::for_transmission(Span::from_millis(1));
     let inner = Config::new(members.clone(), timing, Mode::Hardened);
-    SessionConfig { inner, members, upkeep: true, rules: Rules::default() }
+    let round_trip = timing.reply();
+    SessionConfig { inner, members, round_trip, upkeep: true, rules: Rules::default() }
 }
 
 /// A process and what its host has of it.

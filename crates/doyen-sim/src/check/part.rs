@@ -342,6 +342,7 @@ pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
     SessionConfig {
         inner: case.config.clone(),
         members: case.members().clone(),
+        round_trip: case.config.timing.reply(),
         upkeep: false,
         rules: case.config.quorum.rules,
     }
