@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::varint_len;
 
 /// Why a member became leader.
@@ -57,7 +57,7 @@ pub enum StepDownReason {
     /// It learned of a later term.
     LaterTerm {
         /// The later term.
-        term: Epoch,
+        term: Term,
         /// The member that it learned the term from.
         from: NodeId,
     },
@@ -86,14 +86,14 @@ pub enum LeaderChange {
     /// This member became leader.
     BecameLeader {
         /// Its term.
-        term: Epoch,
+        term: Term,
         /// Why it became leader.
         reason: ElectionReason,
     },
     /// This member is no longer leader.
     SteppedDown {
         /// The term that it led.
-        term: Epoch,
+        term: Term,
         /// Why it stepped down.
         reason: StepDownReason,
     },
@@ -102,7 +102,7 @@ pub enum LeaderChange {
         /// The new leader.
         leader: NodeId,
         /// The leader's term.
-        term: Epoch,
+        term: Term,
         /// Why that member became leader.
         reason: ElectionReason,
     },
@@ -111,26 +111,26 @@ pub enum LeaderChange {
         /// The leader.
         leader: NodeId,
         /// The leader's term.
-        term: Epoch,
+        term: Term,
     },
     /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
     LeaseLapsed {
         /// The term of the lease.
-        term: Epoch,
+        term: Term,
     },
     /// The lapse was only a gap: the leader, perhaps this member itself, has a lease again in the same term.
     LeaseResumed {
         /// The leader.
         leader: NodeId,
         /// The term of the lease.
-        term: Epoch,
+        term: Term,
     },
     /// This member takes part in an election and has no leader. Algorithms without leases know no more than that.
     ElectionStarted {
         /// The last leader.
         leader: NodeId,
         /// The last leader's term.
-        term: Epoch,
+        term: Term,
     },
 }
 

@@ -10,7 +10,7 @@ use crate::algorithm::quorum;
 use crate::members::Members;
 use crate::time::{Delay, Span};
 
-/// The configuration of the seed algorithms. One type for all of them: they differ in their rules, not in what they
+/// The configuration of the sources' algorithms. One type for all of them: they differ in their rules, not in what they
 /// need to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -44,25 +44,25 @@ impl Config {
     }
 }
 
-/// To whom a new coordinator announces itself: the seeds disagree.
+/// To whom a new coordinator announces itself: the sources disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Announce {
-    /// To those below it (000, 001, 003, 004).
+    /// To those below it (cs677, notes, os-textbook, cs425).
     #[default]
     Lower,
-    /// To everybody (002 step 2.4).
+    /// To everybody (Kordafshari step 2.4).
     All,
 }
 
 /// The bounds of the synchronous model, and the periods of hardened mode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Timing {
-    /// `D`, 004's `T_trans`: no message takes longer (retransmissions included).
+    /// `D`, cs425's `T_trans`: no message takes longer (retransmissions included).
     pub transmission: Span,
-    /// `p`, 004's `T_process`: no reply is dispatched later than this after the receipt.
+    /// `p`, cs425's `T_process`: no reply is dispatched later than this after the receipt.
     pub processing: Span,
-    /// `W`: how long a modified bully collects ELECTIONs before it answers the lowest (002 section 3.1 step 2).
+    /// `W`: how long a modified bully collects ELECTIONs before it answers the lowest (Kordafshari section 3.1 step 2).
     pub window: Span,
     /// `h`: how often a hardened leader says that it leads.
     pub heartbeat: Span,
@@ -82,7 +82,7 @@ impl Timing {
         }
     }
 
-    /// `2D + p`: after this a reply will not come any more (003's T1, 004's `2T_trans + T_process`, a hop's
+    /// `2D + p`: after this a reply will not come any more (os-textbook's T1, cs425's `2T_trans + T_process`, a hop's
     /// acknowledgement, the COORDINATOR after a GRANT).
     pub fn reply(&self) -> Span {
         self.transmission * 2 + self.processing
@@ -116,11 +116,11 @@ impl Timing {
 /// Which reading of an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
-    /// What the seed says, with what it needs to be itself: exact to the message, for study.
+    /// What the source says, with what it needs to be itself: exact to the message, for study.
     Textbook,
-    /// With epochs, re-announcement, hop limits and back-off: what a node runs.
+    /// With terms, re-announcement, hop limits and back-off: what a node runs.
     Hardened,
-    /// A reading that a seed's text allows and that is broken: for study.
+    /// A reading that a source's text allows and that is broken: for study.
     Literal(Variant),
 }
 
@@ -128,23 +128,23 @@ pub enum Mode {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[non_exhaustive]
 pub enum Variant {
-    /// 000, Bully: every ELECTION received starts an election, even if one is held already.
+    /// cs677, Bully: every ELECTION received starts an election, even if one is held already.
     NoGuard,
-    /// 000, Bully: waits for "I won" without a time-out.
+    /// cs677, Bully: waits for "I won" without a time-out.
     NoT2,
-    /// 001, Bully: one interval T for the reply and for the announcement.
+    /// notes, Bully: one interval T for the reply and for the announcement.
     OneTimer,
-    /// 002, Modified Bully: figure 4 empties the set of initiators only at the winner.
+    /// Kordafshari, Modified Bully: figure 4 empties the set of initiators only at the winner.
     Figure4,
-    /// 002, Modified Bully: D after the GRANT and 3D at the answerers.
+    /// Kordafshari, Modified Bully: D after the GRANT and 3D at the answerers.
     LiteralTimers,
-    /// 003, all-ids ring: the initiator takes the others' messages off the ring.
+    /// os-textbook, all-ids ring: the initiator takes the others' messages off the ring.
     Absorb,
-    /// 003, refined ring: a higher process starts a new election for every lower message.
+    /// os-textbook, refined ring: a higher process starts a new election for every lower message.
     NoSwallow,
-    /// 004, both bullies: a process that knows nobody higher announces itself at once.
+    /// cs425, both bullies: a process that knows nobody higher announces itself at once.
     Eager,
-    /// 002 figure 1 and 004, Bully: a process answers in one stage and holds its election in the next.
+    /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next.
     Serial,
     /// Bully: an OK counts even when no election is held.
     NaiveOk,
@@ -168,13 +168,13 @@ impl Variant {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Self::NoGuard => "000-no-guard",
-            Self::NoT2 => "000-no-t2",
-            Self::OneTimer => "001-one-timer",
-            Self::Figure4 => "002-figure4",
-            Self::LiteralTimers => "002-literal-timers",
-            Self::Absorb => "003-absorb",
-            Self::NoSwallow => "003-no-swallow",
+            Self::NoGuard => "cs677-no-guard",
+            Self::NoT2 => "cs677-no-t2",
+            Self::OneTimer => "notes-one-timer",
+            Self::Figure4 => "kordafshari-figure4",
+            Self::LiteralTimers => "kordafshari-literal-timers",
+            Self::Absorb => "os-textbook-absorb",
+            Self::NoSwallow => "os-textbook-no-swallow",
             Self::Eager => "eager",
             Self::Serial => "serial",
             Self::NaiveOk => "naive-ok",

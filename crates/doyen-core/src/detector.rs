@@ -1,11 +1,11 @@
 //! The failure detector: who is up, judged by heartbeats.
 //!
-//! All seeds begin with a coordinator that "does not answer", and leave open how anybody notices. Three ways, with `D`
+//! All sources begin with a coordinator that "does not answer", and leave open how anybody notices. Three ways, with `D`
 //! the longest one-way time, `p` the longest time to process, `h` the period:
 //!
 //! | way | gives a peer up after | messages a period, N members |
 //! |---|---|---|
-//! | request: somebody needs the coordinator and gets no answer (001, 003, 004) | `2D + p` from the request | none |
+//! | request: somebody needs the coordinator and gets no answer (notes, os-textbook, cs425) | `2D + p` from the request | none |
 //! | pull: everybody asks everybody each period | `h + 2D + p` from the last question answered | 2N(N−1) |
 //! | push: everybody tells everybody each period | `h + D + jitter` of silence | N(N−1) |
 //!
@@ -34,7 +34,7 @@
 //! echo for ever: the second time, the peer has been heard before.
 //!
 //! **What is assumed at the beginning.** Founding members are taken to be up and to hear each other, the scene with
-//! which every seed begins. A joining process assumes nothing: a peer is neither up nor down to it until it says "I
+//! which every source begins. A joining process assumes nothing: a peer is neither up nor down to it until it says "I
 //! hear you" or has been silent for the whole patience. That "I do not hear you" changes nothing then is on purpose:
 //! nobody can have heard a process that has just come up.
 //!
@@ -62,7 +62,7 @@ pub struct DetectorConfig {
     pub transmission: Span,
     /// By how much a heartbeat may be late at its sender.
     pub jitter: Span,
-    /// How many heartbeats may be lost in a row before the peer is given up. The seeds' networks lose none.
+    /// How many heartbeats may be lost in a row before the peer is given up. The sources' networks lose none.
     pub losses: u32,
 }
 

@@ -5,7 +5,7 @@
 //! this changes what a member does, and every answer has a default that is always right: each state stands for itself.
 //! So a new algorithm needs nothing but `impl Explore for It {}`.
 
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::Protocol;
 
 /// A protocol of which states can be compared by what makes a difference.
@@ -84,7 +84,7 @@ pub trait Explore: Protocol {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Serial {
     /// Numbers are counted anew in each series. A member does not come back to a series that it has left.
-    pub series: Epoch,
+    pub series: Term,
     /// The number.
     pub number: u64,
 }

@@ -22,7 +22,7 @@
 
 use std::fmt::{self, Display};
 
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::{Bonds, Durable, Pledge};
 
 /// What must hold at every moment.
@@ -31,7 +31,7 @@ pub enum Invariant {
     /// The term that a member has stored never falls.
     TermsNeverFall,
     /// A member votes once a term, ever.
-    OneVoteATerm,
+    OneVotePerTerm,
     /// A member votes for no rival of a leader until its vote lease is over.
     VoteLeasesKept,
     /// What a message depends on has been stored before it leaves.
@@ -86,7 +86,7 @@ impl Contradiction {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stored {
     /// The highest term that was stored; zero if none was.
-    pub term: Epoch,
+    pub term: Term,
     /// The vote in that term.
     pub vote: Option<NodeId>,
 }
@@ -112,7 +112,7 @@ impl Display for Stored {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tenure<T> {
     /// The term of the leader.
-    pub term: Epoch,
+    pub term: Term,
     /// The end.
     pub until: T,
 }
@@ -142,7 +142,7 @@ impl<T: Copy + Ord + Display> Entry<T> {
             () if next.term > before.term || before.vote.is_none() || next.vote == before.vote => {
                 return None;
             }
-            () => Invariant::OneVoteATerm,
+            () => Invariant::OneVotePerTerm,
         };
         let facts = [format!("had stored {before}"), format!("stores {next} over it")];
         Some(Contradiction::new(invariant, facts.map(|fact| (self.id, fact))))
@@ -167,7 +167,10 @@ impl<T: Copy + Ord + Display> Entry<T> {
             Contradiction::new(invariant, [(id, fact), (id, says)])
         };
         let second = voted.filter(|&first| vote.is_some_and(|vote| vote != first)).map(|first| {
-            contradiction(Invariant::OneVoteATerm, format!("has voted for {first} in term {term}"))
+            contradiction(
+                Invariant::OneVotePerTerm,
+                format!("has voted for {first} in term {term}"),
+            )
         });
         let binds = |lease: &Tenure<T>| vote.is_some() && lease.term < term && now < lease.until;
         let unfaithful = vote_lease.filter(binds).map(|Tenure { term, until }| {
@@ -182,19 +185,19 @@ impl<T: Copy + Ord + Display> Entry<T> {
 
     /// The process gives the leader of `term` a vote lease. A shorter one does not cut a longer one of the same leader
     /// short.
-    pub fn bind(&mut self, term: Epoch, until: T) {
+    pub fn bind(&mut self, term: Term, until: T) {
         let before = self.vote_lease.filter(|lease| lease.term == term).map(|lease| lease.until);
         let until = before.map_or(until, |before| before.max(until));
         self.vote_lease = Some(Tenure { term, until });
     }
 
     /// The process learns that the leader of `term` holds nobody to a vote lease any more.
-    pub fn release(&mut self, term: Epoch) {
+    pub fn release(&mut self, term: Term) {
         self.vote_lease.take_if(|lease| lease.term == term);
     }
 
     /// The process leads in `term`, under a lease: that is the term which it has stored.
-    pub fn lead(&self, term: Epoch) -> Option<Contradiction> {
+    pub fn lead(&self, term: Term) -> Option<Contradiction> {
         let Self { id, stored, .. } = *self;
         (stored.term != term).then(|| {
             let facts = [(id, format!("has stored {stored}")), has_lease(id, term)];
@@ -204,14 +207,14 @@ impl<T: Copy + Ord + Display> Entry<T> {
 
     /// Whether the process may have voted for `leader` in `term`, as far as its disk tells: if it has stored a later term,
     /// its vote in this one is not known any more.
-    pub fn may_have_voted(&self, leader: NodeId, term: Epoch) -> bool {
+    pub fn may_have_voted(&self, leader: NodeId, term: Term) -> bool {
         self.stored.term > term || self.stored == Stored { term, vote: Some(leader) }
     }
 }
 
 impl Pledge {
     /// The term in which its sender speaks.
-    pub fn term(self) -> Epoch {
+    pub fn term(self) -> Term {
         match self {
             Self::Candidacy { term }
             | Self::Vote { term }
@@ -236,18 +239,14 @@ pub const fn majority(members: usize) -> usize {
 }
 
 /// `leader` leads in `term`, after another process, `before`, has led: the terms of leaders rise.
-pub fn rises(
-    leader: NodeId,
-    term: Epoch,
-    before: Option<(NodeId, Epoch)>,
-) -> Option<Contradiction> {
+pub fn rises(leader: NodeId, term: Term, before: Option<(NodeId, Term)>) -> Option<Contradiction> {
     let (other, earlier) = before.filter(|&(_, earlier)| term <= earlier)?;
     let facts = [(other, format!("had a lease in term {earlier} before")), has_lease(leader, term)];
     Some(Contradiction::new(Invariant::LeasesRise, facts))
 }
 
 /// `leader` leads in `term`, for which so many of all members have voted, or may have as far as is known.
-pub fn elected(leader: NodeId, term: Epoch, votes: usize, members: usize) -> Option<Contradiction> {
+pub fn elected(leader: NodeId, term: Term, votes: usize, members: usize) -> Option<Contradiction> {
     (votes < majority(members)).then(|| {
         let facts = [(leader, format!("has {votes} votes of {members}")), has_lease(leader, term)];
         Contradiction::new(Invariant::LeasesRise, facts)
@@ -259,7 +258,7 @@ pub fn elected(leader: NodeId, term: Epoch, votes: usize, members: usize) -> Opt
 pub fn overlap<T: Copy + Ord + Display>(
     now: T,
     holder: NodeId,
-    term: Epoch,
+    term: Term,
     others: impl IntoIterator<Item = (NodeId, Tenure<T>)>,
 ) -> Option<Contradiction> {
     let (other, lease) = others.into_iter().find(|(_, lease)| now < lease.until)?;
@@ -267,7 +266,7 @@ pub fn overlap<T: Copy + Ord + Display>(
     Some(Contradiction::new(Invariant::OneLease, [(other, runs), has_lease(holder, term)]))
 }
 
-fn has_lease(holder: NodeId, term: Epoch) -> (NodeId, String) {
+fn has_lease(holder: NodeId, term: Term) -> (NodeId, String) {
     (holder, format!("has a lease in term {term}"))
 }
 
@@ -329,7 +328,7 @@ mod tests {
     const OTHER: NodeId = NodeId(2);
 
     fn stored(term: u64, vote: Option<NodeId>) -> Stored {
-        Stored { term: Epoch(term), vote }
+        Stored { term: Term(term), vote }
     }
 
     fn entry(term: u64, vote: Option<NodeId>) -> Entry<u64> {
@@ -348,8 +347,8 @@ mod tests {
     fn terms_rise_and_votes_stay() {
         let mut entry = entry(3, Some(OTHER));
         assert_eq!(entry.store(stored(3, Some(OTHER))), None);
-        assert_eq!(broken(entry.store(stored(3, Some(ME)))), [Invariant::OneVoteATerm]);
-        assert_eq!(broken(entry.store(stored(3, None))), [Invariant::OneVoteATerm]);
+        assert_eq!(broken(entry.store(stored(3, Some(ME)))), [Invariant::OneVotePerTerm]);
+        assert_eq!(broken(entry.store(stored(3, None))), [Invariant::OneVotePerTerm]);
         assert_eq!(entry.store(stored(3, Some(OTHER))), None);
         assert_eq!(entry.store(stored(5, None)), None);
         assert_eq!(broken(entry.store(stored(4, Some(ME)))), [Invariant::TermsNeverFall]);
@@ -357,17 +356,17 @@ mod tests {
 
     #[test]
     fn a_vote_leaves_only_as_it_is_stored_at_that_moment() {
-        let vote = |term| Pledge::Vote { term: Epoch(term) };
+        let vote = |term| Pledge::Vote { term: Term(term) };
         let stored_first = [Invariant::StoredFirst];
         assert_eq!(sent(&entry(4, Some(OTHER)), vote(4), None), []);
         assert_eq!(sent(&entry(4, Some(ME)), vote(4), None), stored_first);
         assert_eq!(sent(&entry(3, Some(OTHER)), vote(4), None), stored_first);
         assert_eq!(sent(&entry(5, Some(OTHER)), vote(4), None), stored_first, "an older term");
-        assert_eq!(sent(&entry(4, Some(OTHER)), vote(4), Some(ME)), [Invariant::OneVoteATerm]);
-        let candidacy = Pledge::Candidacy { term: Epoch(4) };
+        assert_eq!(sent(&entry(4, Some(OTHER)), vote(4), Some(ME)), [Invariant::OneVotePerTerm]);
+        let candidacy = Pledge::Candidacy { term: Term(4) };
         assert_eq!(sent(&entry(4, Some(ME)), candidacy, None), []);
         assert_eq!(sent(&entry(4, Some(OTHER)), candidacy, None), stored_first);
-        for pledge in [Pledge::Promise { term: Epoch(4) }, Pledge::Release { term: Epoch(4) }] {
+        for pledge in [Pledge::Promise { term: Term(4) }, Pledge::Release { term: Term(4) }] {
             assert_eq!(sent(&entry(4, None), pledge, None), []);
             assert_eq!(sent(&entry(5, None), pledge, None), stored_first);
         }
@@ -375,54 +374,54 @@ mod tests {
 
     #[test]
     fn a_vote_lease_is_kept_until_it_is_over_or_released() {
-        let vote = Pledge::Vote { term: Epoch(4) };
+        let vote = Pledge::Vote { term: Term(4) };
         let mut entry = entry(4, Some(OTHER));
-        entry.bind(Epoch(3), 11);
-        entry.bind(Epoch(3), 9);
+        entry.bind(Term(3), 11);
+        entry.bind(Term(3), 9);
         assert_eq!(sent(&entry, vote, None), [Invariant::VoteLeasesKept]);
-        entry.release(Epoch(2));
+        entry.release(Term(2));
         assert_eq!(sent(&entry, vote, None), [Invariant::VoteLeasesKept]);
-        entry.release(Epoch(3));
+        entry.release(Term(3));
         assert_eq!(sent(&entry, vote, None), []);
-        entry.bind(Epoch(3), 10);
+        entry.bind(Term(3), 10);
         assert_eq!(sent(&entry, vote, None), [], "it is over");
-        entry.bind(Epoch(4), 99);
+        entry.bind(Term(4), 99);
         assert_eq!(sent(&entry, vote, None), [], "the leader of the same term is no rival");
     }
 
     #[test]
     fn leases_are_in_the_stored_term_rise_are_elected_and_do_not_overlap() {
-        assert_eq!(entry(4, None).lead(Epoch(4)), None);
-        assert_eq!(broken(entry(5, None).lead(Epoch(4))), [Invariant::LeasesRise]);
-        assert_eq!(rises(ME, Epoch(4), Some((OTHER, Epoch(3)))), None);
-        assert_eq!(broken(rises(ME, Epoch(4), Some((OTHER, Epoch(4))))), [Invariant::LeasesRise]);
-        assert_eq!(elected(ME, Epoch(4), 2, 3), None);
-        assert_eq!(broken(elected(ME, Epoch(4), 2, 4)), [Invariant::LeasesRise]);
-        let other = |until| [(OTHER, Tenure { term: Epoch(3), until })];
-        assert_eq!(overlap(10, ME, Epoch(4), other(10)), None);
-        assert_eq!(broken(overlap(10, ME, Epoch(4), other(11))), [Invariant::OneLease]);
+        assert_eq!(entry(4, None).lead(Term(4)), None);
+        assert_eq!(broken(entry(5, None).lead(Term(4))), [Invariant::LeasesRise]);
+        assert_eq!(rises(ME, Term(4), Some((OTHER, Term(3)))), None);
+        assert_eq!(broken(rises(ME, Term(4), Some((OTHER, Term(4))))), [Invariant::LeasesRise]);
+        assert_eq!(elected(ME, Term(4), 2, 3), None);
+        assert_eq!(broken(elected(ME, Term(4), 2, 4)), [Invariant::LeasesRise]);
+        let other = |until| [(OTHER, Tenure { term: Term(3), until })];
+        assert_eq!(overlap(10, ME, Term(4), other(10)), None);
+        assert_eq!(broken(overlap(10, ME, Term(4), other(11))), [Invariant::OneLease]);
     }
 
     #[test]
     fn of_a_later_term_nobody_knows_the_votes_before() {
-        assert!(entry(4, Some(OTHER)).may_have_voted(OTHER, Epoch(4)));
-        assert!(!entry(4, Some(ME)).may_have_voted(OTHER, Epoch(4)));
-        assert!(!entry(3, Some(OTHER)).may_have_voted(OTHER, Epoch(4)));
-        assert!(entry(5, None).may_have_voted(OTHER, Epoch(4)));
+        assert!(entry(4, Some(OTHER)).may_have_voted(OTHER, Term(4)));
+        assert!(!entry(4, Some(ME)).may_have_voted(OTHER, Term(4)));
+        assert!(!entry(3, Some(OTHER)).may_have_voted(OTHER, Term(4)));
+        assert!(entry(5, None).may_have_voted(OTHER, Term(4)));
     }
 
     /// Three members, of which the first holds a lease of term 4 that may last until 900.
     fn gap(second: Bonds<u64>) -> Option<Vec<String>> {
         let holder = Bonds { own_lease: Some(0), ..Bonds::NONE };
         let members = [(ME, holder), (OTHER, second), (NodeId(3), Bonds::NONE)];
-        let gap = uncovered(ME, Tenure { term: Epoch(4), until: 900 }, &members)?;
+        let gap = uncovered(ME, Tenure { term: Term(4), until: 900 }, &members)?;
         Some(gap.facts.iter().map(ToString::to_string).collect())
     }
 
     #[test]
     fn a_vote_lease_of_the_term_covers_if_it_lasts_long_enough() {
         let vote_lease =
-            |term, until| Bonds { vote_lease: Some((Epoch(term), until)), ..Bonds::NONE };
+            |term, until| Bonds { vote_lease: Some((Term(term), until)), ..Bonds::NONE };
         assert_eq!(gap(vote_lease(4, 900)), None);
         assert_eq!(
             gap(vote_lease(4, 899)).unwrap(),

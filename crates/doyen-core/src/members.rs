@@ -30,10 +30,10 @@ pub struct Incarnation(pub u32);
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Epoch(pub u64);
+pub struct Term(pub u64);
 
-impl Epoch {
-    /// The epoch after this one. Epochs never wrap: the last one stays. No run gets there by itself; a peer that claims
+impl Term {
+    /// The term after this one. Terms never wrap: the last one stays. No run gets there by itself; a peer that claims
     /// to be there takes the numbers away from everybody, and keys decide alone.
     #[must_use]
     pub fn next(self) -> Self {
@@ -41,7 +41,7 @@ impl Epoch {
     }
 }
 
-impl fmt::Display for Epoch {
+impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
@@ -49,7 +49,7 @@ impl fmt::Display for Epoch {
 
 /// What decides an election: the attribute first, the id where attributes are equal.
 ///
-/// 004 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is right only if attributes differ;
+/// cs425 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is right only if attributes differ;
 /// with the id in the key any attribute will do.
 ///
 /// Packed into twelve bytes: nearly every message holds a key, and a simulation has millions of messages under way.

@@ -175,7 +175,7 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::PeerDown(peer) => self.on_host_down(peer, &mut turn),
             Event::PeerUp(peer) => self.on_host_up(peer, &mut turn),
             Event::Campaign => turn.inbox.push_back(Event::Campaign),
-            Event::Order(order) => turn.inbox.push_back(Event::Order(order)),
+            Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
             Event::Retired => turn.inbox.push_back(Event::Retired),
         }
         self.empty_inbox(&mut turn);

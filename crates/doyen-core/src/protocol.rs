@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::change::LeaderChange;
-use crate::members::{Epoch, Incarnation, NodeId};
+use crate::members::{Incarnation, NodeId, Term};
 use crate::session::SessionId;
 use crate::time::{Delay, Span};
 
@@ -101,7 +101,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bonds<T> {
     /// Its vote lease, and of which term's leader it is.
-    pub vote_lease: Option<(Epoch, T)>,
+    pub vote_lease: Option<(Term, T)>,
     /// Its hold-down after a restart.
     pub hold_down: Option<T>,
     /// Its own lease, on which others may still act, whether it leads or not.
@@ -134,7 +134,7 @@ impl<T> Bonds<T> {
 /// What a member stores.
 pub trait Durable: Clone + Eq + Hash + Debug + Serialize {
     /// The highest term that the member knows of. It never falls.
-    fn term(&self) -> Epoch;
+    fn term(&self) -> Term;
 
     /// For whom it has voted in that term. That never changes within a term.
     fn vote(&self) -> Option<NodeId> {
@@ -158,8 +158,8 @@ pub trait Durable: Clone + Eq + Hash + Debug + Serialize {
     }
 }
 
-impl Durable for Epoch {
-    fn term(&self) -> Epoch {
+impl Durable for Term {
+    fn term(&self) -> Term {
         *self
     }
 }
@@ -191,7 +191,7 @@ impl<D> Boot<D> {
 /// Into what a process comes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
-    /// All members start together, and `leader` leads: the scene with which every seed begins.
+    /// All members start together, and `leader` leads: the scene with which every source begins.
     Founding {
         /// Who leads at the beginning, if anybody does.
         leader: Option<NodeId>,
@@ -222,7 +222,7 @@ pub enum Event<M, T> {
     /// Somebody on this member wants an election: it noticed that the coordinator does not answer.
     Campaign,
     /// The operator wants something.
-    Order(Order),
+    Command(AdminCommand),
     /// Everything has been stopped that ran under the lease of a retiring leader, and nobody relies on it any more.
     Retired,
 }
@@ -230,7 +230,7 @@ pub enum Event<M, T> {
 /// What an operator can ask of a member whose algorithm has leases. The others pay no heed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum AdminCommand {
     /// Lead no longer.
     Resign,
     /// Hand over to this member.
@@ -258,7 +258,7 @@ pub enum Order {
     Attribute(i64),
 }
 
-impl fmt::Display for Order {
+impl fmt::Display for AdminCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resign => f.write_str("resign"),
@@ -349,7 +349,7 @@ pub enum Notice {
     /// process should stop.
     StateIsOld {
         /// In which term it was heard.
-        seen: Epoch,
+        seen: Term,
         /// By whom.
         by: NodeId,
     },
@@ -400,8 +400,8 @@ pub type EffectOf<P> =
 pub struct View {
     /// Whom it follows (itself, if it leads).
     pub leader: Option<NodeId>,
-    /// In which epoch that leader was elected; zero in textbook mode, which has no epochs.
-    pub epoch: Epoch,
+    /// In which term that leader was elected; zero in textbook mode, which has no terms.
+    pub term: Term,
     /// What it is doing.
     pub role: Role,
 }
@@ -440,7 +440,7 @@ impl fmt::Display for Role {
 
 /// What members say to each other.
 ///
-/// `Display` writes the seed's upper-case word and the fields that matter, for traces and golden scripts.
+/// `Display` writes the source's upper-case word and the fields that matter, for traces and golden scripts.
 pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     /// Its kind.
     fn kind(&self) -> Kind;
@@ -462,7 +462,7 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     }
 
     /// The term whose leader holds nobody to a promise any more, as its receiver learns from it.
-    fn promise_released(&self) -> Option<Epoch> {
+    fn promise_released(&self) -> Option<Term> {
         None
     }
 
@@ -487,29 +487,29 @@ pub enum Pledge {
     /// It stands in this term, and has voted for itself.
     Candidacy {
         /// Which term.
-        term: Epoch,
+        term: Term,
     },
     /// Its one vote of this term, for the receiver.
     Vote {
         /// Which term.
-        term: Epoch,
+        term: Term,
     },
     /// To vote for nobody else for as long as the receiver, which leads in this term, has asked for.
     Promise {
         /// Which term.
-        term: Epoch,
+        term: Term,
     },
     /// That it leads no longer in this term, and holds nobody to a promise.
     Release {
         /// Which term.
-        term: Epoch,
+        term: Term,
     },
 }
 
 /// A kind of message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kind {
-    /// The word the seeds use, in upper case.
+    /// The word the sources use, in upper case.
     pub name: &'static str,
     /// On whose account it goes.
     pub class: Class,
@@ -689,7 +689,7 @@ pub fn name_of<M: Message>(message: &M) -> &'static str {
     message.kind().name
 }
 
-/// Writes ` epoch=3`, and nothing in textbook mode, where epochs are zero.
-pub(crate) fn write_epoch(f: &mut fmt::Formatter<'_>, epoch: Epoch) -> fmt::Result {
-    if epoch == Epoch::default() { Ok(()) } else { write!(f, " epoch={epoch}") }
+/// Writes ` term=3`, and nothing in textbook mode, where terms are zero.
+pub(crate) fn write_term(f: &mut fmt::Formatter<'_>, term: Term) -> fmt::Result {
+    if term == Term::default() { Ok(()) } else { write!(f, " term={term}") }
 }

@@ -44,7 +44,7 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// Those of the seeds, which have a textbook mode and a hardened one.
+    /// Those of the sources, which have a textbook mode and a hardened one.
     pub const SEEDS: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
@@ -77,31 +77,33 @@ impl Algorithm {
                 "asks everybody above; the asker grants the best answer (Kordafshari et al.)"
             }
             Self::RingList => {
-                "a list of the living goes round, then the result (000, 001's example)"
+                "a list of the living goes round, then the result (cs677, the notes' example)"
             }
             Self::RingActiveList => {
-                "every member's number goes round; each decides for itself (001)"
+                "every member's number goes round; each decides for itself (notes)"
             }
-            Self::RingAllIds => "every member says \"elect me\" all the way round (003)",
-            Self::ChangRoberts => "only the best \"elect me\" gets round (003 refined, 004)",
+            Self::RingAllIds => "every member says \"elect me\" all the way round (os-textbook)",
+            Self::ChangRoberts => {
+                "only the best \"elect me\" gets round (os-textbook refined, cs425)"
+            }
             Self::RingResilient => {
-                "a list goes round past the dead, and the winner is confirmed (004)"
+                "a list goes round past the dead, and the winner is confirmed (cs425)"
             }
             Self::Quorum => "a majority elects the best, which leads under a lease that it renews",
         }
     }
 
-    /// Where it comes from: the seeds, and the section of the specification.
+    /// Where it comes from: the sources, and the section of the specification.
     pub fn source(self) -> &'static str {
         match self {
-            Self::Bully => "000, 001, 002, 003, 004",
-            Self::ModifiedBully => "002",
-            Self::RingList => "000, 001",
-            Self::RingActiveList => "001",
-            Self::RingAllIds => "003",
-            Self::ChangRoberts => "003, 004",
-            Self::RingResilient => "004",
-            Self::Quorum => "beyond the seeds",
+            Self::Bully => "cs677, notes, kordafshari, os-textbook, cs425",
+            Self::ModifiedBully => "kordafshari",
+            Self::RingList => "cs677, notes",
+            Self::RingActiveList => "notes",
+            Self::RingAllIds => "os-textbook",
+            Self::ChangRoberts => "os-textbook, cs425",
+            Self::RingResilient => "cs425",
+            Self::Quorum => "beyond the sources",
         }
     }
 
@@ -153,8 +155,8 @@ impl Algorithm {
     }
 
     /// What it promises in each mode that it has.
-    pub fn promises(self) -> impl Iterator<Item = &'static Promise> {
-        PROMISES.iter().filter(move |promise| promise.algorithm == self)
+    pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
+        GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
     }
 }
 
@@ -177,7 +179,7 @@ impl FromStr for Algorithm {
 
 /// What an algorithm promises in a mode, and what for. This is the table that help, documentation and lab show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Promise {
+pub struct Guarantee {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Hardened, or textbook.
@@ -192,7 +194,7 @@ pub struct Promise {
     pub cost: &'static str,
 }
 
-impl Promise {
+impl Guarantee {
     const fn new(
         algorithm: Algorithm,
         hardened: bool,
@@ -210,16 +212,16 @@ const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; nobody is elected";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
-/// The table of promises. None of the seeds' algorithms has "at most one leader at any instant" outside the synchronous
+/// The table of promises. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
 /// model: that needs a majority.
-pub const PROMISES: &[Promise] = &[
-    Promise::new(
+pub const GUARANTEES: &[Guarantee] = &[
+    Guarantee::new(
         Algorithm::Bully,
         false,
         [SYNCHRONOUS, "D holds", TWO_LEADERS, "(n−r+1)(n−r)+n−1; at most n²−1"],
     ),
-    Promise::new(Algorithm::Bully, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::Bully, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::ModifiedBully,
         false,
         [
@@ -229,32 +231,32 @@ pub const PROMISES: &[Promise] = &[
             "2(n−r)+n; at most 3n−2 for one detector",
         ],
     ),
-    Promise::new(Algorithm::ModifiedBully, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::ModifiedBully, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::RingList,
         false,
         [NO_FAILURE, "no initiator fails", TWO_LEADERS, "2n for each initiator"],
     ),
-    Promise::new(Algorithm::RingList, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::RingList, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::RingActiveList,
         false,
         ["FIFO links, nobody fails", NO_FAILURE, STOPS, "n², however many initiators"],
     ),
-    Promise::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n², and n−1 ALIVE"]),
-    Promise::new(
+    Guarantee::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n², and n−1 ALIVE"]),
+    Guarantee::new(
         Algorithm::RingAllIds,
         false,
         ["FIFO links; the failed still forward", NO_FAILURE, STOPS, "n²+n for one initiator"],
     ),
-    Promise::new(Algorithm::RingAllIds, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::RingAllIds, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::ChangRoberts,
         false,
         [NO_FAILURE, "nobody fails, nothing is lost", STOPS, "at most 3n−1 for one initiator"],
     ),
-    Promise::new(Algorithm::ChangRoberts, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::ChangRoberts, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::RingResilient,
         false,
         [
@@ -264,8 +266,8 @@ pub const PROMISES: &[Promise] = &[
             "2n for each initiator; about 2n more for each winner that dies",
         ],
     ),
-    Promise::new(Algorithm::RingResilient, true, [CALM, RETRIES, MEETS, "the same"]),
-    Promise::new(
+    Guarantee::new(Algorithm::RingResilient, true, [CALM, RETRIES, MEETS, "the same"]),
+    Guarantee::new(
         Algorithm::Quorum,
         true,
         [
@@ -286,7 +288,7 @@ mod tests {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
             let modes = [Mode::Textbook, Mode::Hardened];
-            let promised: Vec<bool> = algorithm.promises().map(|p| p.hardened).collect();
+            let promised: Vec<bool> = algorithm.guarantees().map(|p| p.hardened).collect();
             let read = modes.into_iter().filter(|&mode| algorithm.reads(mode));
             assert_eq!(promised, read.map(|mode| mode == Mode::Hardened).collect::<Vec<_>>());
         }

@@ -99,7 +99,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::quorum::rules::{Rule, Rules};
-use crate::members::{Epoch, Incarnation, Members, NodeId, PeerSet};
+use crate::members::{Incarnation, Members, NodeId, PeerSet, Term};
 use crate::protocol::{
     Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,
     Role, View,
@@ -163,7 +163,7 @@ impl<D> Kept<D> {
 }
 
 impl<D: Durable> Durable for Kept<D> {
-    fn term(&self) -> Epoch {
+    fn term(&self) -> Term {
         self.inner.as_ref().map(Durable::term).unwrap_or_default()
     }
 
@@ -325,11 +325,11 @@ impl<P: Protocol> Protocol for Session<P> {
             Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), &mut turn),
             Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), &mut turn),
             Event::Campaign => self.pass(Event::Campaign, &mut turn),
-            Event::Order(order) => {
+            Event::Command(command) => {
                 if !matches!(self.stage, Stage::Running(_)) {
                     turn.out.inform(Notice::Refused(Refusal::Rejoining));
                 }
-                self.pass(Event::Order(order), &mut turn);
+                self.pass(Event::Command(command), &mut turn);
             }
             Event::Retired => self.pass(Event::Retired, &mut turn),
         }
@@ -337,7 +337,7 @@ impl<P: Protocol> Protocol for Session<P> {
 
     fn view(&self) -> View {
         self.inner().map_or(
-            View { leader: None, epoch: Epoch::default(), role: Role::Follower },
+            View { leader: None, term: Term::default(), role: Role::Follower },
             Protocol::view,
         )
     }

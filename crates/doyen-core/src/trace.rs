@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::{Class, Notice, Role};
 use crate::time::Time;
 
@@ -66,7 +66,7 @@ pub enum EventKind {
     /// A member's failure detector hears a peer again.
     Trusted { member: NodeId, peer: NodeId },
     /// What a member believes has changed.
-    View { member: NodeId, leader: Option<NodeId>, term: Epoch, role: Role },
+    View { member: NodeId, leader: Option<NodeId>, term: Term, role: Role },
     /// A member crashed. `forwards`: its control part still passes messages on.
     Crashed { member: NodeId, forwards: bool },
     /// A member came up again. `disk`: it has what it stored.

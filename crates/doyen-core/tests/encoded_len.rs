@@ -4,7 +4,7 @@ use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
 use doyen_core::algorithm::ring::{Hop, HopNumber, Round};
 use doyen_core::algorithm::{bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids};
 use doyen_core::link::Numbered;
-use doyen_core::members::{Epoch, Incarnation, Key, NodeId};
+use doyen_core::members::{Incarnation, Key, NodeId, Term};
 use doyen_core::node::{Body, Packet};
 use doyen_core::protocol::Message;
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn small() -> impl Strategy<Value = u32> {
     number().prop_map(|number| number as u32)
 }
 
-fn epoch() -> impl Strategy<Value = Epoch> {
-    number().prop_map(Epoch)
+fn term() -> impl Strategy<Value = Term> {
+    number().prop_map(Term)
 }
 
 fn key() -> impl Strategy<Value = Key> {
@@ -35,21 +35,21 @@ fn node() -> impl Strategy<Value = NodeId> {
 }
 
 fn claim() -> impl Strategy<Value = LeaderClaim> {
-    (epoch(), key()).prop_map(|(epoch, leader)| LeaderClaim { epoch, leader })
+    (term(), key()).prop_map(|(term, leader)| LeaderClaim { term, leader })
 }
 
 fn upkeep() -> impl Strategy<Value = Upkeep> {
     prop_oneof![
         claim().prop_map(|claim| Upkeep::Alive { claim }),
-        epoch().prop_map(|epoch| Upkeep::Nack { epoch }),
+        term().prop_map(|term| Upkeep::Nack { term }),
     ]
 }
 
 fn bully_message() -> impl Strategy<Value = bully::Message> {
     prop_oneof![
-        epoch().prop_map(|epoch| bully::Message::Election { epoch }),
-        epoch().prop_map(|epoch| bully::Message::Ok { epoch }),
-        epoch().prop_map(|epoch| bully::Message::Coordinator { epoch }),
+        term().prop_map(|term| bully::Message::Election { term }),
+        term().prop_map(|term| bully::Message::Ok { term }),
+        term().prop_map(|term| bully::Message::Coordinator { term }),
         upkeep().prop_map(bully::Message::Upkeep),
     ]
 }
@@ -58,17 +58,17 @@ fn modified_bully_message() -> impl Strategy<Value = modified_bully::Message> {
     use modified_bully::Message;
     let busy = proptest::option::of(small().prop_map(NodeId));
     prop_oneof![
-        epoch().prop_map(|epoch| Message::Stop { epoch }),
-        epoch().prop_map(|epoch| Message::Election { epoch }),
-        (epoch(), key(), busy).prop_map(|(epoch, prio, busy)| Message::Ok { epoch, prio, busy }),
-        epoch().prop_map(|epoch| Message::Grant { epoch }),
-        epoch().prop_map(|epoch| Message::Coordinator { epoch }),
+        term().prop_map(|term| Message::Stop { term }),
+        term().prop_map(|term| Message::Election { term }),
+        (term(), key(), busy).prop_map(|(term, prio, busy)| Message::Ok { term, prio, busy }),
+        term().prop_map(|term| Message::Grant { term }),
+        term().prop_map(|term| Message::Coordinator { term }),
         upkeep().prop_map(Message::Upkeep),
     ]
 }
 
 fn round() -> impl Strategy<Value = Round> {
-    (epoch(), node()).prop_map(|(epoch, initiator)| Round { epoch, initiator })
+    (term(), node()).prop_map(|(term, initiator)| Round { term, initiator })
 }
 
 fn hop<T: std::fmt::Debug + 'static>(

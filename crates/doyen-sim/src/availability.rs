@@ -16,7 +16,7 @@
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::Serialize;
@@ -183,7 +183,7 @@ fn downtime(
 ) -> Result<Option<Span>, ScenarioError> {
     let what = match loss {
         Loss::Crash => Action::Crash { member: leader, forwards: false },
-        Loss::Resign => Action::Order { member: leader, order: Order::Resign },
+        Loss::Resign => Action::Command { member: leader, command: AdminCommand::Resign },
     };
     let mut changed = scenario.clone();
     changed.fault.push(Fault::at(at, what));

@@ -90,7 +90,7 @@ pub enum Timers {
         /// How often each member's may, lest a run go on for ever; [`ANY`] is any number of times.
         expiries: u8,
     },
-    /// When they are due, and no message takes longer than a tick: the synchronous model, in which the seeds make
+    /// When they are due, and no message takes longer than a tick: the synchronous model, in which the sources make
     /// their claims.
     Bounded {
         /// The length of a tick: `D`.
@@ -162,23 +162,23 @@ impl Timers {
     }
 }
 
-/// Whether the promises and leases of members that go at this pace are whole ticks; if not, which promise would do.
+/// Whether the promises and leases of members that go at this pace are whole ticks; if not, which vote_lease would do.
 fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
     let tick_nanos = tick.as_nanos().max(1);
     let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
-    let lengths = [("promise", pace.vote_lease), ("lease", pace.lease())];
+    let lengths = [("vote_lease", pace.vote_lease), ("lease", pace.lease())];
     let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
         return Ok(());
     };
     let with_promise = |ticks| settings::Pace { vote_lease: tick * ticks, ..pace };
     let least = pace.vote_lease.as_nanos().div_ceil(tick_nanos);
-    // Drift is in thousandths: what it makes of a promise is whole again before two thousand ticks more.
+    // Drift is in thousandths: what it makes of a vote lease is whole again before two thousand ticks more.
     let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
     let remedy = match fits {
         Some(pace) => {
-            format!("promise = \"{}\" under [quorum] in a scenario would do", pace.vote_lease)
+            format!("vote_lease = \"{}\" under [quorum] in a scenario would do", pace.vote_lease)
         }
-        None => format!("no promise would do with timers as coarse as {}", pace.grain),
+        None => format!("no vote lease would do with timers as coarse as {}", pace.grain),
     };
     Err(format!(
         "a {name} of {length} is not a whole number of ticks of {tick}, in which clocked timers go; {remedy}"
@@ -190,13 +190,13 @@ fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
 /// are for those who want to see what becomes of that.
 fn check_margin(pace: settings::Pace, clock: Pace) -> Result<(), String> {
     let [_, lease] = clock.in_ticks(pace.lease().into());
-    let [promise, _] = clock.in_ticks(pace.vote_lease.into());
-    if lease <= promise || clock.drift > pace.drift {
+    let [vote_lease, _] = clock.in_ticks(pace.vote_lease.into());
+    if lease <= vote_lease || clock.drift > pace.drift {
         return Ok(());
     }
     Err(format!(
-        "if clocks are wrong, a lease of {} takes up to {lease} whole ticks of {} and a promise of {} at least {promise}: \
-         it would outlast the promise by nothing but rounding; use other lengths",
+        "if clocks are wrong, a lease of {} takes up to {lease} whole ticks of {} and a vote lease of {} at least {vote_lease}: \
+         it would outlast the vote lease by nothing but rounding; use other lengths",
         pace.lease(),
         clock.tick,
         pace.vote_lease
@@ -433,20 +433,19 @@ impl fmt::Display for Timers {
 mod tests {
     use super::*;
 
-    /// With clocks that are wrong by a fifth a lease is two thirds of its promise. By such clocks a promise of three ticks
+    /// With clocks that are wrong by a fifth a lease is two thirds of its vote_lease. By such clocks a vote lease of three ticks
     /// lasts two at least and its lease three at most; one of six, five and five.
     #[test]
     fn a_lease_that_only_rounding_makes_too_long_is_refused() {
         let millis = Span::from_millis;
-        let check = |promise, drift| {
-            let [promise, heartbeat] = [promise, 1].map(millis);
-            let pace =
-                settings::Pace { heartbeat, vote_lease: promise, drift: 200, grain: Span::ZERO };
+        let check = |vote_lease, drift| {
+            let [vote_lease, heartbeat] = [vote_lease, 1].map(millis);
+            let pace = settings::Pace { heartbeat, vote_lease, drift: 200, grain: Span::ZERO };
             check_margin(pace, Pace { tick: millis(1), drift, detection: None })
         };
         let refused = check(3, 200).unwrap_err();
         assert!(refused.contains("a lease of 2ms takes up to 3 whole ticks"), "{refused}");
-        assert!(refused.contains("a promise of 3ms at least 2"), "{refused}");
+        assert!(refused.contains("a vote lease of 3ms at least 2"), "{refused}");
         assert_eq!(check(6, 200), Ok(()));
         assert_eq!(check(3, 201), Ok(()), "worse clocks than members reckon with");
     }

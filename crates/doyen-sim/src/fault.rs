@@ -8,7 +8,7 @@ mod table;
 
 use doyen_core::algorithm::quorum::settings::{Pace, Settings};
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 
@@ -53,7 +53,7 @@ pub enum Action {
         /// The member.
         member: NodeId,
         /// Whether "the control part of a failed process continues to function and simply forwards each received
-        /// message along its out-edge" (003).
+        /// message along its out-edge" (os-textbook).
         forwards: bool,
     },
     /// A member comes up again.
@@ -123,12 +123,12 @@ pub enum Action {
     Heal,
     /// A member notices that the coordinator is gone.
     Campaign(NodeId),
-    /// An operator gives a member an order.
-    Order {
+    /// An operator gives a member a command.
+    Command {
         /// The member.
         member: NodeId,
-        /// The order.
-        order: Order,
+        /// The command.
+        command: AdminCommand,
     },
     /// The attribute of a member goes on changing: the values take turns.
     Attributes {
@@ -221,7 +221,7 @@ pub struct PaceOverride {
     pub heartbeat: Option<Span>,
     /// `Λ_F`.
     #[serde(with = "text")]
-    pub promise: Option<Span>,
+    pub vote_lease: Option<Span>,
 }
 
 impl PaceOverride {
@@ -229,7 +229,7 @@ impl PaceOverride {
     pub fn over(self, usual: Pace) -> Pace {
         Pace {
             heartbeat: self.heartbeat.unwrap_or(usual.heartbeat),
-            vote_lease: self.promise.unwrap_or(usual.vote_lease),
+            vote_lease: self.vote_lease.unwrap_or(usual.vote_lease),
             ..usual
         }
     }
@@ -249,10 +249,10 @@ impl Action {
             Self::Cut { .. } => "cut",
             Self::Mend { .. } => "mend",
             Self::Partition { .. } => "partition",
-            Self::LinkOverride(_) => "weather",
+            Self::LinkOverride(_) => "link",
             Self::Heal => "heal",
             Self::Campaign(_) => "campaign",
-            Self::Order { .. } | Self::Attributes { .. } => "order",
+            Self::Command { .. } | Self::Attributes { .. } => "command",
         }
     }
 }
@@ -291,8 +291,8 @@ impl Fault {
                 from.iter_mut().chain(to).map(|id| (kind, id)).collect()
             }
             Action::Heal => Vec::new(),
-            Action::Order { member, order } => match order {
-                Order::Transfer { to } | Order::Prefer { member: to, .. } => {
+            Action::Command { member, command } => match command {
+                AdminCommand::Transfer { to } | AdminCommand::Prefer { member: to, .. } => {
                     vec![("member", member), ("to", to)]
                 }
                 _ => vec![("member", member)],
@@ -322,7 +322,7 @@ impl Fault {
     /// Whether something breaks or is mended: what operators ask for is no fault, nor is an election.
     fn is_breakage(&self) -> bool {
         let asked = |it: &Action| {
-            matches!(it, Action::Order { .. } | Action::Attributes { .. } | Action::Campaign(_))
+            matches!(it, Action::Command { .. } | Action::Attributes { .. } | Action::Campaign(_))
         };
         !asked(&self.what)
     }
@@ -353,8 +353,8 @@ impl Fault {
             return vec![self.clone()];
         };
         let change = |(time, &value): (u64, &i64)| {
-            let order = Order::Attribute(value);
-            Self::at(*first + *every * time, Action::Order { member: *member, order })
+            let command = AdminCommand::Attribute(value);
+            Self::at(*first + *every * time, Action::Command { member: *member, command })
         };
         (0..self.times()).zip(values.iter().cycle()).map(change).collect()
     }
@@ -387,7 +387,7 @@ pub(crate) fn longest_paces(settings: &Settings, faults: &[Fault]) -> Settings {
 /// For how long anybody is preferred, at most: so long a lower member may lead in peace.
 pub(crate) fn longest_preference(faults: &[Fault]) -> Span {
     let lasting = |fault: &Fault| match fault.what {
-        Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(lasting),
+        Action::Command { command: AdminCommand::Prefer { lasting, .. }, .. } => Some(lasting),
         _ => None,
     };
     faults.iter().filter_map(lasting).max().unwrap_or_default()

@@ -203,17 +203,17 @@ pub struct Network {
     /// Whose each of these is: it shares the links of its member, unless it is on another side.
     owners: Vec<u32>,
     /// Exceptions that came up later, and come before those of the model: the latest first.
-    weather: Vec<LinkRule>,
+    overrides: Vec<LinkRule>,
 }
 
 impl Network {
     /// A network in which nothing is cut.
     pub fn new(model: NetworkModel) -> Self {
         let (arrivals, cuts) = (FastMap::default(), FastMap::default());
-        let (plain, era, sides, weather) = (false, 0, None, Vec::new());
+        let (plain, era, sides, overrides) = (false, 0, None, Vec::new());
         let (members, owners) = (u32::MAX, Vec::new());
         let mut network =
-            Self { model, plain, arrivals, cuts, era, sides, members, owners, weather };
+            Self { model, plain, arrivals, cuts, era, sides, members, owners, overrides };
         network.note_what_matters();
         network
     }
@@ -222,7 +222,7 @@ impl Network {
         let NetworkModel { loss, duplication, ref links, .. } = self.model;
         let uniform = loss == 0.0 && duplication == 0.0 && links.is_empty();
         let whole = self.cuts.is_empty() && self.sides.is_none();
-        self.plain = uniform && whole && self.weather.is_empty();
+        self.plain = uniform && whole && self.overrides.is_empty();
     }
 
     /// How long a member takes this time from a receipt to what it does because of it.
@@ -268,7 +268,7 @@ impl Network {
             return Fate::Lost;
         }
         let (sender, receiver) = (self.member(from), self.member(to));
-        let mut rules = self.weather.iter().chain(&self.model.links);
+        let mut rules = self.overrides.iter().chain(&self.model.links);
         let rule = rules.find(|rule| {
             rule.fits(sender, receiver, kind)
                 && rule.share.is_none_or(|share| random.happens(share))
@@ -373,7 +373,7 @@ impl Network {
 
     /// From now on `rule` decides about the messages that it fits, before all others.
     pub fn disturb(&mut self, rule: LinkRule) {
-        self.weather.insert(0, rule);
+        self.overrides.insert(0, rule);
         self.note_what_matters();
     }
 
@@ -382,7 +382,7 @@ impl Network {
         self.era += 1;
         self.cuts.clear();
         self.sides = None;
-        self.weather.clear();
+        self.overrides.clear();
         self.note_what_matters();
     }
 }

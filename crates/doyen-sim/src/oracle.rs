@@ -5,7 +5,7 @@
 //! copied, so that millions of runs can be judged. A world without one does not notice the difference. What must hold is
 //! named by the checker's own [properties](crate::check::property), all but bounded terms, which only the explorer can
 //! judge: those that hold at every instant (A4, one leader a term, terms never fall, bounded messages and, where leaders
-//! have leases, what the [ledger](doyen_core::ledger) is asked through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and 004's two).
+//! have leases, what the [ledger](doyen_core::ledger) is asked through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and cs425's two).
 //! The first breach counts: whatever follows may be its consequence.
 //!
 //! # Old processes
@@ -19,7 +19,7 @@
 //! | A4, with leases | has a lease of its own: nobody else may have one meanwhile, not even its member's present process |
 //! | one-leader-per-term | is another leader than its member's present process |
 //! | terms-never-fall, stored-first | has a disk of its own |
-//! | one-vote-a-term, promises-kept | is a voter of its own from its replacement on: what it sends may be counted by nobody. What it had sent before binds its replacement too |
+//! | one-vote-per-term, vote-leases-kept | is a voter of its own from its replacement on: what it sends may be counted by nobody. What it had sent before binds its replacement too |
 //! | leases-rise | is another holder than its member's present process; a vote of it and one of its replacement are one vote |
 //! | leases-covered | speaks for its member until the replacement can vote: see `oracle/cover.rs` |
 //! | leader-in-time, steady-leader | is another leader than its member's present process |
@@ -31,8 +31,8 @@ mod lasting;
 mod ratings;
 
 use doyen_core::ledger::{Contradiction, Entry, Stored};
-use doyen_core::members::{Epoch, Members, NodeId};
-use doyen_core::protocol::{Bonds, Order, Pledge, Role, View};
+use doyen_core::members::{Members, NodeId, Term};
+use doyen_core::protocol::{AdminCommand, Bonds, Pledge, Role, View};
 use doyen_core::time::Span;
 
 use crate::account::{Ended, Outcome};
@@ -60,7 +60,7 @@ pub struct Oracle {
     /// The present process of each member.
     present: Vec<u32>,
     /// Who led in which term first, and from when on.
-    reigns: FastMap<Epoch, (u32, Time)>,
+    reigns: FastMap<Term, (u32, Time)>,
     /// How long a message may be.
     longest: usize,
     /// When somebody's view changed last.
@@ -88,7 +88,7 @@ struct Watched {
     /// What it has stored, and whom it has given a vote lease.
     entry: Entry<Time>,
     /// Its term, as it believes.
-    term: Epoch,
+    term: Term,
     /// Since when it believes what it does.
     since: Time,
     /// Since when it leads, if it does.
@@ -122,7 +122,7 @@ pub struct Breach {
 impl Oracle {
     /// One that watches over `properties`.
     pub fn new(members: &Members, properties: &[Property]) -> Self {
-        let term = Epoch::default();
+        let term = Term::default();
         let watched = |id| Watched { entry: Entry::new(id), term, since: Time::ZERO, leads: None };
         Self {
             properties: properties.to_vec(),
@@ -167,7 +167,7 @@ impl Oracle {
         self.last_change = at;
         let member = &mut self.members[position as usize];
         member.since = at;
-        member.term = view.epoch;
+        member.term = view.term;
         if !view.role.leads() {
             member.leads = None;
             return;
@@ -188,9 +188,9 @@ impl Oracle {
                 self.found(Property::OneLeader, at, evidence);
             }
         }
-        // Epoch zero means that the algorithm knows no terms.
-        if view.epoch > Epoch::default() && self.watches(Property::OneLeaderPerTerm) {
-            let term = view.epoch;
+        // Term zero means that the algorithm knows no terms.
+        if view.term > Term::default() && self.watches(Property::OneLeaderPerTerm) {
+            let term = view.term;
             let (first, since) = *self.reigns.entry(term).or_insert((position, at));
             if first != position {
                 let first = self.id(first);
@@ -236,7 +236,7 @@ impl Oracle {
         &mut self,
         position: u32,
         asked: Option<Span>,
-        released: Option<Epoch>,
+        released: Option<Term>,
     ) {
         if let (Some(audit), Some(length)) = (&mut self.audit, asked) {
             audit.asked(position, length);
@@ -293,8 +293,8 @@ impl Oracle {
     }
 
     /// The member at `position` has heard what the operator wants: perhaps it is another's turn to lead then.
-    pub(crate) fn saw_order(&mut self, position: u32, order: Order) {
-        if let Order::Attribute(attr) = order
+    pub(crate) fn saw_order(&mut self, position: u32, command: AdminCommand) {
+        if let AdminCommand::Attribute(attr) = command
             && self.present.contains(&position)
         {
             self.ratings.change(self.id(position), attr);
@@ -376,7 +376,7 @@ impl Oracle {
             *present = process;
         }
         let first = self.members[position as usize];
-        let mut second = Watched { term: Epoch::default(), since: at, leads: None, ..first };
+        let mut second = Watched { term: Term::default(), since: at, leads: None, ..first };
         let id = first.entry.id;
         self.ratings.forget(id);
         if !is_clone {
@@ -514,8 +514,8 @@ mod tests {
         Oracle::new(&Members::range(1, 3).unwrap(), properties)
     }
 
-    fn leading(id: u32, epoch: u64) -> View {
-        View { leader: Some(NodeId(id)), epoch: Epoch(epoch), role: Role::Leader }
+    fn leading(id: u32, term: u64) -> View {
+        View { leader: Some(NodeId(id)), term: Term(term), role: Role::Leader }
     }
 
     fn facts(oracle: &Oracle) -> Vec<String> {
@@ -550,7 +550,7 @@ mod tests {
     #[test]
     fn a_stored_term_may_fall_only_with_the_disk() {
         let mut oracle = oracle(&ALWAYS);
-        let stored = |term| Stored { term: Epoch(term), vote: None };
+        let stored = |term| Stored { term: Term(term), vote: None };
         oracle.saw_stored(Time(1), 0, stored(4));
         oracle.saw_crash(Time(2), 0);
         oracle.saw_restart(Time(3), 0, Disk::Lost, Stored::default());

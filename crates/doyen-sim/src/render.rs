@@ -64,7 +64,7 @@ impl RunInfo {
 
     /// What the number of a leadership is called.
     pub(crate) fn term_name(&self) -> &'static str {
-        if self.leases { "term" } else { "epoch" }
+        if self.leases { "term" } else { "term" }
     }
 
     /// How many members there are.

@@ -518,7 +518,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
     }
 
-    /// The control part of a dead member passes a message on along its out-edge (003). It knows the election's messages
+    /// The control part of a dead member passes a message on along its out-edge (os-textbook). It knows the election's messages
     /// only: a heartbeat or an acknowledgement that went on would vouch for the dead.
     fn forward(&mut self, delivery: Delivery<P::Message>) {
         let Delivery { from, to: at, id, depth, message } = delivery;
@@ -651,7 +651,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             oracle.saw_view(self.now, position, view);
         }
         if self.observer.is_some() {
-            let View { leader, epoch: term, role } = view;
+            let View { leader, term, role } = view;
             let member = self.id(position);
             self.record_of(position, EventKind::View { member, leader, term, role });
         }

@@ -167,7 +167,7 @@ fn models() -> Vec<(Case, Rules, Option<Property>)> {
             models.push((case(&text), calm(nothing, &AT_REST), None));
         }
     }
-    let starved = "algorithm = \"ring-all-ids\"\nmode = \"003-absorb\"\nmembers = 3\n\
+    let starved = "algorithm = \"ring-all-ids\"\nmode = \"os-textbook-absorb\"\nmembers = 3\n\
                    initiators = [1, 2]\nfifo = true";
     models.push((
         case(starved),

@@ -177,8 +177,8 @@ fn a_rule_of_leases_less_makes_two_leaders_at_an_instant() {
 #[test]
 fn a_rule_less_breaks_a_vote_lease_or_leaves_a_lease_uncovered() {
     for (rule, property) in [
-        (Rule::VoteLease, Property::PromisesKept),
-        (Rule::HoldDown, Property::PromisesKept),
+        (Rule::VoteLease, Property::VoteLeasesKept),
+        (Rule::HoldDown, Property::VoteLeasesKept),
         (Rule::Majority, Property::LeasesRise),
         (Rule::TermIsStored, Property::LeasesRise),
         (Rule::VoteLease, Property::LeasesCovered),
@@ -209,8 +209,8 @@ fn a_rule_of_transfers_less_leaves_a_lease_uncovered() {
 #[ignore = "takes minutes; make campaign runs it"]
 fn a_rule_of_rejoining_less_gives_a_second_vote_or_leaves_a_lease_uncovered() {
     for (rule, property, scope) in [
-        (Rule::RejoinVotesLater, Property::OneVoteATerm, leases()),
-        (Rule::RejoinAsksAll, Property::OneVoteATerm, leases()),
+        (Rule::RejoinVotesLater, Property::OneVotePerTerm, leases()),
+        (Rule::RejoinAsksAll, Property::OneVotePerTerm, leases()),
         (Rule::RejoinWaitsTheLongest, Property::LeasesCovered, Scope { mixed: true, ..leases() }),
     ] {
         let subject = Subject::of(without(rule, scope)).faults(1);
@@ -243,7 +243,7 @@ fn a_quorum_owes_a_leader_without_being_called() {
 fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     let refusal = |promise: &str, timers: Timers| {
         let text = format!(
-            "algorithm = \"quorum\"\nmembers = 3\nleader = 3\nquorum = {{ promise = \"{promise}\" }}"
+            "algorithm = \"quorum\"\nmembers = 3\nleader = 3\nquorum = {{ vote_lease = \"{promise}\" }}"
         );
         timers.suit(&Scenario::from_toml("test", &text).unwrap()).err()
     };
@@ -251,11 +251,11 @@ fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     assert_eq!(refusal("22ms", clocked), None);
     assert_eq!(
         refusal("21ms", clocked).unwrap(),
-        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; promise = \"22ms\" under [quorum] in a scenario would do"
+        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; vote_lease = \"22ms\" under [quorum] in a scenario would do"
     );
     assert_eq!(
         refusal("24.5ms", clocked).unwrap(),
-        "a promise of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; promise = \"33ms\" under [quorum] in a scenario would do"
+        "a vote lease of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; vote_lease = \"33ms\" under [quorum] in a scenario would do"
     );
     assert_eq!(refusal("21ms", Timers::Bounded { tick: TICK, detection: 2 }), None);
 }

@@ -105,12 +105,12 @@ fn textbook_verdicts_agree() {
 #[test]
 fn literal_verdicts_agree() {
     for (algorithm, mode) in [
-        (Algorithm::Bully, "000-no-t2"),
-        (Algorithm::Bully, "001-one-timer"),
+        (Algorithm::Bully, "cs677-no-t2"),
+        (Algorithm::Bully, "notes-one-timer"),
         (Algorithm::Bully, "naive-ok"),
-        (Algorithm::ModifiedBully, "002-literal-timers"),
-        (Algorithm::ModifiedBully, "002-figure4"),
-        (Algorithm::RingAllIds, "003-absorb"),
+        (Algorithm::ModifiedBully, "kordafshari-literal-timers"),
+        (Algorithm::ModifiedBully, "kordafshari-figure4"),
+        (Algorithm::RingAllIds, "os-textbook-absorb"),
     ] {
         for budget in [NOTHING, CRASH] {
             compare(&case(algorithm, mode, &[1, 2]), budget, true);

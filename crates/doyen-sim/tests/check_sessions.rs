@@ -70,7 +70,7 @@ impl Subject {
         let scenario = scope.scenario(self.members);
         let text = Counterexample::new(scenario, &self.rules, violation).to_toml();
         let replay = Counterexample::parse("found.toml", &text).unwrap().replay().unwrap();
-        let expected = [Property::OneLeaderPerTerm, Property::OneVoteATerm];
+        let expected = [Property::OneLeaderPerTerm, Property::OneVotePerTerm];
         assert!(replay.broken && expected.contains(&replay.property), "{text}");
         assert_eq!(replay.facts.len(), 2, "{text}");
     }

@@ -1,4 +1,4 @@
-//! The known flaws of the seeds' algorithms, one schedule each: `scenarios/flaws/`. Each file shows its flaw in the mode
+//! The known flaws of the sources' algorithms, one schedule each: `scenarios/flaws/`. Each file shows its flaw in the mode
 //! or literal reading in which it lives and says in `expect` what goes wrong. The same schedule is then run in hardened
 //! mode, where A1 to A3 must hold at the end: everything becomes quiet (A3), and all live members follow the same live
 //! member (A1), the best one (A2). `docs/flaws.md` has the table.

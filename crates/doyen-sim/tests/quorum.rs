@@ -61,9 +61,9 @@ fn what_the_dead_have_said_may_arrive_late() {
         algorithm = "quorum"
         members = 3
         heartbeat = "2ms"
-        quorum = { promise = "37.142857ms" }
+        quorum = { vote_lease = "37.142857ms" }
         fault = [
-            { at = "0s", weather = { delay = "uniform:100us..148.8ms", share = 0.4 } },
+            { at = "0s", link = { delay = "uniform:100us..148.8ms", share = 0.4 } },
             { at = "400ms", crash = 3 },
             { at = "400ms", heal = true },
         ]

@@ -256,13 +256,13 @@ fn random_runs_miss_most_rules() {
         (Rule::TermIsStored, Property::StoredFirst),
         (Rule::TermIsStored, Property::LeasesRise),
         (Rule::VoteIsStored, Property::StoredFirst),
-        (Rule::OneVotePerTerm, Property::OneVoteATerm),
-        (Rule::VoteOutlivesRole, Property::OneVoteATerm),
+        (Rule::OneVotePerTerm, Property::OneVotePerTerm),
+        (Rule::VoteOutlivesRole, Property::OneVotePerTerm),
         (Rule::VoteCountsInItsTerm, Property::LeasesRise),
         (Rule::VoteLease, Property::OneLeader),
-        (Rule::VoteLease, Property::PromisesKept),
-        (Rule::HoldDown, Property::PromisesKept),
-        (Rule::VoteLeaseAsRequested, Property::PromisesKept),
+        (Rule::VoteLease, Property::VoteLeasesKept),
+        (Rule::HoldDown, Property::VoteLeasesKept),
+        (Rule::VoteLeaseAsRequested, Property::VoteLeasesKept),
         (Rule::LeaseFromSending, Property::OneLeader),
         (Rule::DriftMargin, Property::OneLeader),
         (Rule::VoteIsNoLease, Property::LeasesRise),
@@ -286,18 +286,18 @@ fn a_vote_that_was_not_stored_is_given_twice() {
         initiators = [3]
         attr = { 3 = 9 }
         fault = [
-            { at = "0", weather = { from = 3, to = 2, kind = "REQUEST", loss = 1.0 } },
-            { at = "0", weather = { from = 3, to = 4, kind = "REQUEST", loss = 1.0 } },
-            { at = "0", weather = { from = 3, to = 5, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", link = { from = 3, to = 2, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", link = { from = 3, to = 4, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", link = { from = 3, to = 5, kind = "REQUEST", loss = 1.0 } },
             { when = { member = 1, has = "sent", kind = "VOTE" }, crash = 1 },
             { at = "4ms", partition = [[3], [1, 2, 4, 5]] },
-            { at = "4ms", weather = { from = 1, to = 5, kind = "PRE-ANSWER", loss = 1.0 } },
-            { at = "4ms", weather = { from = 5, to = 1, delay = "30ms" } },
+            { at = "4ms", link = { from = 1, to = 5, kind = "PRE-ANSWER", loss = 1.0 } },
+            { at = "4ms", link = { from = 5, to = 1, delay = "30ms" } },
             { at = "4ms", restart = 1 },
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("vote-not-persisted", text, Rule::VoteIsStored, Property::OneVoteATerm);
+    shows("vote-not-persisted", text, Rule::VoteIsStored, Property::OneVotePerTerm);
 }
 
 /// 3 stands in term 1 and nobody hears it. When it stands no longer, 2 asks it in the same term.
@@ -308,14 +308,14 @@ fn a_vote_for_oneself_that_is_forgotten_is_given_again() {
         members = 3
         initiators = [3]
         fault = [
-            { at = "1ms", weather = { kind = "REQUEST", loss = 1.0 } },
+            { at = "1ms", link = { kind = "REQUEST", loss = 1.0 } },
             { at = "5ms", heal = true },
             { at = "5ms", cut = [3, 2] },
             { at = "5.2ms", campaign = 2 },
             { at = "200ms", heal = true },
         ]
     "#;
-    shows("demote", text, Rule::VoteOutlivesRole, Property::OneVoteATerm);
+    shows("demote", text, Rule::VoteOutlivesRole, Property::OneVotePerTerm);
 }
 
 /// The votes of term 1 arrive when 3 stands in term 2, in which nobody has heard of it.
@@ -326,9 +326,9 @@ fn votes_of_an_earlier_term_elect_nobody() {
         members = 3
         initiators = [3]
         fault = [
-            { at = "0", weather = { kind = "VOTE", delay = "8.5ms" } },
+            { at = "0", link = { kind = "VOTE", delay = "8.5ms" } },
             { at = "8ms", campaign = 3 },
-            { at = "9ms", weather = { kind = "REQUEST", loss = 1.0 } },
+            { at = "9ms", link = { kind = "REQUEST", loss = 1.0 } },
             { at = "200ms", heal = true },
         ]
     "#;
@@ -348,7 +348,7 @@ fn a_lease_from_the_receipt_outlasts_the_vote_leases() {
             { at = "0", clock = 1, rate = 1.1 },
             { at = "0", clock = 2, rate = 1.1 },
             { at = "0", clock = 3, rate = 0.9 },
-            { at = "10ms", weather = { kind = "ACK", delay = "12ms" } },
+            { at = "10ms", link = { kind = "ACK", delay = "12ms" } },
             { at = "51.5ms", partition = [[3], [1, 2]] },
             { at = "200ms", heal = true },
         ]
@@ -363,7 +363,7 @@ fn a_hold_down_by_the_own_setting_forgets_a_longer_vote_lease() {
         algorithm = "quorum"
         members = 5
         leader = 5
-        quorum = { pace = { 5 = { promise = "80ms" } } }
+        quorum = { pace = { 5 = { vote_lease = "80ms" } } }
         fault = [
             { at = "30ms", crash = 1 },
             { at = "30ms", crash = 2 },
@@ -387,13 +387,13 @@ fn a_leader_that_steps_down_is_bound_by_its_own_lease() {
         initiators = [2]
         attr = { 2 = 9 }
         fault = [
-            { at = "1.5ms", weather = { from = 2, loss = 1.0 } },
+            { at = "1.5ms", link = { from = 2, loss = 1.0 } },
             { at = "4ms", heal = true },
             { at = "4ms", cut = [3, 2] },
             { at = "4ms", campaign = 3 },
             { at = "5.5ms", campaign = 2 },
             { at = "7ms", cut = [2, 1] },
-            { at = "7ms", weather = { from = 2, to = 3, delay = "5ms" } },
+            { at = "7ms", link = { from = 2, to = 3, delay = "5ms" } },
             { at = "12.6ms", heal = true },
             { at = "15.1ms", campaign = 2 },
         ]
@@ -419,13 +419,13 @@ const REJOIN: &str = r#"
 #[test]
 fn a_lost_disk_votes_in_no_term_it_may_have_voted_in() {
     let text = REJOIN.replace("PARTED", "13ms");
-    shows("rejoin-votes", &text, Rule::RejoinVotesLater, Property::OneVoteATerm);
+    shows("rejoin-votes", &text, Rule::RejoinVotesLater, Property::OneVotePerTerm);
 }
 
 #[test]
 fn a_member_that_lost_its_disk_asks_all() {
     let text = REJOIN.replace("PARTED", "5ms");
-    shows("rejoin-asks-some", &text, Rule::RejoinAsksAll, Property::OneVoteATerm);
+    shows("rejoin-asks-some", &text, Rule::RejoinAsksAll, Property::OneVotePerTerm);
 }
 
 /// 3 hands over to 2, which hands back to 3; what 3 said to 1 at the first is late, and 3 leads again when it arrives.
@@ -440,8 +440,8 @@ fn a_late_release_of_an_earlier_term_frees_nobody() {
         quorum = { preemption = "never" }
         link = [{ from = 3, to = 1, kind = "RELEASE", delay = "18ms" }]
         fault = [
-            { at = "6ms", order = "transfer", member = 3, to = 2 },
-            { at = "12ms", order = "transfer", member = 2, to = 3 },
+            { at = "6ms", command = "transfer", member = 3, to = 2 },
+            { at = "12ms", command = "transfer", member = 2, to = 3 },
             { at = "14ms", cut = [3, 2] },
             { at = "22.5ms", partition = [[3], [1, 2]] },
         ]
@@ -458,7 +458,7 @@ fn a_member_that_lost_its_disk_waits_for_the_longest_of_all() {
         leader = 3
         delay = "0.1ms"
         bound = "1ms"
-        quorum = { promise = "21ms", preemption = "never", pace = { 3 = { heartbeat = "5ms", promise = "90ms" } } }
+        quorum = { vote_lease = "21ms", preemption = "never", pace = { 3 = { heartbeat = "5ms", vote_lease = "90ms" } } }
         fault = [
             { at = "2ms", cut = [3, 2] },
             { at = "102.5ms", crash = 1 },
@@ -482,7 +482,7 @@ fn an_answer_to_an_earlier_life_does_not_count() {
         leader = 3
         fault = [
             { at = "5ms", crash = 1 },
-            { at = "5ms", weather = { from = 2, to = 1, kind = "WELCOME", delay = "150ms" } },
+            { at = "5ms", link = { from = 2, to = 1, kind = "WELCOME", delay = "150ms" } },
             { at = "6ms", restart = 1, disk = false },
             { at = "9ms", heal = true },
             { at = "40ms", crash = 3 },
@@ -496,7 +496,7 @@ fn an_answer_to_an_earlier_life_does_not_count() {
     let mut case = Scenario::from_toml("late-answer", text).unwrap();
     case.config.mode = Mode::Textbook;
     let rule = Rule::AnswerIsForItsIncarnation;
-    case_shows("late-answer", &case, rule, Property::OneVoteATerm);
+    case_shows("late-answer", &case, rule, Property::OneVotePerTerm);
 }
 
 /// 2 stands in term 1 and reaches nobody; its disk is lost, and with it the only trace of that. When 1 has died, 3 wins
@@ -509,7 +509,7 @@ fn a_candidacy_that_went_with_its_disk_is_no_vote() {
         dead = [3]
         initiators = [2]
         fault = [
-            { at = "0", weather = { kind = "REQUEST", loss = 1.0 } },
+            { at = "0", link = { kind = "REQUEST", loss = 1.0 } },
             { when = { member = 2, has = "sent", kind = "REQUEST", count = 2 }, crash = 2 },
             { at = "4ms", heal = true },
             { at = "4ms", restart = 3 },
@@ -521,7 +521,7 @@ fn a_candidacy_that_went_with_its_disk_is_no_vote() {
     let mut oracle = Oracle::of(&case, &Property::QUORUM);
     let outcome = run::judge(&case, None, &mut oracle);
     assert_eq!(oracle.breach(), None);
-    let terms: Vec<u64> = outcome.views.iter().flatten().map(|view| view.epoch.0).collect();
+    let terms: Vec<u64> = outcome.views.iter().flatten().map(|view| view.term.0).collect();
     assert_eq!((outcome.leader, terms), (Some(NodeId(3)), vec![1, 1]));
     assert_eq!(sent(&outcome, "REQUEST"), 4, "term 1 was opened twice");
 }
@@ -540,19 +540,19 @@ fn an_old_disk_is_found_though_its_term_has_risen() {
             { at = "5ms", copy = 1 },
             { at = "10ms", crash = 5 },
             { at = "10ms", cut = [4, 3] },
-            { at = "10ms", weather = { from = 3, to = 1, kind = "REQUEST", delay = "58ms" } },
+            { at = "10ms", link = { from = 3, to = 1, kind = "REQUEST", delay = "58ms" } },
             { when = { member = 4, has = "sent", kind = "PRE-VOTE" }, campaign = 3 },
-            { at = "31ms", weather = { from = 3, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
+            { at = "31ms", link = { from = 3, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
             { at = "46ms", crash = 1 },
-            { at = "46ms", weather = { from = 4, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
-            { at = "46ms", weather = { from = 4, to = 1, kind = "HEARTBEAT", loss = 1.0 } },
-            { at = "46ms", weather = { from = 4, to = 1, kind = "WELCOME", delay = "33ms" } },
+            { at = "46ms", link = { from = 4, to = 1, kind = "PRE-VOTE", loss = 1.0 } },
+            { at = "46ms", link = { from = 4, to = 1, kind = "HEARTBEAT", loss = 1.0 } },
+            { at = "46ms", link = { from = 4, to = 1, kind = "WELCOME", delay = "33ms" } },
             { at = "48ms", restart = 1, disk = "copy" },
         ]
     "#;
     let mut case = Scenario::from_toml("old-disk", text).unwrap();
     case.config.mode = Mode::Textbook;
-    case_shows("old-disk", &case, Rule::OldDiskByItsStart, Property::OneVoteATerm);
+    case_shows("old-disk", &case, Rule::OldDiskByItsStart, Property::OneVotePerTerm);
 }
 
 /// What comes of a scenario with all rules, and without one of them.
@@ -581,7 +581,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
         leader = 3
         until = "100ms"
         fault = [
-            { at = "20ms", weather = { to = 3, kind = "ACK", loss = 1.0 } },
+            { at = "20ms", link = { to = 3, kind = "ACK", loss = 1.0 } },
             { at = "40ms", heal = true },
         ]
     "#;
@@ -605,7 +605,7 @@ fn a_successor_that_reaches_no_majority_costs_a_turn() {
             { at = "0", cut = [4, 1] },
             { at = "0", cut = [4, 2] },
             { at = "0", cut = [4, 3] },
-            { at = "100ms", order = "resign", member = 5 },
+            { at = "100ms", command = "resign", member = 5 },
         ]
     "#;
     let [kept, missed] = compare(text, Rule::SuccessorReachesMajority);
@@ -620,10 +620,10 @@ const UNHEARD: &str = r#"
     until = "UNTIL"
     quorum = { preemption = "POLICY" }
     fault = [
-        { at = "0", weather = { from = 3, kind = "COORDINATOR", loss = 1.0 } },
-        { at = "0", weather = { from = 3, kind = "HEARTBEAT", loss = 1.0 } },
-        { at = "10ms", order = "resign", member = 2 },
-        { at = "100ms", order = "resign", member = 1 },
+        { at = "0", link = { from = 3, kind = "COORDINATOR", loss = 1.0 } },
+        { at = "0", link = { from = 3, kind = "HEARTBEAT", loss = 1.0 } },
+        { at = "10ms", command = "resign", member = 2 },
+        { at = "100ms", command = "resign", member = 1 },
     ]
 "#;
 
@@ -732,7 +732,7 @@ fn the_same_incarnation_in_another_session_votes_again() {
         members = 3
         initiators = [3]
         fault = [
-            { at = "0", weather = { from = 3, to = 1, kind = "REQUEST", loss = 1.0 } },
+            { at = "0", link = { from = 3, to = 1, kind = "REQUEST", loss = 1.0 } },
             { when = { member = 2, has = "sent", kind = "VOTE" }, crash = 2 },
             { at = "3.5ms", partition = [[3], [1, 2]] },
             { at = "8ms", crash = 1 },
@@ -741,7 +741,7 @@ fn the_same_incarnation_in_another_session_votes_again() {
             { at = "400ms", heal = true },
         ]
     "#;
-    shows("founded-twice", text, Rule::SameSessionOnly, Property::OneVoteATerm);
+    shows("founded-twice", text, Rule::SameSessionOnly, Property::OneVotePerTerm);
 }
 
 /// 2 has been replaced, and 1 is. The replacement of 1 finds the old 2 where the name of 2 leads, and is confirmed by it and by

@@ -1,6 +1,6 @@
 //! A trace may have been edited by hand: whatever it says, no view fails on it, and every picture is well formed.
 
-use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Class, Role};
 use doyen_core::time::Span;
 use doyen_sim::render::columns::{self, Columns};
@@ -73,7 +73,7 @@ fn event() -> impl Strategy<Value = EventKind> {
             }
         ),
         (member(), rules()).prop_map(|(member, rules)| EventKind::Campaign { member, rules }),
-        (member(), option::of(member()), (0..3_u64).prop_map(Epoch), role).prop_map(
+        (member(), option::of(member()), (0..3_u64).prop_map(Term), role).prop_map(
             |(member, leader, term, role)| EventKind::View { member, leader, term, role }
         ),
         pair().prop_map(|(member, peer)| EventKind::Suspected { member, peer }),

@@ -105,10 +105,10 @@ fn the_table_lists_every_scenario_once() {
     assert_eq!(listed, names());
 }
 
-/// 004's picture: "The election was started by process 17. The highest process identifier encountered so far is 24."
+/// cs425's picture: "The election was started by process 17. The highest process identifier encountered so far is 24."
 #[test]
 fn the_ring_of_004_stops_at_its_picture() {
-    let file = load("004-ring-pictured").expect("the scenario is right");
+    let file = load("cs425/ring-pictured").expect("the scenario is right");
     let mut records: Vec<TraceEvent> = Vec::new();
     run::run(&file.case, Some(&mut records));
     let sent: Vec<String> = (records.iter())

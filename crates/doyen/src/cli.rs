@@ -61,7 +61,7 @@ Try:
   doyen sim --algorithm bully --members 5            watch an election, message by message
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
                                                      draw one
-  doyen sim scenarios/002-figure-1.toml              a figure of the literature, as it really runs
+  doyen sim scenarios/kordafshari/figure-1.toml              a figure of the literature, as it really runs
   doyen check --algorithm chang-roberts --members 4 --initiators all --crashes 1
                                                      explore every run, find one that fails
   doyen algorithms                                   what each algorithm promises, and what it needs for it

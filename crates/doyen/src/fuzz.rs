@@ -18,7 +18,7 @@ use doyen_core::layers::Layers;
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
-    Boot, Effect, EffectOf, Effects, Event, Notice, Order, Origin, Protocol, View,
+    AdminCommand, Boot, Effect, EffectOf, Effects, Event, Notice, Origin, Protocol, View,
 };
 use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol};
 use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig, SessionId};
@@ -260,14 +260,14 @@ impl World {
         let order = match what % 8 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
-            2 => Order::Resign,
-            3 => Order::Transfer { to },
-            4 => Order::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },
-            5 => Order::Undrain,
-            6 => Order::Prefer { member: to, lasting },
-            _ => Order::Attribute(i64::from_le_bytes([how; 8])),
+            2 => AdminCommand::Resign,
+            3 => AdminCommand::Transfer { to },
+            4 => AdminCommand::Drain { lasting: (how > 100).then_some(lasting), never: how > 200 },
+            5 => AdminCommand::Undrain,
+            6 => AdminCommand::Prefer { member: to, lasting },
+            _ => AdminCommand::Attribute(i64::from_le_bytes([how; 8])),
         };
-        self.handle(member, Event::Order(order));
+        self.handle(member, Event::Command(command));
     }
 
     fn restart(&mut self, position: usize, how: u8) {

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
 use doyen_core::algorithm::quorum::settings::Profile;
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::registry::Algorithm;
 
 use crate::config::{ConfigError, Configuration, check_address, check_name, member_title};
@@ -240,7 +240,7 @@ impl Founding {
     fn durable(&self) -> Option<Vec<u8>> {
         let term = match self.term_floor {
             0 => return None,
-            floor => Epoch(floor),
+            floor => Term(floor),
         };
         let encoded = match self.algorithm {
             Algorithm::Quorum => postcard::to_allocvec(&Stored { term, ..Stored::default() }),

@@ -9,13 +9,13 @@
 //! notes the promise first and looks again whether this node still leads; the loop says first that it is about to hand
 //! over and looks then what has been promised. One of the two sees the other.
 //!
-//! The seeds' algorithms have no leases. Their leaders are leaders for as long as they believe so, and in a partition
+//! The sources' algorithms have no leases. Their leaders are leaders for as long as they believe so, and in a partition
 //! there are two; no token is ever given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::Role;
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ pub struct Reign {
     /// Whom it follows; itself, if it leads.
     pub leader: Option<NodeId>,
     /// In which term.
-    pub term: Epoch,
+    pub term: Term,
     /// What it does; nothing before it has started.
     pub role: Option<Role>,
     /// The end of its lease, if it leads under one.
@@ -38,7 +38,7 @@ pub struct Reign {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Token {
     /// The term: later leaders have higher ones.
-    pub term: Epoch,
+    pub term: Term,
     /// Until when it holds. It may be renewed meanwhile.
     pub until: Moment,
 }

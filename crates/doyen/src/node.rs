@@ -41,8 +41,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{Epoch, Incarnation, NodeId};
-use doyen_core::protocol::{Order, Refusal};
+use doyen_core::members::{Incarnation, NodeId, Term};
+use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{oneshot, watch};
 
 use crate::key::Keyring;
@@ -56,7 +56,7 @@ pub use start::{Running, start};
 #[derive(Debug)]
 pub enum Request {
     /// An order of the operator's, and whom to answer.
-    Order(Order, oneshot::Sender<Result<(), NotDone>>),
+    Command(AdminCommand, oneshot::Sender<Result<(), NotDone>>),
     /// Somebody wants an election.
     Campaign(oneshot::Sender<Result<(), NotDone>>),
     /// Use these keys from now on.
@@ -145,7 +145,7 @@ pub enum Failure {
     )]
     StateIsOld {
         /// In which term it was heard.
-        seen: Epoch,
+        seen: Term,
         /// The name of who heard it.
         by: String,
     },
@@ -239,8 +239,8 @@ impl Handle {
     }
 
     /// Gives an order and waits until it is obeyed or refused. A hand-over has begun then, it need not be over.
-    pub async fn order(&self, order: Order) -> Result<(), NotDone> {
-        self.ask(|answer| Request::Order(order, answer)).await
+    pub async fn order(&self, command: AdminCommand) -> Result<(), NotDone> {
+        self.ask(|answer| Request::Command(command, answer)).await
     }
 
     /// Has the member call an election.

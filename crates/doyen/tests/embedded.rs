@@ -11,7 +11,7 @@ use doyen::node::clock::Moment;
 use doyen::node::{self, Handle, Running};
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;
 
 /// How long anything may take. Far longer than it should: machines that test are busy.
@@ -66,13 +66,13 @@ impl Group {
         wait_for("somebody leads", || (1..=3).find(|&id| self.token(id).is_some()))
     }
 
-    fn order(&self, id: usize, order: Order) {
-        assert!(self.obeys(id, order), "it obeys");
+    fn order(&self, id: usize, command: AdminCommand) {
+        assert!(self.obeys(id, command), "the command is accepted");
     }
 
-    fn obeys(&self, id: usize, order: Order) -> bool {
+    fn obeys(&self, id: usize, command: AdminCommand) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(self.handle(id).order(order)).is_ok()
+        runtime.expect("a runtime").block_on(self.handle(id).order(command)).is_ok()
     }
 }
 
@@ -108,7 +108,7 @@ fn a_leader_hands_over_only_when_its_last_token_has_ended() {
     // The order is refused until the heir, too, has acknowledged a heartbeat.
     let given = wait_for("it obeys", || {
         let given = group.token(leader)?;
-        group.obeys(leader, Order::Transfer { to: NodeId(heir as u32) }).then_some(given)
+        group.obeys(leader, AdminCommand::Transfer { to: NodeId(heir as u32) }).then_some(given)
     });
     assert_eq!(group.token(leader), None, "nothing new begins");
     let taken = wait_for("the heir leads", || group.token(heir));
@@ -122,7 +122,7 @@ fn a_leader_that_gave_no_token_hands_over_at_once() {
     let leads = |id: usize| group.handle(id).leadership().holds_lease();
     let leader = wait_for("somebody leads", || (1..=3).find(|&id| leads(id)));
     let until = group.handle(leader).leadership().reign().until.expect("a lease");
-    group.order(leader, Order::Resign);
+    group.order(leader, AdminCommand::Resign);
     let heir = wait_for("another leads", || (1..=3).find(|&id| id != leader && leads(id)));
     assert!(!leads(leader) && heir != leader);
     assert!(Moment::now() < until, "nobody waited for a lease that nobody acts under");

@@ -172,7 +172,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
 #[test]
 fn leases_are_read_from_a_trace_with_their_gaps() {
     let trace = "{\"doyen\":\"node-trace\"}\n\
-        {\"at\":10,\"event\":\"received\",\"did\":[\"Inform(Changed(BecameLeader { term: Epoch(1) }))\"]}\n\
+        {\"at\":10,\"event\":\"received\",\"did\":[\"Inform(Changed(BecameLeader { term: Term(1) }))\"]}\n\
         {\"at\":11,\"event\":\"leased\",\"member\":2,\"until\":20}\n\
         {\"at\":15,\"event\":\"leased\",\"member\":2,\"until\":25}\n\
         {\"at\":26,\"event\":\"leased\",\"member\":2,\"until\":null}\n\

@@ -19,7 +19,7 @@
 //! have one interval T; otherwise a fast OK causes a needless restart. A member that knows no higher member still waits T1;
 //! cs425 lets it announce at once, which breaks formula (5). An OK outside an election is ignored (R4'), as is an ELECTION
 //! from a higher member (R2'). COORDINATOR goes to the lower members (cs677, notes, os-textbook, cs425) or to all
-//! (kordafshari), by configuration. The broken readings are the variants `000-no-guard`, `000-no-t2`, `001-one-timer`,
+//! (kordafshari), by configuration. The broken readings are the variants `cs677-no-guard`, `cs677-no-t2`, `notes-one-timer`,
 //! `eager`, `serial` and `naive-ok`.
 //!
 //! Cost without further failures, with n live members, the r-th lowest of which detects the failure: (n−r+1)(n−r) + n−1
@@ -27,7 +27,7 @@
 //!
 //! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), and these:
 //!
-//! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
+//! - R2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's term, and the
 //!   asker defers: a member that cannot reach the leader must not disturb members that can (F8);
 //! - R3: COORDINATOR goes to all members, even to those that are down, which heals a false suspicion;
 //! - R6: a leader that is asked announces itself again; otherwise the asker would wait and ask forever (F6);
@@ -41,7 +41,7 @@ use serde::{Deserialize, Serialize};
 use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
 use crate::config::{Announce, Config, Timing, Variant};
 use crate::explore::Explore;
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 use crate::time::Span;
 
@@ -51,7 +51,7 @@ pub struct Bully {
     tracker: LeaderTracker,
     state: State,
     /// The number of the election it holds: an OK to an older one does not count.
-    election: Epoch,
+    election: Term,
     /// With R6: its last COORDINATOR may still be on its way.
     announcing: bool,
 }
@@ -74,17 +74,17 @@ pub enum Message {
     /// "The coordinator is gone. Are you alive, you above me?"
     Election {
         /// The election's number.
-        epoch: Epoch,
+        term: Term,
     },
     /// "I am alive and take over."
     Ok {
         /// The number of the election it answers.
-        epoch: Epoch,
+        term: Term,
     },
     /// "I won."
     Coordinator {
         /// The number of the election it won.
-        epoch: Epoch,
+        term: Term,
     },
     /// Hardened mode's upkeep.
     Upkeep(Upkeep),
@@ -109,12 +109,12 @@ impl Protocol for Bully {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let mut bully =
-            Self { tracker, state: State::Normal, election: Epoch::default(), announcing: false };
+            Self { tracker, state: State::Normal, election: Term::default(), announcing: false };
         bully.apply(config, action, out);
         bully
     }
@@ -123,7 +123,7 @@ impl Protocol for Bully {
         let before = self.view();
         match event {
             Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
                 let action = self.tracker.on_peer_down(config, peer, electing, out);
@@ -172,11 +172,11 @@ impl Bully {
     ) {
         self.tracker.heard(from);
         match message {
-            Message::Election { epoch } => self.on_election(config, from, epoch, out),
-            Message::Ok { epoch } => self.on_ok(config, epoch, out),
-            Message::Coordinator { epoch } => {
+            Message::Election { term } => self.on_election(config, from, term, out),
+            Message::Ok { term } => self.on_ok(config, term, out),
+            Message::Coordinator { term } => {
                 out.rule("R5");
-                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
+                let offered = LeaderClaim { term, leader: config.members.key(from) };
                 let action = self.tracker.on_claim(config, offered, self.electing(), out);
                 self.apply(config, action, out);
             }
@@ -217,7 +217,7 @@ impl Bully {
 
     /// R1 under a new number: this member wants it.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.tracker.open_epoch(out);
+        self.tracker.open_term(out);
         self.hold_election(config, out);
     }
 
@@ -227,12 +227,12 @@ impl Bully {
         out.election_started();
         self.end_election(out);
         self.state = State::Electing;
-        self.election = self.tracker.epoch();
+        self.election = self.tracker.term();
         let mut asked = false;
         for peer in config.members.higher(self.tracker.id()) {
             if !self.tracker.is_down(peer) {
                 asked = true;
-                out.send(peer, Message::Election { epoch: self.election });
+                out.send(peer, Message::Election { term: self.election });
             }
         }
         let eager = config.reads(Variant::Eager) || config.reads(Variant::NoGuard);
@@ -244,20 +244,14 @@ impl Bully {
     }
 
     /// R2: a lower member asks.
-    fn on_election(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        epoch: Epoch,
-        out: &mut Effects<Self>,
-    ) {
+    fn on_election(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
         let asker = config.members.key(from);
         if asker > config.members.key(self.tracker.id()) {
             return out.rule("R2'");
         }
         if reassures(config) && !self.electing() {
             if self.tracker.leads() {
-                return self.reassure(config, from, epoch, out);
+                return self.reassure(config, from, term, out);
             }
             if let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker) {
                 out.rule("R2a");
@@ -265,8 +259,8 @@ impl Bully {
             }
         }
         out.rule("R2");
-        self.tracker.see_epoch(epoch, out);
-        out.send(from, Message::Ok { epoch });
+        self.tracker.see_term(term, out);
+        out.send(from, Message::Ok { term });
         if (self.electing() || self.tracker.leads()) && !config.reads(Variant::NoGuard) {
             return;
         }
@@ -278,24 +272,24 @@ impl Bully {
     }
 
     /// R6: the leader answers, and announces itself again unless its announcement may still be on its way. It takes
-    /// over the asker's epoch, so that the announcement is not older than the question.
-    fn reassure(&mut self, config: &Config, from: NodeId, epoch: Epoch, out: &mut Effects<Self>) {
+    /// over the asker's term, so that the announcement is not older than the question.
+    fn reassure(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
         out.rule("R6");
-        out.send(from, Message::Ok { epoch });
-        let news = epoch > self.tracker.epoch();
-        self.tracker.see_epoch(epoch, out);
+        out.send(from, Message::Ok { term });
+        let news = term > self.tracker.term();
+        self.tracker.see_term(term, out);
         self.tracker.lead(config, out);
         if news || !self.announcing {
-            out.send(from, Message::Coordinator { epoch: self.tracker.epoch() });
+            out.send(from, Message::Coordinator { term: self.tracker.term() });
         }
     }
 
     /// R4: a higher member is alive.
-    fn on_ok(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
+    fn on_ok(&mut self, config: &Config, term: Term, out: &mut Effects<Self>) {
         if self.state == State::Waiting {
             return; // one OK is enough
         }
-        let expected = self.state == State::Electing && epoch == self.election;
+        let expected = self.state == State::Electing && term == self.election;
         let naive = config.reads(Variant::NaiveOk) && self.state == State::Normal;
         if !expected && !naive {
             return out.rule("R4'");
@@ -332,12 +326,12 @@ impl Bully {
         self.end_election(out);
         self.tracker.lead(config, out);
         let me = self.tracker.id();
-        let epoch = self.tracker.epoch();
+        let term = self.tracker.term();
         let to_all = config.hardened() || config.announce == Announce::All;
         let above = config.members.higher(me).filter(|_| to_all);
         for peer in config.members.lower(me).chain(above) {
             if config.hardened() || !self.tracker.is_down(peer) {
-                out.send(peer, Message::Coordinator { epoch });
+                out.send(peer, Message::Coordinator { term });
             }
         }
         if reassures(config) {
@@ -405,8 +399,8 @@ impl protocol::Message for Message {
 
     fn encoded_len(&self) -> usize {
         1 + match self {
-            Self::Election { epoch } | Self::Ok { epoch } | Self::Coordinator { epoch } => {
-                varint_len(epoch.0)
+            Self::Election { term } | Self::Ok { term } | Self::Coordinator { term } => {
+                varint_len(term.0)
             }
             Self::Upkeep(upkeep) => upkeep.encoded_len(),
         }
@@ -416,9 +410,9 @@ impl protocol::Message for Message {
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Election { epoch } | Self::Ok { epoch } | Self::Coordinator { epoch } => {
+            Self::Election { term } | Self::Ok { term } | Self::Coordinator { term } => {
                 f.write_str(protocol::name_of(self))?;
-                protocol::write_epoch(f, *epoch)
+                protocol::write_term(f, *term)
             }
             Self::Upkeep(upkeep) => upkeep.fmt(f),
         }
@@ -445,7 +439,7 @@ mod tests {
             let mut bully = Bully::start(NodeId(2), &config, boot, &mut out);
             let before = bully.clone();
             out.clear();
-            let message = Message::Election { epoch: Epoch::default() };
+            let message = Message::Election { term: Term::default() };
             bully.handle(&config, Event::Message { from: NodeId(3), message }, &mut out);
             assert_eq!(bully, before);
             assert_eq!(out.rules(), ["R2'"]);

@@ -16,7 +16,7 @@
 //!
 //! **Textbook mode.** os-textbook has no CR4: a higher process sends its own message "to start a new election" for every
 //! lower one that arrives. Then m initiators cost up to m(3n−1) messages and the winner announces itself m times: the variant
-//! `003-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message earlier", which must
+//! `os-textbook-no-swallow`. cs425 replaces a message only if the member "has not forwarded an election message earlier", which must
 //! include one that it has sent itself, and does not say what becomes of the others: they are swallowed. In os-textbook "all
 //! other processes abandon their elections": this is the end of participation in CR6. Keys contain the id, so that equal
 //! attributes do not make two winners. No member is polled: os-textbook lets "the control part of a failed process" forward,
@@ -32,21 +32,21 @@
 //!
 //! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker) and [`ring`], such as HOP-ACK and a way past
 //! members that are down. ELECTION is a *bid*: the claim that its owner will make if it wins, so it identifies the election by
-//! its epoch. In addition:
+//! its term. In addition:
 //!
-//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by epoch and then by key. So a member that
+//! - CR2, CR3, CR4: a member passes on a bid only if it is larger than any before, by term and then by key. So a member that
 //!   took part in one election takes part in the next like any other (F14), and a bid that arrives a second time, as an orphan
 //!   or a copy, is swallowed (F15). That is stricter than a hop limit: nothing goes round twice. ELECTED is treated alike
 //!   (CR7);
 //! - CR6: by the order of claims. A winner that the failure detector reports as down is not followed, although ELECTED is
 //!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that hear the winner
 //!   make it defer (CR9);
-//! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher epoch (F14, F15). The owner
+//! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher term (F14, F15). The owner
 //!   of the last bid comes first, then its successor, … Each failure doubles the wait;
 //! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder defers (F8).
-//!   It adopts the bid's epoch: when a leader has died and its followers notice one after the other, the last one bids after
+//!   It adopts the bid's term: when a leader has died and its followers notice one after the other, the last one bids after
 //!   all others have passed on a bid;
-//! - CR10: a bid of an older epoch than the member knows of is answered with NACK, and the bidder's next bid is higher.
+//! - CR10: a bid of an older term than the member knows of is answered with NACK, and the bidder's next bid is higher.
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
@@ -59,7 +59,7 @@ use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTi
 use super::ring::{self, Hop, HopNumber, Hops, Round};
 use crate::config::{Config, Timing, Variant};
 use crate::explore::Explore;
-use crate::members::{Epoch, Key, NodeId};
+use crate::members::{Key, NodeId, Term};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
 /// A member that runs Chang–Roberts. Small, for there are simulations with millions of them.
@@ -129,9 +129,9 @@ impl Protocol for ChangRoberts {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let hardened = config
             .hardened()
@@ -147,7 +147,7 @@ impl Protocol for ChangRoberts {
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
@@ -260,8 +260,8 @@ impl ChangRoberts {
         out.election_started();
         let own = config.members.key(self.tracker.id());
         if self.hardened.is_some() {
-            let epoch = self.tracker.open_epoch(out);
-            self.bid(config, LeaderClaim { epoch, leader: own }, out);
+            let term = self.tracker.open_term(out);
+            self.bid(config, LeaderClaim { term, leader: own }, out);
         } else {
             self.stand(config, own, out);
         }
@@ -323,7 +323,7 @@ impl ChangRoberts {
     /// The election is over, and this is its winner.
     fn on_end(&mut self, config: &Config, winner: Key, out: &mut Effects<Self>) {
         self.tracker.set_participant(false);
-        self.tracker.accept(config, LeaderClaim { epoch: Epoch::default(), leader: winner }, out);
+        self.tracker.accept(config, LeaderClaim { term: Term::default(), leader: winner }, out);
     }
 
     /// Sends to the neighbour; says whether there is one.
@@ -358,7 +358,7 @@ impl ChangRoberts {
     fn bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         hardened.bid = Some(bid);
-        self.tracker.see_epoch(bid.epoch, out);
+        self.tracker.see_term(bid.term, out);
         self.tracker.set_participant(true);
         self.await_end(config, bid, out);
         self.pass(config, Token::Election { bid }, out);
@@ -366,7 +366,7 @@ impl ChangRoberts {
 
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
     fn await_end(&self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
-        let round = Round { epoch: bid.epoch, initiator: bid.leader.id };
+        let round = Round { term: bid.term, initiator: bid.leader.id };
         let wait = ring::re_initiation(config, round, self.tracker.id())
             + config.timing.reply() * config.members.len() as u64;
         out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
@@ -384,13 +384,13 @@ impl ChangRoberts {
         }
         if self.tracker.current_claim().is_some_and(|claim| claim.leader > bid.leader) {
             out.rule("CR9");
-            return self.tracker.vouch(config, bid.leader.id, bid.epoch, out);
+            return self.tracker.vouch(config, bid.leader.id, bid.term, out);
         }
         let best = LeaderClaim { leader: bid.leader.max(own), ..bid };
-        if bid.epoch < self.tracker.epoch() || Some(best) <= self.tracker.claim() {
+        if bid.term < self.tracker.term() || Some(best) <= self.tracker.claim() {
             out.rule("CR10");
-            let epoch = self.tracker.epoch();
-            return out.send(bid.leader.id, Upkeep::Nack { epoch }.into());
+            let term = self.tracker.term();
+            return out.send(bid.leader.id, Upkeep::Nack { term }.into());
         }
         if Some(bid) <= last {
             return out.rule("CR4");
@@ -461,7 +461,7 @@ impl ChangRoberts {
         }
         out.rule("CR5");
         if bid.leader.id != self.tracker.id() {
-            self.tracker.open_epoch(out); // in its own epoch a lower winner might come too late
+            self.tracker.open_term(out); // in its own term a lower winner might come too late
         }
         self.announce(config, out);
     }
@@ -534,7 +534,7 @@ fn upkeep_kind(upkeep: &Upkeep) -> usize {
 fn hop_len(hop: &Hop<Token>) -> usize {
     hop.encoded_len(|token| {
         let (Token::Election { bid: claim } | Token::Elected { claim }) = token;
-        1 + varint_len(claim.epoch.0) + key_len(claim.leader)
+        1 + varint_len(claim.term.0) + key_len(claim.leader)
     })
 }
 
@@ -552,8 +552,8 @@ impl fmt::Display for Message {
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Election { bid } => write!(f, "ELECTION {} epoch={}", bid.leader, bid.epoch),
-            Self::Elected { claim } => write!(f, "ELECTED {} epoch={}", claim.leader, claim.epoch),
+            Self::Election { bid } => write!(f, "ELECTION {} term={}", bid.leader, bid.term),
+            Self::Elected { claim } => write!(f, "ELECTED {} term={}", claim.leader, claim.term),
         }
     }
 }
@@ -575,7 +575,7 @@ mod tests {
     /// No member with the same configuration sends such a message.
     #[test]
     fn nonsense_is_ignored() {
-        let stranger = LeaderClaim { epoch: Epoch(9), leader: Key { attr: 9, id: NodeId(9) } };
+        let stranger = LeaderClaim { term: Term(9), leader: Key { attr: 9, id: NodeId(9) } };
         let nonsense = |token| Message::from(Hop::Pass { number: None, token });
         let key = Key { attr: 2, id: NodeId(2) };
         let cases = [

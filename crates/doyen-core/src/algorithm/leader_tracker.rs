@@ -4,15 +4,15 @@
 //! follows a claim to lead that comes from a higher member, and contests one that comes from a lower member.
 //!
 //! The sources' algorithms cannot tell an old announcement from a new one (F3), and two leaders never meet after a partition
-//! (F2). **Hardened mode** therefore numbers elections with a durable *epoch*. A member follows a [`LeaderClaim`], the pair
-//! (epoch, leader's key), only if it is not smaller than the last:
+//! (F2). **Hardened mode** therefore numbers elections with a durable *term*. A member follows a [`LeaderClaim`], the pair
+//! (term, leader's key), only if it is not smaller than the last:
 //!
 //! - H1: a member that starts listens for a leader before it starts an election;
 //! - H2: a member follows a claim that is at least as large as the last accepted one. Equality counts, or a re-announcement
 //!   would be refused and cause an election;
-//! - H3: a smaller claim is answered with NACK and the larger epoch, and its owner starts an election with a higher one;
-//!   otherwise a member that returns with an old epoch would announce itself without effect. If a larger claim of the same
-//!   epoch is known whose owner is gone, the NACK names the next epoch;
+//! - H3: a smaller claim is answered with NACK and the larger term, and its owner starts an election with a higher one;
+//!   otherwise a member that returns with an old term would announce itself without effect. If a larger claim of the same
+//!   term is known whose owner is gone, the NACK names the next term;
 //! - H4: a claim by a lower member is tolerated for the preempt delay, then contested, so that a member that comes and goes
 //!   does not move leadership each time (F9);
 //! - H5: a leader sends ALIVE to all members at every heartbeat, and at once to a member that was away. A leader that
@@ -23,7 +23,7 @@
 //!   an election longer: the member that is gone may have been about to win.
 //!
 //! Once the network behaves, all members agree on the highest live member. Hardened mode does not give "at most one leader at
-//! any instant": both sides of a partition may have one, even in the same epoch. Only a majority can prevent that.
+//! any instant": both sides of a partition may have one, even in the same term. Only a majority can prevent that.
 //!
 //! Hardened mode's data and the set of members that are down lie behind one pointer, so that a million textbook members stay
 //! small.
@@ -31,14 +31,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::members::{Epoch, Key, NodeId, PeerSet};
+use crate::members::{Key, NodeId, PeerSet, Term};
 use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
 
-/// A claim to lead: `leader` won the election numbered `epoch`. Claims are ordered by epoch, then by key.
+/// A claim to lead: `leader` won the election numbered `term`. Claims are ordered by term, then by key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct LeaderClaim {
     /// The election's number; zero in textbook mode.
-    pub epoch: Epoch,
+    pub term: Term,
     /// Its winner.
     pub leader: Key,
 }
@@ -48,13 +48,13 @@ pub struct LeaderClaim {
 pub enum Upkeep {
     /// "This member leads": the leader's heartbeat, or a follower's message about its leader.
     Alive {
-        /// The leader and its epoch.
+        /// The leader and its term.
         claim: LeaderClaim,
     },
     /// "There has been a later election than the one you won."
     Nack {
         /// Its number.
-        epoch: Epoch,
+        term: Term,
     },
 }
 
@@ -110,8 +110,8 @@ struct Extras {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 struct Hardened {
-    /// The highest epoch seen; durable.
-    epoch: Epoch,
+    /// The highest term seen; durable.
+    term: Term,
     /// The last accepted claim. It outlives its leader, so that an older one is never accepted after it.
     claim: Option<LeaderClaim>,
     /// How often an election has failed since a leader was last known.
@@ -122,12 +122,12 @@ struct Hardened {
 
 /// An algorithm whose members have a leader tracker.
 pub(crate) trait Elective:
-    Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+    Protocol<Config = Config, Durable = Term, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
 {
 }
 
 impl<P> Elective for P where
-    P: Protocol<Config = Config, Durable = Epoch, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
+    P: Protocol<Config = Config, Durable = Term, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
 {
 }
 
@@ -137,20 +137,20 @@ impl LeaderTracker {
     pub(crate) fn start<P: Elective>(
         id: NodeId,
         config: &Config,
-        boot: &Boot<Epoch>,
+        boot: &Boot<Term>,
         out: &mut Effects<P>,
     ) -> (Self, Action) {
         let mut me = Self { id, participant: false, leader: None, extras: None };
         if config.hardened() {
-            let epoch = boot.durable.unwrap_or_default();
-            let hardened = Some(Hardened { epoch, ..Hardened::default() });
+            let term = boot.durable.unwrap_or_default();
+            let hardened = Some(Hardened { term, ..Hardened::default() });
             me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
         }
         match boot.origin {
             Origin::Founding { leader: None } => (me, Action::Nothing),
             Origin::Founding { leader: Some(leader) } => {
-                let epoch = if config.hardened() { Epoch(1) } else { Epoch::default() };
-                me.accept(config, LeaderClaim { epoch, leader: config.members.key(leader) }, out);
+                let term = if config.hardened() { Term(1) } else { Term::default() };
+                me.accept(config, LeaderClaim { term, leader: config.members.key(leader) }, out);
                 (me, Action::EndElection)
             }
             Origin::Joining | Origin::Rejoining if config.hardened() => {
@@ -210,9 +210,9 @@ impl LeaderTracker {
         }
     }
 
-    /// The highest epoch seen; zero in textbook mode.
-    pub(crate) fn epoch(&self) -> Epoch {
-        self.hardened().map_or(Epoch::default(), |hardened| hardened.epoch)
+    /// The highest term seen; zero in textbook mode.
+    pub(crate) fn term(&self) -> Term {
+        self.hardened().map_or(Term::default(), |hardened| hardened.term)
     }
 
     /// The claim accepted last, in hardened mode.
@@ -235,16 +235,16 @@ impl LeaderTracker {
         }
     }
 
-    /// Tells `asker`, which wants an election numbered `epoch`, the claim of its leader. A leader adopts the number, so that
+    /// Tells `asker`, which wants an election numbered `term`, the claim of its leader. A leader adopts the number, so that
     /// its claim is not older than the question.
     pub(crate) fn vouch<P: Elective>(
         &mut self,
         config: &Config,
         asker: NodeId,
-        epoch: Epoch,
+        term: Term,
         out: &mut Effects<P>,
     ) {
-        self.see_epoch(epoch, out);
+        self.see_term(term, out);
         if self.leads() {
             self.lead(config, out);
         }
@@ -266,26 +266,26 @@ impl LeaderTracker {
         }
     }
 
-    /// Adopts `epoch` if it is larger, durably.
-    pub(crate) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
+    /// Adopts `term` if it is larger, durably.
+    pub(crate) fn see_term<P: Elective>(&mut self, term: Term, out: &mut Effects<P>) {
         if let Some(hardened) = self.hardened_mut()
-            && epoch > hardened.epoch
+            && term > hardened.term
         {
-            hardened.epoch = epoch;
-            out.persist(epoch);
+            hardened.term = term;
+            out.persist(term);
         }
     }
 
-    /// Opens a new epoch for an election of this member's own, durably. Zero in textbook mode.
-    pub(crate) fn open_epoch<P: Elective>(&mut self, out: &mut Effects<P>) -> Epoch {
-        self.see_epoch(self.epoch().next(), out);
-        self.epoch()
+    /// Opens a new term for an election of this member's own, durably. Zero in textbook mode.
+    pub(crate) fn open_term<P: Elective>(&mut self, out: &mut Effects<P>) -> Term {
+        self.see_term(self.term().next(), out);
+        self.term()
     }
 
-    /// This member has won the election of the highest epoch it knows.
+    /// This member has won the election of the highest term it knows.
     pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
-        let claim = LeaderClaim { epoch: self.epoch(), leader: config.members.key(self.id) };
-        // A larger claim can exist only if a peer has used up all epochs: then this member has not won.
+        let claim = LeaderClaim { term: self.term(), leader: config.members.key(self.id) };
+        // A larger claim can exist only if a peer has used up all terms: then this member has not won.
         if self.claim().is_none_or(|last| claim >= last) {
             self.accept(config, claim, out);
         }
@@ -324,11 +324,11 @@ impl LeaderTracker {
             return Action::EndElection;
         }
         let unchanged = hardened.claim == Some(offered) && self.leader == Some(offered.leader.id);
-        self.see_epoch(offered.epoch, out);
+        self.see_term(offered.term, out);
         if self.leads() {
             Action::StartElection
         } else if electing || unchanged {
-            // Its election will end with a claim in the epoch just adopted; its preempt timer is armed already.
+            // Its election will end with a claim in the term just adopted; its preempt timer is armed already.
             Action::Nothing
         } else {
             out.rule("H4");
@@ -346,11 +346,11 @@ impl LeaderTracker {
         } else if self.leads() {
             out.send(claimant, Upkeep::Alive { claim }.into());
         } else {
-            // In the same epoch the higher leader sends ALIVE itself; but not if it is gone. Then only a higher epoch helps
+            // In the same term the higher leader sends ALIVE itself; but not if it is gone. Then only a higher term helps
             // the claimant, and no other member would tell it so.
-            let gone = offered.epoch == claim.epoch && self.live_claim() != Some(claim);
-            let epoch = if gone { claim.epoch.next() } else { claim.epoch };
-            out.send(claimant, Upkeep::Nack { epoch }.into());
+            let gone = offered.term == claim.term && self.live_claim() != Some(claim);
+            let term = if gone { claim.term.next() } else { claim.term };
+            out.send(claimant, Upkeep::Nack { term }.into());
         }
     }
 
@@ -363,7 +363,7 @@ impl LeaderTracker {
         out: &mut Effects<P>,
     ) {
         let led = self.leads();
-        self.see_epoch(claim.epoch, out);
+        self.see_term(claim.term, out);
         self.leader = Some(claim.leader.id);
         let leads = self.leads();
         let lower = claim.leader < config.members.key(self.id);
@@ -372,7 +372,7 @@ impl LeaderTracker {
         out.cancel_timer(UpkeepTimer::Listen.into());
         hardened.claim = Some(claim);
         hardened.attempts = 0;
-        // A lower leader's next epoch does not restart the timer: otherwise a member that keeps asking would keep it leader.
+        // A lower leader's next term does not restart the timer: otherwise a member that keeps asking would keep it leader.
         match (hardened.tolerating, lower) {
             (false, true) => out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt),
             (true, false) => out.cancel_timer(UpkeepTimer::Preempt.into()),
@@ -404,10 +404,10 @@ impl LeaderTracker {
                 out.rule("H6");
                 Action::Defer(claim)
             }
-            Upkeep::Nack { epoch } => {
-                // An equal epoch answers an older claim of this leader, or the other leader will be heard.
-                let outdone = self.leads() && self.claim().is_some_and(|r| epoch > r.epoch);
-                self.see_epoch(epoch, out);
+            Upkeep::Nack { term } => {
+                // An equal term answers an older claim of this leader, or the other leader will be heard.
+                let outdone = self.leads() && self.claim().is_some_and(|r| term > r.term);
+                self.see_term(term, out);
                 if !outdone {
                     return Action::Nothing;
                 }
@@ -495,17 +495,17 @@ impl LeaderTracker {
 
     /// What determines the view of a ring's member: cheaper to compare than the view itself.
     #[inline(always)]
-    pub(crate) fn view_key(&self) -> (u64, Epoch) {
-        let epoch = self.claim().map_or(Epoch::default(), |claim| claim.epoch);
+    pub(crate) fn view_key(&self) -> (u64, Term) {
+        let term = self.claim().map_or(Term::default(), |claim| claim.term);
         let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
-        (leader << 1 | u64::from(self.participant), epoch)
+        (leader << 1 | u64::from(self.participant), term)
     }
 
     /// Its view. `electing`: it takes part in an election that has not ended for it.
     pub(crate) fn view(&self, electing: bool) -> View {
         View {
             leader: self.leader,
-            epoch: self.claim().map_or(Epoch::default(), |claim| claim.epoch),
+            term: self.claim().map_or(Term::default(), |claim| claim.term),
             role: match electing {
                 true => Role::Candidate,
                 false if self.leads() => Role::Leader,
@@ -519,8 +519,8 @@ impl Upkeep {
     /// Its size on the wire.
     pub(crate) fn encoded_len(&self) -> usize {
         1 + match self {
-            Self::Alive { claim } => varint_len(claim.epoch.0) + key_len(claim.leader),
-            Self::Nack { epoch } => varint_len(epoch.0),
+            Self::Alive { claim } => varint_len(claim.term.0) + key_len(claim.leader),
+            Self::Nack { term } => varint_len(term.0),
         }
     }
 }
@@ -529,9 +529,9 @@ impl std::fmt::Display for Upkeep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Alive { claim } => {
-                write!(f, "ALIVE leader={} epoch={}", claim.leader, claim.epoch)
+                write!(f, "ALIVE leader={} term={}", claim.leader, claim.term)
             }
-            Self::Nack { epoch } => write!(f, "NACK epoch={epoch}"),
+            Self::Nack { term } => write!(f, "NACK term={term}"),
         }
     }
 }

@@ -47,8 +47,8 @@
 //!   member; as in Bully, it starts an election (M15). An ELECTION from a higher member is ignored (M2'), as are OK and STOP
 //!   outside their election (M9', M14').
 //!
-//! The broken readings are the variants `002-figure4` (only a winner empties S, F19; and a member follows any COORDINATOR,
-//! because the figure has no rule about it), `002-literal-timers` (D after a GRANT and 3D after an OK; the repeated ELECTIONs
+//! The broken readings are the variants `kordafshari-figure4` (only a winner empties S, F19; and a member follows any COORDINATOR,
+//! because the figure has no rule about it), `kordafshari-literal-timers` (D after a GRANT and 3D after an OK; the repeated ELECTIONs
 //! that result are answered) and `eager` (a member that knows no higher member announces itself at once).
 //!
 //! Cost without further failures, with n live members, the r-th lowest of which detects the failure: 2(n−r) + n messages,
@@ -59,7 +59,7 @@
 //!
 //! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), and these:
 //!
-//! - M2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's epoch, and the
+//! - M2a: a member that follows a live leader answers ELECTION with ALIVE and does not adopt the asker's term, and the
 //!   asker defers: a member that cannot reach the leader must not disturb members that can (F8);
 //! - M2b: a leader that is asked announces itself again to the asker, instead of taking part in an election (F6);
 //! - M7, M8: every asker is answered, so that no member takes silence for death (F11a, F13);
@@ -81,7 +81,7 @@ use serde::{Deserialize, Serialize};
 use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
 use crate::config::{Config, Timing, Variant};
 use crate::explore::Explore;
-use crate::members::{Epoch, Key, NodeId};
+use crate::members::{Key, NodeId, Term};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 use crate::time::{Delay, Span};
 
@@ -119,14 +119,14 @@ enum State {
 struct Asker {
     key: Key,
     /// The number of its election.
-    epoch: Epoch,
+    term: Term,
 }
 
 /// An election of a member's own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Poll {
     /// Its number: an OK or STOP to an older one does not count.
-    epoch: Epoch,
+    term: Term,
     /// Who has answered and has not been granted, lowest first.
     answers: Vec<Key>,
 }
@@ -137,17 +137,17 @@ pub enum Message {
     /// "I have answered you, and a member below you has asked since."
     Stop {
         /// The number of the election to stop.
-        epoch: Epoch,
+        term: Term,
     },
     /// "The coordinator is gone. Who is alive above me?"
     Election {
         /// The election's number.
-        epoch: Epoch,
+        term: Term,
     },
     /// "I am alive, and this high."
     Ok {
         /// The number of the election it answers.
-        epoch: Epoch,
+        term: Term,
         /// The election key of the one that answers.
         prio: Key,
         /// Hardened: it has answered this lower one before, so the asker should wait for that election.
@@ -156,12 +156,12 @@ pub enum Message {
     /// "You are the highest that answered: lead."
     Grant {
         /// The number of the election it won.
-        epoch: Epoch,
+        term: Term,
     },
     /// "I lead."
     Coordinator {
         /// The number of the election it won.
-        epoch: Epoch,
+        term: Term,
     },
     /// Hardened mode's upkeep.
     Upkeep(Upkeep),
@@ -188,9 +188,9 @@ impl Protocol for ModifiedBully {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let mut bully = Self { tracker, state: State::Idle, lowest_ever: None, announcing: false };
         bully.apply(config, action, out);
@@ -202,7 +202,7 @@ impl Protocol for ModifiedBully {
         match event {
             Event::Campaign if self.electing() => {}
             Event::Campaign => self.call_election(config, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
                 let action = self.tracker.on_peer_down(config, peer, electing, out);
@@ -251,20 +251,20 @@ impl ModifiedBully {
     ) {
         self.tracker.heard(from);
         match message {
-            Message::Stop { epoch } => self.on_stop(config, epoch, out),
-            Message::Election { epoch } => {
-                let asker = Asker { key: config.members.key(from), epoch };
+            Message::Stop { term } => self.on_stop(config, term, out),
+            Message::Election { term } => {
+                let asker = Asker { key: config.members.key(from), term };
                 self.on_election(config, asker, out);
             }
             // The member that it names will be granted: no member answers for another.
             Message::Ok { prio, .. } if prio.id != from => out.rule("M9'"),
-            Message::Ok { epoch, prio, busy } => self.on_ok(config, epoch, prio, busy, out),
-            Message::Grant { epoch } => {
-                let granter = Asker { key: config.members.key(from), epoch };
+            Message::Ok { term, prio, busy } => self.on_ok(config, term, prio, busy, out),
+            Message::Grant { term } => {
+                let granter = Asker { key: config.members.key(from), term };
                 self.on_grant(config, granter, out);
             }
-            Message::Coordinator { epoch } => {
-                let offered = LeaderClaim { epoch, leader: config.members.key(from) };
+            Message::Coordinator { term } => {
+                let offered = LeaderClaim { term, leader: config.members.key(from) };
                 self.on_coordinator(config, offered, out);
             }
             Message::Upkeep(upkeep) => {
@@ -345,18 +345,18 @@ impl ModifiedBully {
         out.rule("M1");
         out.election_started();
         self.end_election(out);
-        let epoch = self.tracker.open_epoch(out);
+        let term = self.tracker.open_term(out);
         let mut asked = false;
         for peer in config.members.higher(self.tracker.id()) {
             if !self.tracker.is_down(peer) {
                 asked = true;
-                out.send(peer, Message::Election { epoch });
+                out.send(peer, Message::Election { term });
             }
         }
         if config.reads(Variant::Eager) && !asked {
             return self.lead(config, out);
         }
-        self.state = State::Electing(Poll { epoch, answers: Vec::new() });
+        self.state = State::Electing(Poll { term, answers: Vec::new() });
         out.set_timer(Timer::Reply, config.timing.reply() + config.timing.window);
     }
 
@@ -368,7 +368,7 @@ impl ModifiedBully {
         if config.hardened() && !self.electing() && self.point_to_leader(config, asker, out) {
             return;
         }
-        self.tracker.see_epoch(asker.epoch, out);
+        self.tracker.see_term(asker.term, out);
         if config.reads(Variant::Figure4) {
             let kept = self.lowest_ever.map_or(asker.key, |id| config.members.key(id));
             self.lowest_ever = Some(kept.min(asker.key).id);
@@ -405,7 +405,7 @@ impl ModifiedBully {
         match asker.key.cmp(&answered.key) {
             Ordering::Less => {
                 out.rule("M6");
-                out.send(answered.key.id, Message::Stop { epoch: answered.epoch });
+                out.send(answered.key.id, Message::Stop { term: answered.term });
                 self.answer(config, asker, out);
             }
             Ordering::Equal => {
@@ -418,9 +418,9 @@ impl ModifiedBully {
             Ordering::Greater => {
                 out.rule("M8");
                 if config.hardened() {
-                    let (epoch, prio) = (asker.epoch, self.key(config));
+                    let (term, prio) = (asker.term, self.key(config));
                     let busy = Some(answered.key.id);
-                    out.send(asker.key.id, Message::Ok { epoch, prio, busy });
+                    out.send(asker.key.id, Message::Ok { term, prio, busy });
                 }
             }
         }
@@ -430,13 +430,13 @@ impl ModifiedBully {
     fn point_to_leader(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) -> bool {
         if self.tracker.leads() {
             out.rule("M2b");
-            if asker.epoch > self.tracker.epoch() {
+            if asker.term > self.tracker.term() {
                 // The announcement must not be older than the question.
-                self.tracker.see_epoch(asker.epoch, out);
+                self.tracker.see_term(asker.term, out);
                 self.tracker.lead(config, out);
             }
-            let epoch = self.tracker.epoch();
-            out.send(asker.key.id, Message::Coordinator { epoch });
+            let term = self.tracker.term();
+            out.send(asker.key.id, Message::Coordinator { term });
             return true;
         }
         let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker.key) else {
@@ -448,8 +448,8 @@ impl ModifiedBully {
     }
 
     fn answer(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) {
-        let (epoch, prio) = (asker.epoch, self.key(config));
-        out.send(asker.key.id, Message::Ok { epoch, prio, busy: None });
+        let (term, prio) = (asker.term, self.key(config));
+        out.send(asker.key.id, Message::Ok { term, prio, busy: None });
         self.state = State::Answered(asker);
         self.await_coordinator(config, out);
     }
@@ -481,7 +481,7 @@ impl ModifiedBully {
     fn on_ok(
         &mut self,
         config: &Config,
-        epoch: Epoch,
+        term: Term,
         prio: Key,
         busy: Option<NodeId>,
         out: &mut Effects<Self>,
@@ -489,7 +489,7 @@ impl ModifiedBully {
         let State::Electing(poll) = &mut self.state else {
             return out.rule("M9'");
         };
-        if poll.epoch != epoch {
+        if poll.term != term {
             return out.rule("M9'");
         }
         out.rule("M9");
@@ -506,7 +506,7 @@ impl ModifiedBully {
         let Some(highest) = poll.answers.pop() else {
             return false;
         };
-        out.send(highest.id, Message::Grant { epoch: poll.epoch });
+        out.send(highest.id, Message::Grant { term: poll.term });
         self.state = State::Granted(poll);
         let wait = match config.reads(Variant::LiteralTimers) {
             true => config.timing.transmission,
@@ -520,20 +520,20 @@ impl ModifiedBully {
     fn on_grant(&mut self, config: &Config, granter: Asker, out: &mut Effects<Self>) {
         if !config.hardened() || self.electing() {
             out.rule("M11");
-            self.tracker.see_epoch(granter.epoch, out);
+            self.tracker.see_term(granter.term, out);
             return self.lead(config, out);
         }
         out.rule("M11'");
-        let known = granter.epoch <= self.tracker.epoch();
+        let known = granter.term <= self.tracker.term();
         if !(known && self.announcing && self.tracker.leads()) {
             self.point_to_leader(config, granter, out);
         }
     }
 
     /// M14: another member holds the election.
-    fn on_stop(&mut self, config: &Config, epoch: Epoch, out: &mut Effects<Self>) {
+    fn on_stop(&mut self, config: &Config, term: Term, out: &mut Effects<Self>) {
         match &self.state {
-            State::Electing(poll) if poll.epoch == epoch => {}
+            State::Electing(poll) if poll.term == term => {}
             _ => return out.rule("M14'"),
         }
         out.rule("M14");
@@ -560,10 +560,10 @@ impl ModifiedBully {
         self.end_election(out);
         self.lowest_ever = None;
         self.tracker.lead(config, out);
-        let epoch = self.tracker.epoch();
+        let term = self.tracker.term();
         for peer in config.members.others(self.tracker.id()) {
             if config.hardened() || !self.tracker.is_down(peer) {
-                out.send(peer, Message::Coordinator { epoch });
+                out.send(peer, Message::Coordinator { term });
             }
         }
         if config.hardened() {
@@ -591,7 +591,7 @@ impl ModifiedBully {
 impl Asker {
     /// Whether it is to be answered rather than `other`: it is lower, or the same with a later election.
     fn supersedes(self, other: Self) -> bool {
-        self.key < other.key || (self.key == other.key && self.epoch > other.epoch)
+        self.key < other.key || (self.key == other.key && self.term > other.term)
     }
 }
 
@@ -633,13 +633,13 @@ impl protocol::Message for Message {
 
     fn encoded_len(&self) -> usize {
         1 + match self {
-            Self::Stop { epoch }
-            | Self::Election { epoch }
-            | Self::Grant { epoch }
-            | Self::Coordinator { epoch } => varint_len(epoch.0),
-            Self::Ok { epoch, prio, busy } => {
+            Self::Stop { term }
+            | Self::Election { term }
+            | Self::Grant { term }
+            | Self::Coordinator { term } => varint_len(term.0),
+            Self::Ok { term, prio, busy } => {
                 let busy_len = busy.map_or(0, |id| varint_len(u64::from(id.0)));
-                varint_len(epoch.0) + key_len(*prio) + 1 + busy_len
+                varint_len(term.0) + key_len(*prio) + 1 + busy_len
             }
             Self::Upkeep(upkeep) => upkeep.encoded_len(),
         }
@@ -648,13 +648,13 @@ impl protocol::Message for Message {
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let epoch = match self {
+        let term = match self {
             Self::Upkeep(upkeep) => return upkeep.fmt(f),
-            Self::Stop { epoch }
-            | Self::Election { epoch }
-            | Self::Ok { epoch, .. }
-            | Self::Grant { epoch }
-            | Self::Coordinator { epoch } => *epoch,
+            Self::Stop { term }
+            | Self::Election { term }
+            | Self::Ok { term, .. }
+            | Self::Grant { term }
+            | Self::Coordinator { term } => *term,
         };
         f.write_str(protocol::name_of(self))?;
         if let Self::Ok { prio, busy, .. } = self {
@@ -663,7 +663,7 @@ impl fmt::Display for Message {
                 write!(f, " busy={lower}")?;
             }
         }
-        protocol::write_epoch(f, epoch)
+        protocol::write_term(f, term)
     }
 }
 
@@ -692,7 +692,7 @@ mod tests {
     #[test]
     fn an_election_from_above_is_ignored() {
         for mode in [Mode::Textbook, Mode::Hardened] {
-            let [before, after] = told(mode, 3, Message::Election { epoch: Epoch(7) });
+            let [before, after] = told(mode, 3, Message::Election { term: Term(7) });
             assert_eq!(before, after);
         }
     }
@@ -702,8 +702,8 @@ mod tests {
     fn nobody_answers_for_another() {
         for mode in [Mode::Textbook, Mode::Hardened] {
             let prio = Key { attr: 9, id: NodeId(9) };
-            let epoch = Epoch(u64::from(mode == Mode::Hardened));
-            let [before, after] = told(mode, 3, Message::Ok { epoch, prio, busy: None });
+            let term = Term(u64::from(mode == Mode::Hardened));
+            let [before, after] = told(mode, 3, Message::Ok { term, prio, busy: None });
             assert_eq!(before, after);
         }
     }

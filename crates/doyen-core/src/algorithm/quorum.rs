@@ -77,7 +77,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
-use crate::members::{Epoch, Incarnation, NodeId};
+use crate::members::{Incarnation, NodeId, Term};
 use crate::protocol::{self, Bonds, Boot, Effects, Event, Kind, Notice, Protocol, View};
 
 use ballot::Ballot;
@@ -114,7 +114,7 @@ pub struct Quorum {
     ranking: Ranking,
     reachability: Reachability,
     /// The latest term in which each other member was seen: what it tells a member that restarts.
-    seen: BTreeMap<NodeId, Epoch>,
+    seen: BTreeMap<NodeId, Term>,
 }
 
 /// A member's role, with the data that exists only in that role.
@@ -206,7 +206,7 @@ impl Protocol for Quorum {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::Campaign => self.campaign(config, out),
-            Event::Order(command) => self.on_command(config, command, out),
+            Event::Command(command) => self.on_command(config, command, out),
             Event::Retired => self.finish_transfer(config, out),
             // It monitors its leader itself.
             Event::PeerDown(_) | Event::PeerUp(_) => {}
@@ -231,7 +231,7 @@ impl Protocol for Quorum {
             Role::Follower(follower) => (follower.leader, protocol::Role::Follower),
             Role::Halted => (None, protocol::Role::Follower),
         };
-        View { leader, epoch: self.ballot.term(), role }
+        View { leader, term: self.ballot.term(), role }
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -374,7 +374,7 @@ impl Quorum {
     }
 
     /// Whether something keeps it from voting. `released`: the term whose leader has released its followers.
-    fn is_bound(&self, released: Option<Epoch>) -> bool {
+    fn is_bound(&self, released: Option<Term>) -> bool {
         self.recovery.hold_down
             || self.recovery.is_rejoining()
             || self.lingering_lease.is_some()

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::leader_tracker::{Elective, LeaderTracker};
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::{self, Effects, Protocol, varint_len};
 use crate::time::Span;
 
@@ -225,11 +225,11 @@ pub(crate) fn successor(config: &Config, tracker: &LeaderTracker, after: NodeId)
 }
 
 /// One election on a ring, told apart from all others: by its number, and by who began it where two began at once.
-/// Ordered by number first. The spec's third part, the initiator's incarnation, is not needed: its epochs are durable.
+/// Ordered by number first. The spec's third part, the initiator's incarnation, is not needed: its terms are durable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// The election's number; zero where rounds are not numbered.
-    pub epoch: Epoch,
+    pub term: Term,
     /// Who began it.
     pub initiator: NodeId,
 }
@@ -237,15 +237,15 @@ pub struct Round {
 impl Round {
     /// Its size on the wire.
     pub(crate) fn encoded_len(self) -> usize {
-        varint_len(self.epoch.0) + varint_len(u64::from(self.initiator.0))
+        varint_len(self.term.0) + varint_len(u64::from(self.initiator.0))
     }
 }
 
 impl fmt::Display for Round {
-    /// `init=2`, and ` epoch=3` where rounds are numbered.
+    /// `init=2`, and ` term=3` where rounds are numbered.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "init={}", self.initiator)?;
-        protocol::write_epoch(f, self.epoch)
+        protocol::write_term(f, self.term)
     }
 }
 

@@ -47,8 +47,8 @@ use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing};
 use crate::explore::Explore;
-use crate::members::{Epoch, NodeId};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
+use crate::members::{NodeId, Term};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_term};
 
 /// A member that runs the ring with active lists.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -93,9 +93,9 @@ impl Protocol for RingActiveList {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let mut member = Self { tracker, list: RollCall::new(id), hops: Hops::new() };
         member.apply(config, action, out);
@@ -107,7 +107,7 @@ impl Protocol for RingActiveList {
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
@@ -204,8 +204,8 @@ impl RingActiveList {
         out.rule("AL1");
         out.election_started();
         let me = self.tracker.id();
-        let epoch = self.tracker.open_epoch(out);
-        self.list.open(Round { epoch, initiator: me }, me);
+        let term = self.tracker.open_term(out);
+        self.list.open(Round { term, initiator: me }, me);
         self.participate(config, out);
     }
 
@@ -213,7 +213,7 @@ impl RingActiveList {
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.tracker.set_participant(true);
         let round = self.list.round();
-        self.tracker.see_epoch(round.epoch, out);
+        self.tracker.see_term(round.term, out);
         self.await_end(config, out);
         self.pass(config, Token { round, member: self.tracker.id() }, out);
     }
@@ -243,12 +243,12 @@ impl RingActiveList {
             }
             Entry::Refused => {
                 out.rule("AL6");
-                self.tracker.vouch(config, token.member, token.round.epoch, out);
+                self.tracker.vouch(config, token.member, token.round.term, out);
             }
             Entry::Late => {
                 out.rule("AL7");
-                let epoch = self.tracker.epoch();
-                out.send(token.member, Upkeep::Nack { epoch }.into());
+                let term = self.tracker.term();
+                out.send(token.member, Upkeep::Nack { term }.into());
             }
             Entry::Known => {}
         }
@@ -259,7 +259,7 @@ impl RingActiveList {
         let winner = self.list.highest(config, &self.tracker);
         if !config.hardened() {
             self.end_participation(config, out);
-            let claim = LeaderClaim { epoch: Epoch::default(), leader: config.members.key(winner) };
+            let claim = LeaderClaim { term: Term::default(), leader: config.members.key(winner) };
             self.tracker.accept(config, claim, out);
         } else if winner == self.tracker.id() {
             self.lead(config, out);
@@ -362,6 +362,6 @@ impl fmt::Display for Message {
 impl fmt::Display for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ELECT {}", self.member)?;
-        write_epoch(f, self.round.epoch)
+        write_term(f, self.round.term)
     }
 }

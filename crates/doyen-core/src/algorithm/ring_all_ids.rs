@@ -17,12 +17,12 @@
 //! **Textbook mode.** By the letter of os-textbook a process that receives an ELECT-ME sends its own each time, which would
 //! never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are assumed to be
 //! FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender does (AI5). If
-//! the initiator does it, which is the variant `003-absorb`, it costs less, but two initiators starve each other: each keeps
+//! the initiator does it, which is the variant `os-textbook-absorb`, it costs less, but two initiators starve each other: each keeps
 //! the message that the other waits for. Several initiators each send their NEW-COORDINATOR. In os-textbook the "control part"
 //! of a failed process forwards messages, so a message skips only members that the failure detector reports as down. A
 //! member that has no other member left elects itself without a message.
 //!
-//! Cost: n² + n messages for one initiator, n more for each further one; `003-absorb`: n(n+1)/2 + n. Both are the "order of
+//! Cost: n² + n messages for one initiator, n more for each further one; `os-textbook-absorb`: n(n+1)/2 + n. Both are the "order of
 //! n²" of os-textbook.
 //!
 //! os-textbook assumes "that failures do not occur during an election". If they do, an id whose owner has died circulates
@@ -56,8 +56,8 @@ use super::ring::{self, Hop, HopNumber, Hops, Round};
 use super::roll_call::{self, Entry, RollCall};
 use crate::config::{Config, Timing, Variant};
 use crate::explore::Explore;
-use crate::members::{Epoch, NodeId};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_epoch};
+use crate::members::{NodeId, Term};
+use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_term};
 
 /// A member that runs the ring of all ids.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -114,9 +114,9 @@ impl Protocol for RingAllIds {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let mut member = Self { tracker, ids: RollCall::new(id), hops: Hops::new(), told: None };
         member.apply(config, action, out);
@@ -128,7 +128,7 @@ impl Protocol for RingAllIds {
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();
@@ -236,8 +236,8 @@ impl RingAllIds {
         out.rule("AI1");
         out.election_started();
         let me = self.tracker.id();
-        let epoch = self.tracker.open_epoch(out);
-        self.ids.open(Round { epoch, initiator: me }, me);
+        let term = self.tracker.open_term(out);
+        self.ids.open(Round { term, initiator: me }, me);
         self.participate(config, out);
     }
 
@@ -245,7 +245,7 @@ impl RingAllIds {
     fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.tracker.set_participant(true);
         let round = self.ids.round();
-        self.tracker.see_epoch(round.epoch, out);
+        self.tracker.see_term(round.term, out);
         self.await_end(config, out);
         self.pass(config, Token::ElectMe { round, member: self.tracker.id() }, out);
     }
@@ -284,12 +284,12 @@ impl RingAllIds {
             }
             Entry::Refused => {
                 out.rule("AI9");
-                self.tracker.vouch(config, member, round.epoch, out);
+                self.tracker.vouch(config, member, round.term, out);
             }
             Entry::Late => {
                 out.rule("AI10");
-                let epoch = self.tracker.epoch();
-                out.send(member, Upkeep::Nack { epoch }.into());
+                let term = self.tracker.term();
+                out.send(member, Upkeep::Nack { term }.into());
             }
             Entry::Known => {}
         }
@@ -298,10 +298,10 @@ impl RingAllIds {
     /// AI4: the initiator has the ids of all members.
     fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
         let leader = self.ids.highest(config, &self.tracker);
-        let epoch = self.tracker.epoch();
-        let round = Round { epoch, ..self.ids.round() };
+        let term = self.tracker.term();
+        let round = Round { term, ..self.ids.round() };
         self.end_participation(config, out);
-        let claim = LeaderClaim { epoch, leader: config.members.key(leader) };
+        let claim = LeaderClaim { term, leader: config.members.key(leader) };
         self.tracker.on_claim(config, claim, false, out);
         self.tell(config, round, leader, out);
     }
@@ -314,7 +314,7 @@ impl RingAllIds {
         leader: NodeId,
         out: &mut Effects<Self>,
     ) {
-        let claim = LeaderClaim { epoch: round.epoch, leader: config.members.key(leader) };
+        let claim = LeaderClaim { term: round.term, leader: config.members.key(leader) };
         let told = self.told.as_ref().is_some_and(|told| claim <= **told);
         if round.initiator == self.tracker.id() || told {
             return out.rule("AI7");
@@ -339,7 +339,7 @@ impl RingAllIds {
     fn tell(&mut self, config: &Config, round: Round, leader: NodeId, out: &mut Effects<Self>) {
         if config.hardened() {
             let leader = config.members.key(leader);
-            self.told = Some(Box::new(LeaderClaim { epoch: round.epoch, leader }));
+            self.told = Some(Box::new(LeaderClaim { term: round.term, leader }));
         }
         self.pass(config, Token::NewCoordinator { round, leader }, out);
     }
@@ -438,7 +438,7 @@ impl fmt::Display for Token {
         match self {
             Self::ElectMe { round, member } => {
                 write!(f, "ELECT-ME {member}")?;
-                write_epoch(f, round.epoch)
+                write_term(f, round.term)
             }
             Self::NewCoordinator { round, leader } => write!(f, "NEW-COORDINATOR {leader} {round}"),
         }

@@ -45,7 +45,7 @@
 //!   So one of several rounds survives, and one of the two copies of a token that a late HOP-ACK makes. That also ends every
 //!   list on which a member finds itself (F16). By keys, not by ids: L2a ends the rounds of members below a leader, so if that
 //!   leader asks too, its round must survive, or they end each other's forever. The initiator of a round whose number is too
-//!   low is told the latest with NACK. A member that vouches adopts the asker's epoch nevertheless: when a leader has died and
+//!   low is told the latest with NACK. A member that vouches adopts the asker's term nevertheless: when a leader has died and
 //!   the members notice one after the other, the round of the last to notice must not be too old for the others.
 
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
 use crate::explore::Explore;
-use crate::members::{Epoch, Key, NodeId};
+use crate::members::{Key, NodeId, Term};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
 /// A member that runs the list ring of cs677 and notes.
@@ -144,9 +144,9 @@ impl<R: Reading> Protocol for ListRing<R> {
     type Config = Config;
     type Message = Message;
     type Timer = Timer;
-    type Durable = Epoch;
+    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Epoch>, out: &mut Effects<Self>) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
         let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
         let remembers = R::RESILIENT || config.hardened();
         let mut member = Self {
@@ -164,7 +164,7 @@ impl<R: Reading> Protocol for ListRing<R> {
         let before = self.view();
         match event {
             Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Order(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing;
                 let action = self.tracker.on_peer_down(config, peer, electing, out);
@@ -228,7 +228,7 @@ impl<R: Reading> ListRing<R> {
         let action = self.tracker.on_upkeep(config, from, upkeep, self.electing, out);
         match upkeep {
             // A round of its own was too old (L8): the next one must not be.
-            Upkeep::Nack { epoch } => self.tracker.see_epoch(epoch, out),
+            Upkeep::Nack { term } => self.tracker.see_term(term, out),
             Upkeep::Alive { claim } => {
                 if let Some(rounds) = &mut self.rounds
                     && claim.leader.id == from
@@ -274,12 +274,12 @@ impl<R: Reading> ListRing<R> {
         out.rule("L1");
         out.election_started();
         let me = config.members.key(self.tracker.id());
-        let epoch = match &mut self.rounds {
-            Some(_) if config.hardened() => self.tracker.open_epoch(out),
-            Some(rounds) => rounds.open_epoch(out),
-            None => Epoch::default(),
+        let term = match &mut self.rounds {
+            Some(_) if config.hardened() => self.tracker.open_term(out),
+            Some(rounds) => rounds.open_term(out),
+            None => Term::default(),
         };
-        let round = Round { epoch, initiator: me.id };
+        let round = Round { term, initiator: me.id };
         self.await_end(config, round, out);
         self.send(config, Token::first(round, Circuit::Election { list: vec![me] }), out);
     }
@@ -295,7 +295,7 @@ impl<R: Reading> ListRing<R> {
             Circuit::Election { list } if own => self.choose(config, round, &list, out),
             Circuit::Election { list } => self.on_election(config, round, hops, list, out),
             Circuit::Coordinator { leader, list } => {
-                let claim = LeaderClaim { epoch: round.epoch, leader };
+                let claim = LeaderClaim { term: round.term, leader };
                 if own {
                     self.on_confirmation(config, claim, &list, out);
                 } else {
@@ -307,7 +307,7 @@ impl<R: Reading> ListRing<R> {
 
     /// L8: whether a token is to be handled. Without rounds, every one is.
     fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
-        let Round { epoch, initiator } = token.round;
+        let Round { term, initiator } = token.round;
         let own = initiator == self.tracker.id();
         let winner = match token.circuit {
             Circuit::Election { .. } => initiator,
@@ -321,21 +321,21 @@ impl<R: Reading> ListRing<R> {
             return false;
         }
         if !config.hardened() {
-            let current = epoch >= rounds.epoch;
-            rounds.see_epoch(epoch, out);
+            let current = term >= rounds.term;
+            rounds.see_term(term, out);
             return current;
         }
         let lap = Some(Lap::of(config, token));
         if own {
             return lap == rounds.last;
         }
-        let latest = self.tracker.epoch();
+        let latest = self.tracker.term();
         if lap > rounds.last {
-            self.tracker.see_epoch(epoch, out);
+            self.tracker.see_term(term, out);
             return true;
         }
-        if epoch < latest {
-            out.send(initiator, Upkeep::Nack { epoch: latest }.into());
+        if term < latest {
+            out.send(initiator, Upkeep::Nack { term: latest }.into());
         }
         false
     }
@@ -382,7 +382,7 @@ impl<R: Reading> ListRing<R> {
         }
     }
 
-    /// L2a: tells `asker` of the leader. A leader first makes the asker's epoch its own, so that its claim is not older
+    /// L2a: tells `asker` of the leader. A leader first makes the asker's term its own, so that its claim is not older
     /// than the question.
     fn vouch(
         &mut self,
@@ -394,7 +394,7 @@ impl<R: Reading> ListRing<R> {
         out.rule("L2a");
         if self.tracker.leads() {
             self.tracker.lead(config, out);
-            claim.epoch = self.tracker.epoch();
+            claim.term = self.tracker.term();
         } else if let Some(rounds) = &mut self.rounds {
             rounds.told.insert(asker);
         }
@@ -411,7 +411,7 @@ impl<R: Reading> ListRing<R> {
         let eligible = list.iter().copied().filter(|key| config.members.contains(key.id));
         let leader = eligible.max().unwrap_or(me);
         let list = self.signed(Vec::new());
-        let claim = LeaderClaim { epoch: round.epoch, leader };
+        let claim = LeaderClaim { term: round.term, leader };
         if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
             return;
         }
@@ -501,7 +501,7 @@ impl<R: Reading> ListRing<R> {
         let me = self.tracker.id();
         if self.electing && claim.leader > config.members.key(me) {
             self.tracker.defer_to(claim.leader.id);
-            let round = Round { epoch: self.tracker.epoch(), initiator: me };
+            let round = Round { term: self.tracker.term(), initiator: me };
             self.await_end(config, round, out);
         }
     }
@@ -669,7 +669,7 @@ mod tests {
     }
 
     fn election_of(initiator: u32) -> Event<Message, Timer> {
-        let round = Round { epoch: Epoch::default(), initiator: NodeId(initiator) };
+        let round = Round { term: Term::default(), initiator: NodeId(initiator) };
         let token = Token::first(round, Circuit::Election { list: Vec::new() });
         let number = Some(HopNumber(0));
         Event::Message { from: NodeId(2), message: Hop::Pass { number, token }.into() }
@@ -702,7 +702,7 @@ mod tests {
     /// The leader of `member` after 2 has sent it `circuit`.
     fn leader_after(member: &mut RingList, config: &Config, circuit: Circuit) -> Option<NodeId> {
         let initiator = NodeId(2);
-        let round = Round { epoch: Epoch::default(), initiator };
+        let round = Round { term: Term::default(), initiator };
         let hop = Hop::unacknowledged(Token::first(round, circuit));
         let event = Event::Message { from: NodeId(2), message: hop.into() };
         member.handle(config, event, &mut Effects::new());
@@ -719,7 +719,7 @@ mod tests {
         assert_eq!(leader_after(&mut member, &config, coordinator(2)), Some(NodeId(2)));
 
         let mut out = Effects::new();
-        let round = Round { epoch: Epoch::default(), initiator: NodeId(1) };
+        let round = Round { term: Term::default(), initiator: NodeId(1) };
         member.choose(&config, round, &[key(1), key(9), key(2)], &mut out);
         let sent = out.list().iter().find_map(|effect| match effect {
             Effect::Send { message: Message::Hop(Hop::Pass { token, .. }), .. } => {
@@ -732,17 +732,17 @@ mod tests {
 
     #[test]
     fn a_message_is_as_long_as_it_says() {
-        let round = Round { epoch: Epoch(300), initiator: NodeId(7) };
+        let round = Round { term: Term(300), initiator: NodeId(7) };
         let key = |id, attr| Key { attr, id: NodeId(id) };
         let election = Circuit::Election { list: vec![key(7, -1), key(200, 70)] };
         let coordinator = Circuit::Coordinator { leader: key(7, 7), list: vec![NodeId(200)] };
-        let claim = LeaderClaim { epoch: Epoch(3), leader: key(7, 7) };
+        let claim = LeaderClaim { term: Term(3), leader: key(7, 7) };
         let messages: [Message; 5] = [
             Hop::Pass { number: Some(HopNumber(1)), token: Token::first(round, election) }.into(),
             Hop::unacknowledged(Token::first(round, coordinator)).into(),
             Hop::Ack { number: HopNumber(500) }.into(),
             Upkeep::Alive { claim }.into(),
-            Upkeep::Nack { epoch: Epoch(128) }.into(),
+            Upkeep::Nack { term: Term(128) }.into(),
         ];
         for message in messages {
             assert_eq!(postcard::to_allocvec(&message).unwrap().len(), message.encoded_len());

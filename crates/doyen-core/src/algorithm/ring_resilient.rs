@@ -33,7 +33,7 @@ use super::leader_tracker::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
 use crate::config::Config;
-use crate::members::{Epoch, Key, PeerSet};
+use crate::members::{Key, PeerSet, Term};
 use crate::protocol::{Boot, Effects, Origin};
 
 /// A member that runs the modified ring of cs425.
@@ -51,7 +51,7 @@ impl Reading for Resilient {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Rounds {
     /// Textbook: the number of the latest round, durable. Hardened mode has it from the tracker.
-    pub(super) epoch: Epoch,
+    pub(super) term: Term,
     /// The circuit that it began or passed on last.
     pub(super) last: Option<Lap>,
     /// Whether its leader is known to have taken office.
@@ -61,9 +61,9 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    pub(super) fn new(boot: &Boot<Epoch>) -> Self {
+    pub(super) fn new(boot: &Boot<Term>) -> Self {
         Self {
-            epoch: boot.durable.unwrap_or_default(),
+            term: boot.durable.unwrap_or_default(),
             last: None,
             in_office: matches!(boot.origin, Origin::Founding { leader: Some(_) }),
             told: PeerSet::new(),
@@ -83,17 +83,17 @@ impl Rounds {
     }
 
     /// Textbook: takes note of a round's number, durably.
-    pub(super) fn see_epoch<P: Elective>(&mut self, epoch: Epoch, out: &mut Effects<P>) {
-        if epoch > self.epoch {
-            self.epoch = epoch;
-            out.persist(epoch);
+    pub(super) fn see_term<P: Elective>(&mut self, term: Term, out: &mut Effects<P>) {
+        if term > self.term {
+            self.term = term;
+            out.persist(term);
         }
     }
 
     /// Textbook: the number of a new round, durably.
-    pub(super) fn open_epoch<P: Elective>(&mut self, out: &mut Effects<P>) -> Epoch {
-        self.see_epoch(self.epoch.next(), out);
-        self.epoch
+    pub(super) fn open_term<P: Elective>(&mut self, out: &mut Effects<P>) -> Term {
+        self.see_term(self.term.next(), out);
+        self.term
     }
 }
 
@@ -101,7 +101,7 @@ impl Rounds {
 /// initiator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Lap {
-    epoch: Epoch,
+    term: Term,
     initiator: Key,
     /// The second circuit, that of COORDINATOR.
     coordinator: bool,
@@ -110,7 +110,7 @@ pub(super) struct Lap {
 impl Lap {
     pub(super) fn of(config: &Config, token: &Token) -> Self {
         Self {
-            epoch: token.round.epoch,
+            term: token.round.term,
             initiator: config.members.key(token.round.initiator),
             coordinator: matches!(token.circuit, Circuit::Coordinator { .. }),
         }
@@ -118,6 +118,6 @@ impl Lap {
 
     /// Whether it is a circuit of `round`.
     pub(super) fn is_of(&self, round: Round) -> bool {
-        (self.epoch, self.initiator.id) == (round.epoch, round.initiator)
+        (self.term, self.initiator.id) == (round.term, round.initiator)
     }
 }

@@ -8,16 +8,16 @@
 //! In textbook mode the roll is closed when the election is over, and every number is passed on whenever it arrives: one whose
 //! owner has died circulates forever.
 //!
-//! In hardened mode a roll call has a [`Round`]. All members that start in the same epoch share one. A number is passed on once
+//! In hardened mode a roll call has a [`Round`]. All members that start in the same term share one. A number is passed on once
 //! in a round, so that neither an orphan nor a copy goes round twice, and never in a round that is over or older than the
 //! member knows of. A member that leads or follows a live leader refuses the roll call of a lower initiator. It adopts its
-//! epoch: when a leader has died and its followers notice one after the other, the last one starts a roll call that all others
+//! term: when a leader has died and its followers notice one after the other, the last one starts a roll call that all others
 //! answer.
 
 use super::leader_tracker::LeaderTracker;
 use super::ring::{self, Circular, Hop, Hops, Round};
 use crate::config::Config;
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::Effects;
 
 /// A member's roll.
@@ -48,7 +48,7 @@ pub(crate) enum Entry {
 impl RollCall {
     /// No election so far.
     pub(crate) fn new(id: NodeId) -> Self {
-        let round = Round { epoch: Epoch::default(), initiator: id };
+        let round = Round { term: Term::default(), initiator: id };
         Self { round, numbers: PeerSet::new() }
     }
 
@@ -113,10 +113,10 @@ impl RollCall {
         number: NodeId,
     ) -> Entry {
         if number == tracker.id() {
-            let complete = tracker.participates() && round.epoch == self.round.epoch;
+            let complete = tracker.participates() && round.term == self.round.term;
             return if complete { Entry::Own } else { Entry::Known };
         }
-        if round.epoch == self.round.epoch && !self.numbers.is_empty() {
+        if round.term == self.round.term && !self.numbers.is_empty() {
             let known = self.numbers.contains(number);
             return if known { Entry::Known } else { Entry::Further };
         }
@@ -124,8 +124,8 @@ impl RollCall {
         if tracker.current_claim().is_some_and(|claim| claim.leader > initiator) {
             return Entry::Refused;
         }
-        let decided = tracker.claim().is_some_and(|claim| round.epoch <= claim.epoch);
-        let late = decided || round.epoch < tracker.epoch();
+        let decided = tracker.claim().is_some_and(|claim| round.term <= claim.term);
+        let late = decided || round.term < tracker.term();
         if late { Entry::Late } else { Entry::First }
     }
 
@@ -176,7 +176,7 @@ mod tests {
             let mut out = Effects::<RingActiveList>::new();
             let (tracker, _) = LeaderTracker::start(NodeId(2), &config, &boot, &mut out);
             let mut roll = RollCall::new(NodeId(2));
-            let round = |initiator| Round { epoch: Epoch(1), initiator: NodeId(initiator) };
+            let round = |initiator| Round { term: Term(1), initiator: NodeId(initiator) };
             let mut enter = |round, number| roll.enter(&config, &tracker, round, NodeId(number));
             assert_eq!(enter(round(1), 9), Entry::Known);
             assert_eq!(enter(round(9), 1), Entry::Known);

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
-use crate::members::{Epoch, Incarnation};
+use crate::members::{Incarnation, Term};
 use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
@@ -65,7 +65,7 @@ impl<M: Message> Message for Packet<M> {
         }
     }
 
-    fn promise_released(&self) -> Option<Epoch> {
+    fn promise_released(&self) -> Option<Term> {
         match &self.body {
             Body::Plain(message) => message.promise_released(),
             _ => None,

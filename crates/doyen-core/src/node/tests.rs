@@ -6,7 +6,7 @@ use crate::algorithm::bully::{self, Bully, Message};
 use crate::algorithm::leader_tracker::UpkeepTimer;
 use crate::config::{Config, Mode, Timing};
 use crate::link::Numbered;
-use crate::members::Epoch;
+use crate::members::Term;
 use crate::protocol::{EffectOf, Message as _, Origin};
 use crate::time::Span;
 
@@ -15,8 +15,8 @@ use proptest::prelude::*;
 
 const ME: NodeId = NodeId(1);
 const PEER: NodeId = NodeId(2);
-const ELECTION: Message = Message::Election { epoch: Epoch(0) };
-const OK: Message = Message::Ok { epoch: Epoch(0) };
+const ELECTION: Message = Message::Election { term: Term(0) };
+const OK: Message = Message::Ok { term: Term(0) };
 
 type Packets = Vec<(NodeId, Packet<Message>)>;
 

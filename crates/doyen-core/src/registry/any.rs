@@ -20,7 +20,7 @@ use crate::algorithm::{
 };
 use crate::config::Config;
 use crate::explore::{Explore, Giver, Serial};
-use crate::members::{Epoch, Incarnation, NodeId};
+use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
     Bonds, Boot, Durable, Effect, Effects, Event, Kind, Message, Pledge, Protocol, View,
@@ -289,7 +289,7 @@ fn handle<P: Registered>(
         Event::PeerDown(peer) => Event::PeerDown(peer),
         Event::PeerUp(peer) => Event::PeerUp(peer),
         Event::Campaign => Event::Campaign,
-        Event::Order(order) => Event::Order(order),
+        Event::Command(command) => Event::Command(command),
         Event::Retired => Event::Retired,
     };
     let mut own = out.for_wrapped();
@@ -388,13 +388,13 @@ impl Message for AnyMessage {
         dispatch!(in AnyMessage: self, message => message.promise_asked())
     }
 
-    fn promise_released(&self) -> Option<Epoch> {
+    fn promise_released(&self) -> Option<Term> {
         dispatch!(in AnyMessage: self, message => message.promise_released())
     }
 }
 
 impl Durable for AnyDurable {
-    fn term(&self) -> Epoch {
+    fn term(&self) -> Term {
         dispatch!(in AnyDurable: self, durable => durable.term())
     }
 

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Epoch, Incarnation, NodeId};
+use crate::members::{Incarnation, NodeId, Term};
 use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
@@ -189,7 +189,7 @@ impl<M: Message> Message for Letter<M> {
         self.inner().and_then(Message::promise_asked)
     }
 
-    fn promise_released(&self) -> Option<Epoch> {
+    fn promise_released(&self) -> Option<Term> {
         self.inner().and_then(Message::promise_released)
     }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
-use doyen_core::protocol::{Event, Order};
+use doyen_core::protocol::{AdminCommand, Event};
 use doyen_core::time::Span;
 
 use super::Playable;
@@ -49,7 +49,7 @@ pub(super) enum Command {
         #[arg(key)]
         foreign: Option<Ids>,
     },
-    Order {
+    Admin {
         member: u32,
         order: String,
         #[arg(key)]
@@ -140,10 +140,10 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
                 group.happen(id, "campaigns".to_owned(), Event::Campaign)?;
             }
         }
-        Command::Order { member: id, order, to, lasting, value } => {
+        Command::Admin { member: id, order: name, to, lasting, value } => {
             let to = to.map(member).transpose()?;
-            let order = self::order(order, to, lasting.map(|time| time.0), *value)?;
-            group.happen(member(*id)?, format!("is told: {order}"), Event::Order(order))?;
+            let command = admin_command(name, to, lasting.map(|time| time.0), *value)?;
+            group.happen(member(*id)?, format!("is told: {command}"), Event::Command(command))?;
         }
         Command::Retired(ids) => {
             for id in everybody(&config, ids)? {
@@ -244,22 +244,22 @@ fn config(command: &Command) -> Result<Config, Box<dyn Error>> {
     Ok(config)
 }
 
-/// An operator's order.
-fn order(
+/// A command from an operator.
+fn admin_command(
     name: &str,
     to: Option<NodeId>,
     lasting: Option<Span>,
     value: Option<i64>,
-) -> Result<Order, Box<dyn Error>> {
+) -> Result<AdminCommand, Box<dyn Error>> {
     Ok(match (name, to, lasting, value) {
-        ("resign", None, None, None) => Order::Resign,
-        ("transfer", Some(to), None, None) => Order::Transfer { to },
-        ("drain", None, lasting, None) => Order::Drain { lasting, never: false },
-        ("drain-never", None, None, None) => Order::Drain { lasting: None, never: true },
-        ("undrain", None, None, None) => Order::Undrain,
-        ("prefer", Some(member), Some(lasting), None) => Order::Prefer { member, lasting },
-        ("attribute", None, None, Some(value)) => Order::Attribute(value),
-        _ => return Err(format!("`{name}` is no order, or has other arguments").into()),
+        ("resign", None, None, None) => AdminCommand::Resign,
+        ("transfer", Some(to), None, None) => AdminCommand::Transfer { to },
+        ("drain", None, lasting, None) => AdminCommand::Drain { lasting, never: false },
+        ("drain-never", None, None, None) => AdminCommand::Drain { lasting: None, never: true },
+        ("undrain", None, None, None) => AdminCommand::Undrain,
+        ("prefer", Some(member), Some(lasting), None) => AdminCommand::Prefer { member, lasting },
+        ("attribute", None, None, Some(value)) => AdminCommand::Attribute(value),
+        _ => return Err(format!("`{name}` is no command, or has other arguments").into()),
     })
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
 use doyen_core::config::Config;
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use doyen_core::protocol::Protocol;
 use doyen_core::registry::Algorithm;
 
@@ -25,9 +25,9 @@ pub(crate) trait Storable: Copy + std::fmt::Debug {
     fn told(self) -> String;
 }
 
-impl Storable for Epoch {
+impl Storable for Term {
     fn told(self) -> String {
-        format!("epoch={self}")
+        format!("term={self}")
     }
 }
 

@@ -101,9 +101,9 @@ impl Story {
 /// What a member that has come to this view does from now on.
 pub(super) fn verb(view: View) -> String {
     match (view.role, view.leader) {
-        (Role::Leader, _) => format!("leads{}", epoch(view)),
-        (Role::Retiring, _) => format!("retires{}", epoch(view)),
-        (Role::Follower, Some(leader)) => format!("follows {leader}{}", epoch(view)),
+        (Role::Leader, _) => format!("leads{}", term(view)),
+        (Role::Retiring, _) => format!("retires{}", term(view)),
+        (Role::Follower, Some(leader)) => format!("follows {leader}{}", term(view)),
         (Role::Follower, None) => "knows no leader".to_owned(),
         (Role::Candidate, Some(leader)) => format!("candidate, last leader {leader}"),
         (Role::Candidate, None) => "candidate".to_owned(),
@@ -113,18 +113,18 @@ pub(super) fn verb(view: View) -> String {
 /// What a member with this view is.
 pub(super) fn noun(view: View) -> String {
     match (view.role, view.leader) {
-        (Role::Leader, _) => format!("leader{}", epoch(view)),
-        (Role::Retiring, _) => format!("retiring leader{}", epoch(view)),
-        (Role::Follower, Some(leader)) => format!("follower of {leader}{}", epoch(view)),
-        (role, Some(leader)) => format!("{role}, last leader {leader}{}", epoch(view)),
+        (Role::Leader, _) => format!("leader{}", term(view)),
+        (Role::Retiring, _) => format!("retiring leader{}", term(view)),
+        (Role::Follower, Some(leader)) => format!("follower of {leader}{}", term(view)),
+        (role, Some(leader)) => format!("{role}, last leader {leader}{}", term(view)),
         (role, None) => format!("{role}, no leader"),
     }
 }
 
-fn epoch(view: View) -> String {
-    match view.epoch.0 {
+fn term(view: View) -> String {
+    match view.term.0 {
         0 => String::new(),
-        epoch => format!(" epoch={epoch}"),
+        term => format!(" term={term}"),
     }
 }
 

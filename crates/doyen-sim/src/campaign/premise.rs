@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 
 use crate::check::property::Property;
@@ -64,7 +64,7 @@ pub fn lasts(case: &Case) -> bool {
             jump == Span::ZERO && is_within_drift(case, rate_ppm)
         }
         Action::Cut { .. } | Action::Crash { .. } => true,
-        Action::Order { order: Order::Attribute(_), .. } => true,
+        Action::Command { command: AdminCommand::Attribute(_), .. } => true,
         _ => false,
     };
     let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
@@ -168,10 +168,12 @@ impl EndState {
                 self.apart = false;
                 self.cuts.clear();
             }
-            Action::Order { member, order: Order::Drain { lasting: None, .. } } => {
+            Action::Command { member, command: AdminCommand::Drain { lasting: None, .. } } => {
                 self.drained.insert(member);
             }
-            Action::Order { member, order: Order::Undrain } if !self.dead.contains(&member) => {
+            Action::Command { member, command: AdminCommand::Undrain }
+                if !self.dead.contains(&member) =>
+            {
                 self.drained.remove(&member);
             }
             _ => {}

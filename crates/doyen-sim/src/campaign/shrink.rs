@@ -6,7 +6,7 @@
 //! is one run, and tries are made in a fixed order, so the same scenario always shrinks to the same one.
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 
 use super::{judge, premise};
@@ -218,8 +218,8 @@ impl Shrinker<'_> {
             |options| options.stagger = None,
             |options| options.preemption = None,
             |options| options.tenure = None,
-            |options| options.forgiveness = None,
-            |options| options.promise = None,
+            |options| options.penalty_decay = None,
+            |options| options.vote_lease = None,
             |options| options.drift = None,
         ];
         for change in changes {
@@ -306,8 +306,8 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
         Action::Pause { lasting, .. }
         | Action::Replace { hung: lasting, .. }
         | Action::Attributes { lasting, .. }
-        | Action::Order { order: Order::Prefer { lasting, .. }, .. } => Some(lasting),
-        Action::Order { order: Order::Drain { lasting, .. }, .. } => lasting.as_mut(),
+        | Action::Command { command: AdminCommand::Prefer { lasting, .. }, .. } => Some(lasting),
+        Action::Command { command: AdminCommand::Drain { lasting, .. }, .. } => lasting.as_mut(),
         _ => None,
     }
 }

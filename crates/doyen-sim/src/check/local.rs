@@ -6,7 +6,7 @@ use std::fmt;
 use doyen_core::explore::Explore;
 use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
-use doyen_core::members::{Epoch, Incarnation, Members, NodeId};
+use doyen_core::members::{Incarnation, Members, NodeId, Term};
 use doyen_core::protocol::{
     Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge, Role, View,
 };
@@ -40,14 +40,14 @@ pub(crate) struct Local<P: Explore> {
     /// no leases.
     pub(crate) published: u32,
     /// The term of that lease, while somebody may act on it.
-    pub(crate) lease_term: Epoch,
+    pub(crate) lease_term: Term,
     /// The timer that ends that lease, while it is armed: it counts by the same clock as those who act.
     pub(crate) publisher: Option<P::Timer>,
     /// The vote lease that it has given last, whatever it remembers of that itself; nothing when that is over, or not
     /// asked about.
     pub(crate) vote_lease: Option<Tenure<Ticks>>,
     /// The last vote that was lost with its disk, and in which term.
-    pub(crate) forgotten: Option<(Epoch, NodeId)>,
+    pub(crate) forgotten: Option<(Term, NodeId)>,
     /// It has lost its disk and has stored nothing since: it can come up only as one that has.
     pub(crate) lost: bool,
     /// How many ticks ago it crashed, started or was last told a falsehood about a peer, as far as that matters: by
@@ -164,7 +164,7 @@ impl<P: Explore> Local<P> {
             reported: 0,
             expiries,
             published: 0,
-            lease_term: Epoch::default(),
+            lease_term: Term::default(),
             publisher: None,
             vote_lease: None,
             forgotten: None,
@@ -272,19 +272,19 @@ impl<P: Explore> Local<P> {
         let timer = state.lease();
         if let Some(armed) = self.timers.iter().find(|armed| Some(armed.timer) == timer) {
             (self.published, self.publisher) = (armed.latest, timer);
-            self.lease_term = state.view().epoch;
+            self.lease_term = state.view().term;
         }
     }
 
     /// Nobody acts on its lease any more.
     fn end_lease(&mut self) {
         (self.published, self.publisher) = (0, None);
-        self.lease_term = Epoch::default();
+        self.lease_term = Term::default();
     }
 
     /// Whether it votes for no rival of whoever has a lease in `term`. One that is down does not if it observes hold-down
     /// when it comes up.
-    pub(crate) fn covers(&self, terms: &Terms<'_, P>, term: Epoch) -> bool {
+    pub(crate) fn covers(&self, terms: &Terms<'_, P>, term: Term) -> bool {
         let Some(state) = &self.state else {
             let started = handle(terms, self, Stimulus::Start(self.origin()), None).local;
             return started.is_up() && started.covers(terms, term);
@@ -414,7 +414,7 @@ pub(crate) fn handle<P: Explore>(
             next.calm = calm.min(terms.detection().into()) as u8;
             next.published = next.published.saturating_sub(ticks);
             if next.published == 0 {
-                next.lease_term = Epoch::default();
+                next.lease_term = Term::default();
             }
             next.vote_lease = after(next.vote_lease, ticks);
             for armed in &mut next.timers {
@@ -441,7 +441,7 @@ pub(crate) fn handle<P: Explore>(
                     let released = message.promise_released();
                     next.vote_lease.take_if(|lease| Some(lease.term) == released);
                 }
-                Event::Campaign | Event::Order(_) | Event::Retired => {}
+                Event::Campaign | Event::Command(_) | Event::Retired => {}
             }
             if let Some(state) = &mut next.state {
                 state.handle(terms.config, event, &mut out);
@@ -478,7 +478,7 @@ fn carry_out<P: Explore>(
     let LocalHost { mut local, acts, last_write, mut missteps, .. } = host;
     local.publish();
     if let Some(state) = local.state.as_ref().filter(|state| state.lease().is_some()) {
-        missteps.extend(local.entry().lead(state.view().epoch));
+        missteps.extend(local.entry().lead(state.view().term));
     }
     Handled { local, effects, rules, acts, last_write, missteps }
 }
@@ -506,7 +506,7 @@ impl<P: Explore> LocalHost<'_, '_, P> {
     fn judge(&mut self, to: NodeId, pledge: Pledge) {
         let Self { local, terms, asked, missteps, .. } = self;
         // A vote for itself that was lost with the candidate is counted by no other member.
-        let known = |&(term, vote): &(Epoch, NodeId)| term == pledge.term() && vote != local.id;
+        let known = |&(term, vote): &(Term, NodeId)| term == pledge.term() && vote != local.id;
         let voted = local.forgotten.filter(known).map(|(_, vote)| vote);
         let mut entry = local.entry();
         missteps.extend(entry.send(Ticks(0), to, pledge, voted));

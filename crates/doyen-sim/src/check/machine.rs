@@ -58,7 +58,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use doyen_core::explore::{Explore, Serial};
-use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Durable, Effect, Event, Origin, Protocol, Role, View};
 
 use super::budget::{ANY, Budget, Item, Purse};
@@ -213,11 +213,11 @@ pub(crate) struct Machine<'c, P: Explore> {
     /// To whom each member has ever sent, a bit for each position.
     pub(super) channels: Vec<AtomicU64>,
     /// The highest term that anybody had stored when it began.
-    first_term: Epoch,
+    first_term: Term,
 }
 
 /// In which term a process of which member led.
-type Reign = (Epoch, NodeId, u8);
+type Reign = (Term, NodeId, u8);
 
 /// Everything that is kept once.
 struct Store<P: Explore> {
@@ -265,7 +265,7 @@ impl<'c, P: Explore> Machine<'c, P> {
         machine
     }
 
-    fn term_at_the_start(&self) -> Epoch {
+    fn term_at_the_start(&self) -> Term {
         let store = self.lock();
         let locals = self.start.iter().take(self.slots);
         let disk =
@@ -301,7 +301,7 @@ impl<'c, P: Explore> Machine<'c, P> {
                 config,
                 members,
                 pace: rules.timers.pace(),
-                notes_promises: rules.properties.contains(&Property::PromisesKept),
+                notes_promises: rules.properties.contains(&Property::VoteLeasesKept),
             },
             claims: rules.properties.iter().map(|property| property.claim()).collect(),
             properties: rules.properties.clone(),
@@ -320,7 +320,7 @@ impl<'c, P: Explore> Machine<'c, P> {
             store: Mutex::new(store),
             moods: Mutex::new(Interner::new()),
             channels: (0..count).map(|_| AtomicU64::new(0)).collect(),
-            first_term: Epoch::default(),
+            first_term: Term::default(),
         }
     }
 
@@ -429,7 +429,7 @@ impl<'c, P: Explore> Machine<'c, P> {
         let mut store = self.lock();
         let view = |local: &Local<P>| local.state.as_ref().map(Protocol::view);
         let reign = |local: &Local<P>| {
-            Some((view(local).filter(leads_in_a_term)?.epoch, local.id, local.process))
+            Some((view(local).filter(leads_in_a_term)?.term, local.id, local.process))
         };
         let mut reigns: Vec<Reign> = cast.locals.iter().filter_map(reign).collect();
         reigns.sort_unstable();

@@ -31,7 +31,7 @@ use std::str::FromStr;
 use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::config::{Config, Mode, Timing};
-use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;
 use doyen_core::session::SessionConfig;
 use doyen_core::time::Span;
@@ -50,7 +50,7 @@ const WRONG: u32 = 200;
 /// What holds of every vote: the others of [`Property::QUORUM`] are about leases.
 const OF_VOTES: [Property; 4] = [
     Property::OneLeaderPerTerm,
-    Property::OneVoteATerm,
+    Property::OneVotePerTerm,
     Property::TermsNeverFall,
     Property::StoredFirst,
 ];
@@ -274,8 +274,8 @@ impl Scope {
         let pace = Pace { heartbeat, vote_lease: heartbeat * 3, drift, grain: TICK };
         quorum.pace = pace;
         if self.mixed {
-            let promise = pace.vote_lease + TICK * scale;
-            quorum.paces.insert(highest, Pace { vote_lease: promise, ..pace });
+            let vote_lease = pace.vote_lease + TICK * scale;
+            quorum.paces.insert(highest, Pace { vote_lease, ..pace });
         }
         // What makes no difference to safety takes no time, and nothing is remembered for it.
         (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
@@ -283,7 +283,7 @@ impl Scope {
         (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
         let bold = (self.part == Part::Leases).then_some(Rule::PreVote);
         let missing = [self.without, bold].into_iter().flatten();
-        let rules = QuorumRules::default().until(Epoch(self.terms));
+        let rules = QuorumRules::default().until(Term(self.terms));
         quorum.rules = missing.fold(rules, QuorumRules::without);
         config
     }

@@ -32,9 +32,9 @@ pub enum Property {
     /// What a member has stored of terms never falls.
     TermsNeverFall,
     /// I2: a member votes once a term, ever.
-    OneVoteATerm,
+    OneVotePerTerm,
     /// I7: who has promised to follow a leader votes for nobody else until the time is over.
-    PromisesKept,
+    VoteLeasesKept,
     /// I5, I6, I8: who has a lease was elected, in a term later than any before.
     LeasesRise,
     /// I10: what a message depends on has been stored before it leaves.
@@ -49,9 +49,9 @@ pub enum Property {
     BoundedMessages,
     /// No term rises beyond what the faults of a run can account for.
     BoundedTerms,
-    /// 004's safety, as written.
+    /// cs425's safety, as written.
     Safety004,
-    /// 004's liveness, as written.
+    /// cs425's liveness, as written.
     Liveness004,
 }
 
@@ -59,8 +59,8 @@ impl From<Invariant> for Property {
     fn from(invariant: Invariant) -> Self {
         match invariant {
             Invariant::TermsNeverFall => Self::TermsNeverFall,
-            Invariant::OneVoteATerm => Self::OneVoteATerm,
-            Invariant::VoteLeasesKept => Self::PromisesKept,
+            Invariant::OneVotePerTerm => Self::OneVotePerTerm,
+            Invariant::VoteLeasesKept => Self::VoteLeasesKept,
             Invariant::StoredFirst => Self::StoredFirst,
             Invariant::LeasesRise => Self::LeasesRise,
             Invariant::OneLease => Self::OneLeader,
@@ -78,8 +78,8 @@ impl Property {
         Self::OneLeader,
         Self::OneLeaderPerTerm,
         Self::TermsNeverFall,
-        Self::OneVoteATerm,
-        Self::PromisesKept,
+        Self::OneVotePerTerm,
+        Self::VoteLeasesKept,
         Self::LeasesRise,
         Self::StoredFirst,
         Self::LeasesCovered,
@@ -106,8 +106,8 @@ impl Property {
         Self::OneLeader,
         Self::OneLeaderPerTerm,
         Self::TermsNeverFall,
-        Self::OneVoteATerm,
-        Self::PromisesKept,
+        Self::OneVotePerTerm,
+        Self::VoteLeasesKept,
         Self::LeasesRise,
         Self::StoredFirst,
         Self::LeasesCovered,
@@ -131,7 +131,7 @@ impl Property {
     pub fn is_explorable(self, timers: Timers) -> bool {
         match self {
             Self::LeaderInTime | Self::SteadyLeader => false,
-            Self::PromisesKept | Self::LeasesCovered => !matches!(timers, Timers::Free { .. }),
+            Self::VoteLeasesKept | Self::LeasesCovered => !matches!(timers, Timers::Free { .. }),
             _ => true,
         }
     }
@@ -166,8 +166,8 @@ impl Property {
             Self::OneLeader => "A4",
             Self::OneLeaderPerTerm => "one-leader-per-term",
             Self::TermsNeverFall => "terms-never-fall",
-            Self::OneVoteATerm => "one-vote-a-term",
-            Self::PromisesKept => "promises-kept",
+            Self::OneVotePerTerm => "one-vote-per-term",
+            Self::VoteLeasesKept => "vote-leases-kept",
             Self::LeasesRise => "leases-rise",
             Self::StoredFirst => "stored-first",
             Self::LeasesCovered => "leases-covered",
@@ -175,8 +175,8 @@ impl Property {
             Self::SteadyLeader => "steady-leader",
             Self::BoundedMessages => "bounded-messages",
             Self::BoundedTerms => "bounded-terms",
-            Self::Safety004 => "004-safety",
-            Self::Liveness004 => "004-liveness",
+            Self::Safety004 => "cs425-safety",
+            Self::Liveness004 => "cs425-liveness",
         }
     }
 
@@ -197,8 +197,10 @@ impl Property {
                 "one leader a term: no two members ever lead in the same term"
             }
             Self::TermsNeverFall => "durable terms: the term that a member has stored never falls",
-            Self::OneVoteATerm => "one vote a term: no member ever votes for two in the same term",
-            Self::PromisesKept => {
+            Self::OneVotePerTerm => {
+                "one vote a term: no member ever votes for two in the same term"
+            }
+            Self::VoteLeasesKept => {
                 "promises kept: who has promised to follow a leader votes for nobody else until the time is over"
             }
             Self::LeasesRise => {
@@ -223,10 +225,10 @@ impl Property {
                 "bounded terms: no term rises beyond what the faults of a run can account for"
             }
             Self::Safety004 => {
-                "004's safety: whoever has elected somebody at the end has elected the best live member"
+                "cs425's safety: whoever has elected somebody at the end has elected the best live member"
             }
             Self::Liveness004 => {
-                "004's liveness: every member eventually has elected somebody, or has crashed"
+                "cs425's liveness: every member eventually has elected somebody, or has crashed"
             }
         }
     }
@@ -238,8 +240,8 @@ impl Property {
             Self::OneLeader => Claim::Always,
             Self::OneLeaderPerTerm
             | Self::TermsNeverFall
-            | Self::OneVoteATerm
-            | Self::PromisesKept
+            | Self::OneVotePerTerm
+            | Self::VoteLeasesKept
             | Self::LeasesRise
             | Self::StoredFirst
             | Self::LeasesCovered

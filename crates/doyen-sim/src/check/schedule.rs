@@ -1,6 +1,6 @@
 //! Steps as text: what a counterexample is written down as, and played again from.
 //!
-//! One line a step: `deliver ELECTION epoch=1 from 1 to 2 #5c02b1f9`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`,
+//! One line a step: `deliver ELECTION term=1 from 1 to 2 #5c02b1f9`, `expire Reply at 2`, `crash 3`, `transfer 3 to 2`,
 //! `wait 2 ticks`. A step of a process other than the one in its member's place ends with `, other process 1`. A step in
 //! the middle of which a member crashes ends with `, crash after 1`: after the first thing that it sends or stores.
 //!
@@ -11,7 +11,7 @@
 use std::fmt;
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 
 /// A step in words, with its identity. It is shown without, and written to a file with it.
@@ -68,13 +68,13 @@ pub(crate) enum Command {
 
 impl Command {
     /// As the state machine is told. `lasting`: for how long a preference holds.
-    pub(crate) fn order(self, lasting: Span) -> Order {
+    pub(crate) fn order(self, lasting: Span) -> AdminCommand {
         match self {
-            Self::Resign => Order::Resign,
-            Self::Transfer(to) => Order::Transfer { to },
-            Self::Drain => Order::Drain { lasting: None, never: false },
-            Self::Undrain => Order::Undrain,
-            Self::Prefer(member) => Order::Prefer { member, lasting },
+            Self::Resign => AdminCommand::Resign,
+            Self::Transfer(to) => AdminCommand::Transfer { to },
+            Self::Drain => AdminCommand::Drain { lasting: None, never: false },
+            Self::Undrain => AdminCommand::Undrain,
+            Self::Prefer(member) => AdminCommand::Prefer { member, lasting },
         }
     }
 

@@ -1,7 +1,7 @@
 //! The form of a fault in a scenario file: one flat table, in which one key says what happens and others go with it.
 
 use doyen_core::members::NodeId;
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -10,8 +10,8 @@ use super::{Action, Disk, Fault, LinkOverride, PaceOverride, Place, Trigger};
 use crate::text;
 use crate::time::Time;
 
-const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, weather, heal, campaign \
-                     and order";
+const KINDS: &str = "crash, restart, replace, clone, copy, pause, clock, cut, mend, partition, link, heal, campaign \
+                     and command";
 
 /// Every key of `[[fault]]`, in the order in which they are written.
 #[derive(Default, Serialize, Deserialize)]
@@ -43,10 +43,10 @@ pub(super) struct Table {
     mend: Option<[NodeId; 2]>,
     partition: Option<Vec<Vec<NodeId>>>,
     old: Option<Vec<Vec<NodeId>>>,
-    weather: Option<LinkOverride>,
+    link: Option<LinkOverride>,
     heal: Option<bool>,
     campaign: Option<NodeId>,
-    order: Option<Command>,
+    command: Option<Command>,
     member: Option<NodeId>,
     to: Option<NodeId>,
     value: Option<i64>,
@@ -77,7 +77,7 @@ enum Has {
     Received,
 }
 
-/// What an operator can order.
+/// What an operator can command.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Command {
@@ -172,7 +172,7 @@ impl Table {
         if let Some(groups) = self.partition.take() {
             return Ok(Action::Partition { groups, old: self.old.take().unwrap_or_default() });
         }
-        if let Some(link) = self.weather.take() {
+        if let Some(link) = self.link.take() {
             return Ok(Action::LinkOverride(link));
         }
         if self.heal.take() == Some(true) {
@@ -181,8 +181,8 @@ impl Table {
         if let Some(member) = self.campaign.take() {
             return Ok(Action::Campaign(member));
         }
-        match self.order.take() {
-            Some(command) => self.take_order(command),
+        match self.command.take() {
+            Some(command) => self.take_command(command),
             None => Err(format!("a fault needs exactly one of {KINDS}")),
         }
     }
@@ -192,21 +192,22 @@ impl Table {
         Action::Replace { member, disk, hung, place: self.place.take().unwrap_or(Place::New) }
     }
 
-    fn take_order(&mut self, command: Command) -> Result<Action, String> {
+    fn take_command(&mut self, command: Command) -> Result<Action, String> {
         let member =
-            self.member.take().ok_or("member: is missing; say to whom the order is given")?;
+            self.member.take().ok_or("member: is missing; say which member gets the command")?;
         let mut to = || self.to.take().ok_or("to: is missing; say which member");
-        let order = match command {
-            Command::Resign => Order::Resign,
-            Command::Transfer => Order::Transfer { to: to()? },
-            Command::Drain => Order::Drain { lasting: self.lasting.take(), never: false },
-            Command::DrainNever => Order::Drain { lasting: None, never: true },
-            Command::Undrain => Order::Undrain,
-            Command::Prefer => {
-                Order::Prefer { member: to()?, lasting: required(self.lasting.take(), "for")? }
-            }
+        let command = match command {
+            Command::Resign => AdminCommand::Resign,
+            Command::Transfer => AdminCommand::Transfer { to: to()? },
+            Command::Drain => AdminCommand::Drain { lasting: self.lasting.take(), never: false },
+            Command::DrainNever => AdminCommand::Drain { lasting: None, never: true },
+            Command::Undrain => AdminCommand::Undrain,
+            Command::Prefer => AdminCommand::Prefer {
+                member: to()?,
+                lasting: required(self.lasting.take(), "for")?,
+            },
             Command::Attribute => match (self.value.take(), self.values.take()) {
-                (Some(value), None) => Order::Attribute(value),
+                (Some(value), None) => AdminCommand::Attribute(value),
                 (None, Some(values)) if !values.is_empty() => {
                     let every = required(self.every.take(), "every")?;
                     let lasting = required(self.lasting.take(), "for")?;
@@ -220,7 +221,7 @@ impl Table {
                 }
             },
         };
-        Ok(Action::Order { member, order })
+        Ok(Action::Command { member, command })
     }
 }
 
@@ -277,12 +278,12 @@ impl From<Fault> for Table {
             Action::Partition { groups, old } => {
                 (table.partition, table.old) = (Some(groups), (!old.is_empty()).then_some(old));
             }
-            Action::LinkOverride(link) => table.weather = Some(link),
+            Action::LinkOverride(link) => table.link = Some(link),
             Action::Heal => table.heal = Some(true),
             Action::Campaign(member) => table.campaign = Some(member),
-            Action::Order { member, order } => table.put_order(member, order),
+            Action::Command { member, command } => table.put_command(member, command),
             Action::Attributes { member, values, every, lasting } => {
-                (table.order, table.member) = (Some(Command::Attribute), Some(member));
+                (table.command, table.member) = (Some(Command::Attribute), Some(member));
                 table.values = Some(values);
                 (table.every, table.lasting) = (Some(every), Some(lasting));
             }
@@ -292,25 +293,25 @@ impl From<Fault> for Table {
 }
 
 impl Table {
-    fn put_order(&mut self, member: NodeId, order: Order) {
+    fn put_command(&mut self, member: NodeId, command: AdminCommand) {
         self.member = Some(member);
-        self.order = Some(match order {
-            Order::Resign => Command::Resign,
-            Order::Transfer { to } => {
+        self.command = Some(match command {
+            AdminCommand::Resign => Command::Resign,
+            AdminCommand::Transfer { to } => {
                 self.to = Some(to);
                 Command::Transfer
             }
-            Order::Drain { never: true, .. } => Command::DrainNever,
-            Order::Drain { lasting, never: false } => {
+            AdminCommand::Drain { never: true, .. } => Command::DrainNever,
+            AdminCommand::Drain { lasting, never: false } => {
                 self.lasting = lasting;
                 Command::Drain
             }
-            Order::Undrain => Command::Undrain,
-            Order::Prefer { member, lasting } => {
+            AdminCommand::Undrain => Command::Undrain,
+            AdminCommand::Prefer { member, lasting } => {
                 (self.to, self.lasting) = (Some(member), Some(lasting));
                 Command::Prefer
             }
-            Order::Attribute(value) => {
+            AdminCommand::Attribute(value) => {
                 self.value = Some(value);
                 Command::Attribute
             }

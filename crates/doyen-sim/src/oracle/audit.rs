@@ -5,11 +5,11 @@
 //! | invariant | as a property |
 //! |---|---|
 //! | I1 at most one leader a term | one-leader-per-term, by the oracle itself |
-//! | I2 at most one vote a term of a voter, ever | one-vote-a-term |
+//! | I2 at most one vote a term of a voter, ever | one-vote-per-term |
 //! | I3 stored terms never fall | terms-never-fall |
 //! | I4 at most one runs a lease at any instant | A4 |
 //! | I5, I6, I8, I9 who has a lease may lead and was elected in its stored term; the terms of leases rise | leases-rise |
-//! | I7 who has given a vote lease votes for nobody else until it is over | promises-kept |
+//! | I7 who has given a vote lease votes for nobody else until it is over | vote-leases-kept |
 //! | I10 what a message depends on has been stored | stored-first |
 //! | every lease is covered by a majority (7.9) | leases-covered, see `oracle/cover.rs` |
 //!
@@ -26,7 +26,7 @@ use std::collections::BTreeSet;
 
 use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::ledger::{self, Contradiction, Entry, Fact, Invariant, Tenure};
-use doyen_core::members::{Epoch, Members, NodeId};
+use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Bonds, Pledge};
 use doyen_core::time::Span;
 
@@ -42,14 +42,14 @@ pub(super) struct Audit {
     owners: Vec<u32>,
     settings: Settings,
     /// For whom each member voted in each term.
-    votes: FastMap<(u32, Epoch), NodeId>,
+    votes: FastMap<(u32, Term), NodeId>,
     /// The length of the vote lease that each member has been asked for last.
     asked: Vec<Span>,
     /// Until when each member may act, as it was published last.
     published: Vec<Option<Published>>,
     cover: Cover,
     /// Whose lease was the last to begin, and in which term.
-    last: Option<(u32, Epoch)>,
+    last: Option<(u32, Term)>,
     /// Who led from the beginning: nobody voted for it.
     founder: Option<NodeId>,
 }
@@ -96,10 +96,10 @@ impl Audit {
         let owner = self.owner(position);
         let process = self.asked.len() as u32;
         self.owners.push(owner);
-        let first = |&(&(voter, term), &vote): &(&(u32, Epoch), &NodeId)| {
+        let first = |&(&(voter, term), &vote): &(&(u32, Term), &NodeId)| {
             (voter == position).then_some(((process, term), vote))
         };
-        let votes: Vec<((u32, Epoch), NodeId)> =
+        let votes: Vec<((u32, Term), NodeId)> =
             self.votes.iter().filter_map(|it| first(&it)).collect();
         self.votes.extend(votes);
         self.asked.push(self.asked[position as usize]);
@@ -137,7 +137,7 @@ impl Audit {
         &mut self,
         at: Time,
         (position, entry): (u32, &Entry<Time>),
-        term: Epoch,
+        term: Term,
         lease: Option<(Time, Counted)>,
     ) -> Vec<Contradiction> {
         let place = position as usize;
@@ -160,7 +160,7 @@ impl Audit {
     }
 
     /// I5, I6, I8: a lease begins. A witness never has one.
-    fn begin(&mut self, position: u32, entry: &Entry<Time>, term: Epoch) -> Option<Contradiction> {
+    fn begin(&mut self, position: u32, entry: &Entry<Time>, term: Term) -> Option<Contradiction> {
         let id = entry.id;
         let before = self.last.replace((position, term));
         let before = before.filter(|&before| before != (position, term));
@@ -174,7 +174,7 @@ impl Audit {
             let facts = facts.map(|what| Fact::new(id, what)).to_vec();
             return Some(Contradiction { invariant: Invariant::LeasesRise, facts });
         }
-        if self.founder == Some(id) && term == Epoch(1) {
+        if self.founder == Some(id) && term == Term(1) {
             return None;
         }
         let votes =
@@ -207,7 +207,7 @@ impl Audit {
 
     /// A member has lost its disk; `known` is the latest term that any other has stored. What it voted for itself in
     /// later terms went with it.
-    pub(super) fn disk_lost(&mut self, position: u32, known: Epoch) {
+    pub(super) fn disk_lost(&mut self, position: u32, known: Term) {
         let me = self.id(position);
         self.votes.retain(|&(voter, term), vote| voter != position || *vote != me || term <= known);
     }

@@ -150,12 +150,12 @@ impl Cover {
 
 #[cfg(test)]
 mod tests {
-    use doyen_core::members::Epoch;
+    use doyen_core::members::Term;
 
     use super::*;
 
     fn bonds(term: u64, wait: u64) -> Bonds<Counted> {
-        let vote_lease = Some((Epoch(term), Counted { since: Time(400), wait }));
+        let vote_lease = Some((Term(term), Counted { since: Time(400), wait }));
         Bonds { vote_lease, ..Bonds::NONE }
     }
 
@@ -167,7 +167,7 @@ mod tests {
         cover.change(0, Bonds { own_lease, ..Bonds::NONE });
         let mut gap = |wait| {
             cover.change(1, bonds(4, wait));
-            cover.gap(&members, 0, Tenure { term: Epoch(4), until: Time(900) })
+            cover.gap(&members, 0, Tenure { term: Term(4), until: Time(900) })
         };
         assert_eq!(gap(550), None);
         let facts = gap(549).unwrap().facts;

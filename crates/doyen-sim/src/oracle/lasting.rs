@@ -4,7 +4,7 @@
 //! Two things are judged from the moment on when the last of the faults has happened: a lease begins within three times
 //! L1, and once members have had time to settle, no other lease than the last begins any more, and one runs in the end.
 
-use doyen_core::members::{Epoch, Members};
+use doyen_core::members::{Members, Term};
 use doyen_core::time::Span;
 
 use super::first_lease::FirstLease;
@@ -25,7 +25,7 @@ pub(super) struct Lasting {
     /// From when on the leader stays the same.
     settled: Time,
     /// Whose lease began last, in which term, and when.
-    last: Option<(u32, Epoch, Time)>,
+    last: Option<(u32, Term, Time)>,
     /// Until when the last lease runs, if it has not been given up.
     until: Option<Time>,
 }
@@ -54,7 +54,7 @@ impl Lasting {
         &mut self,
         at: Time,
         position: u32,
-        term: Epoch,
+        term: Term,
         until: Option<Time>,
     ) -> Option<Vec<Fact>> {
         self.first.lease(at, position, until);
@@ -72,7 +72,7 @@ impl Lasting {
         let (before, since, earlier) = self
             .last
             .replace((position, term, at))
-            .map_or((position, Time::ZERO, Epoch::default()), |(before, earlier, since)| {
+            .map_or((position, Time::ZERO, Term::default()), |(before, earlier, since)| {
                 (before, since, earlier)
             });
         (at > self.settled).then(|| {

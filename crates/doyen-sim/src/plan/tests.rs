@@ -65,7 +65,8 @@ fn a_mode_that_an_algorithm_does_not_have_is_left_out_of_it() {
     let written: Written = toml::from_str(plan).unwrap();
     let sweeps = written.resolve_sweeps(&Limits::default()).unwrap();
     assert_eq!(sweeps[0].runs, 3);
-    let error = refused("[[sweep]]\nalgorithms = \"bully\"\nmembers = 3\nmodes = [\"003-absorb\"]");
+    let error =
+        refused("[[sweep]]\nalgorithms = \"bully\"\nmembers = 3\nmodes = [\"os-textbook-absorb\"]");
     assert!(error.starts_with("p.toml:4: sweep[0].modes: none of these"), "{error}");
 }
 

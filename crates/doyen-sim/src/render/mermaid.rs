@@ -220,8 +220,8 @@ sequenceDiagram
             leader = 3
             until = "20ms"
             fault = [
-                { at = "6ms", weather = { from = 3, kind = "HEARTBEAT", loss = 1.0 } },
-                { at = "9ms", order = "resign", member = 3 },
+                { at = "6ms", link = { from = 3, kind = "HEARTBEAT", loss = 1.0 } },
+                { at = "9ms", command = "resign", member = 3 },
             ]
         "#,
         );

@@ -1,6 +1,6 @@
 //! What is known of every member at a moment of a run: the one reading of the events that all views share.
 
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Class, Role};
 
 use super::RunInfo;
@@ -13,7 +13,7 @@ pub(crate) struct MemberState {
     pub(crate) life: Life,
     pub(crate) role: Role,
     pub(crate) leader: Option<NodeId>,
-    pub(crate) term: Epoch,
+    pub(crate) term: Term,
     /// The deadline of its lease, where leaders have leases.
     pub(crate) lease: Option<Time>,
 }
@@ -29,7 +29,7 @@ pub(crate) enum Life {
 
 /// A member that has just come up.
 const STARTED: MemberState =
-    MemberState { life: Life::Up, role: Role::Follower, leader: None, term: Epoch(0), lease: None };
+    MemberState { life: Life::Up, role: Role::Follower, leader: None, term: Term(0), lease: None };
 
 /// What an event changes in the state of its member, as far as a reader cares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ pub(crate) enum Transition {
     LosesLeader,
     Campaigns,
     /// It holds a lease now, in this term.
-    GainsLease(Epoch),
+    GainsLease(Term),
     /// It held a lease until this deadline, and holds none any more.
     LosesLease(Time),
 }

@@ -454,7 +454,7 @@ mod tests {
         until = "100ms"
         fault = [
             { at = "10ms", crash = 3 },
-            { at = "80ms", order = "resign", member = 2 },
+            { at = "80ms", command = "resign", member = 2 },
         ]
     "#;
 

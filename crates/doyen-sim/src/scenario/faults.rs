@@ -73,7 +73,7 @@ impl Scenario {
                         return wrong("partition", format!("member {id} is in two groups"));
                     }
                 }
-                Action::LinkOverride(link) => check_kind(kinds, &key("weather"), link)?,
+                Action::LinkOverride(link) => check_kind(kinds, &key("link"), link)?,
                 Action::Attributes { .. } if fault.time().is_none() => {
                     return wrong("values", "take turns from a time on: give `at`".to_owned());
                 }

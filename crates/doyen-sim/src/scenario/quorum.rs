@@ -1,7 +1,7 @@
 //! The `[quorum]` of a scenario: what a quorum's members are set to.
 //!
 //! Nothing of it needs to be said. Without a profile everything follows from the network's bound and the heartbeat, so
-//! that a quorum can be compared with the seeds' algorithms on the same network; with one, the profile's values hold.
+//! that a quorum can be compared with the sources' algorithms on the same network; with one, the profile's values hold.
 //! What is said is checked: an unsafe combination is refused with the inequality that it breaks.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct QuorumOptions {
     pub profile: Option<Profile>,
     /// `Λ_F`: how long followers promise to follow nobody else.
     #[serde(with = "text")]
-    pub promise: Option<Span>,
+    pub vote_lease: Option<Span>,
     /// `ρ`: by how much any clock may be wrong, below 1.
     pub drift: Option<f64>,
     /// `J`: how much chance there is in the wait before an election.
@@ -45,7 +45,7 @@ pub struct QuorumOptions {
     pub tenure: Option<Span>,
     /// For how long an involuntary loss of office counts against a member.
     #[serde(with = "text")]
-    pub forgiveness: Option<Span>,
+    pub penalty_decay: Option<Span>,
     /// How often followers tell each other whom they hear.
     #[serde(with = "text")]
     pub probe: Option<Span>,
@@ -99,12 +99,12 @@ impl QuorumOptions {
     }
 
     fn apply(&self, settings: &mut Settings, members: &Members) -> Result<()> {
-        let pace = PaceOverride { heartbeat: None, promise: self.promise };
+        let pace = PaceOverride { heartbeat: None, vote_lease: self.vote_lease };
         settings.pace = pace.over(settings.pace);
         settings.jitter = self.jitter.unwrap_or(settings.jitter);
         settings.stagger = self.stagger.unwrap_or(settings.stagger);
         settings.tenure = self.tenure.unwrap_or(settings.tenure);
-        settings.penalty_decay = self.forgiveness.unwrap_or(settings.penalty_decay);
+        settings.penalty_decay = self.penalty_decay.unwrap_or(settings.penalty_decay);
         settings.probe = self.probe.or(settings.probe);
         settings.margin = self.margin.unwrap_or(settings.margin);
         settings.preemption = self.preemption.unwrap_or(settings.preemption);

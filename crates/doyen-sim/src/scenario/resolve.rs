@@ -72,7 +72,7 @@ pub struct Case {
     pub expect: Option<super::Expect>,
 }
 
-/// Which members a count is about: the seeds mix two conventions.
+/// Which members a count is about: the sources mix two conventions.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Convention {

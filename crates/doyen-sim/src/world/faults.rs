@@ -9,7 +9,7 @@ use crate::fault::{Action, ChaosKind, Disk, Place, Trigger};
 use crate::time::Time;
 use crate::trace::EventKind;
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{Effect, Effects, Event, Notice, Order, Protocol, Refusal, Role};
+use doyen_core::protocol::{AdminCommand, Effect, Effects, Event, Notice, Protocol, Refusal, Role};
 use doyen_core::time::Span;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -188,7 +188,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 self.record(EventKind::Healed);
             }
             Action::Campaign(member) => self.campaign(self.process(member), out),
-            Action::Order { member, order } => self.order(self.process(member), order, out),
+            Action::Command { member, command } => self.command(self.process(member), command, out),
             // Every single change is scheduled as an order.
             Action::Attributes { .. } => {}
         }
@@ -230,10 +230,11 @@ impl<P: Protocol> World<'_, '_, P> {
         self.record(EventKind::Partitioned { groups: named });
     }
 
-    fn order(&mut self, member: u32, order: Order, out: &mut Effects<P>) {
+    fn command(&mut self, member: u32, command: AdminCommand, out: &mut Effects<P>) {
         let id = self.id(member);
-        let told = |rules| EventKind::Commanded { member: id, command: format!("{order}"), rules };
-        self.instruct(member, Event::Order(order), told, out);
+        let told =
+            |rules| EventKind::Commanded { member: id, command: format!("{command}"), rules };
+        self.instruct(member, Event::Command(command), told, out);
     }
 
     /// Everything has been stopped that ran under the member's lease.
@@ -278,7 +279,7 @@ impl<P: Protocol> World<'_, '_, P> {
     ) {
         let state = &mut self.members[position].protocol;
         let order = match event {
-            Event::Order(order) => Some(order),
+            Event::Command(command) => Some(command),
             _ => None,
         };
         if let Some(oracle) = &mut self.oracle {

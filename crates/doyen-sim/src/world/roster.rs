@@ -44,7 +44,7 @@ pub(super) enum Status {
     /// Alive, but does nothing until it resumes.
     Paused,
     Dead,
-    /// Dead, but its control part forwards (003).
+    /// Dead, but its control part forwards (os-textbook).
     Forwarding,
 }
 

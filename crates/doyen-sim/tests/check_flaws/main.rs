@@ -1,4 +1,4 @@
-//! The checker finds the flaws of the seeds' algorithms by itself. No schedule is given: only who takes part, what may
+//! The checker finds the flaws of the sources' algorithms by itself. No schedule is given: only who takes part, what may
 //! go wrong and which property breaks. Each is a small case in which that flaw comes first, and what was found must have
 //! its shape. The same budget finds nothing in hardened mode, with bounded timers. `docs/flaws.md` has the table.
 
@@ -150,7 +150,7 @@ fn f3_an_old_announcement_is_taken_for_a_new_one() {
 fn f4_an_announcement_is_awaited_for_ever() {
     let text = r#"
         algorithm = "bully"
-        mode = "000-no-t2"
+        mode = "cs677-no-t2"
         members = 2
         initiators = [1]
     "#;
@@ -185,7 +185,7 @@ fn f6_a_leader_that_only_says_ok_is_asked_for_ever() {
 fn f11a_silence_to_a_second_question_makes_the_lowest_lead() {
     let text = r#"
         algorithm = "modified-bully"
-        mode = "002-figure4"
+        mode = "kordafshari-figure4"
         members = 3
         initiators = [1]
     "#;
@@ -209,7 +209,7 @@ fn f11a_silence_to_a_second_question_makes_the_lowest_lead() {
 fn f13_a_member_that_comes_up_is_ignored() {
     let text = r#"
         algorithm = "modified-bully"
-        mode = "002-figure4"
+        mode = "kordafshari-figure4"
         members = 3
         dead = [2]
         contact_dead = true

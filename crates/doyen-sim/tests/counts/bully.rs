@@ -136,7 +136,7 @@ proptest! {
     #[test]
     fn a14_without_the_guard_000_is_exponential((n, r) in size_and_rank(2..=12)) {
         prop_assume!(r < n);
-        let outcome = run(&read_as("000-no-guard", started_by(n, &[r])));
+        let outcome = run(&read_as("cs677-no-guard", started_by(n, &[r])));
         prop_assert_eq!(of_kind(&outcome, "ELECTION"), (1 << (n - r)) - 1);
         prop_assert_eq!(of_kind(&outcome, "OK"), (1 << (n - r)) - 1);
         prop_assert_eq!(of_kind(&outcome, "COORDINATOR"), u64::from(n - 1) << (n - r - 1));

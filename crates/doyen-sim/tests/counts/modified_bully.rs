@@ -143,7 +143,7 @@ proptest! {
         prop_assume!(r < n);
         let textbook = run(&started_by(n, &[r]));
         prop_assert_eq!(textbook.elections, 1);
-        let literal = run(&Scenario { mode: text("002-literal-timers"), ..started_by(n, &[r]) });
+        let literal = run(&Scenario { mode: text("kordafshari-literal-timers"), ..started_by(n, &[r]) });
         prop_assert!(literal.elections > 1);
         prop_assert!(literal.messages.total > formula_1(n, r));
     }
@@ -161,7 +161,7 @@ proptest! {
         let (outcome, records) = watch(&textbook);
         prop_assert!(!gave_up(&records, n - 1));
         prop_assert_eq!(in_d(outcome.informed), 4.0);
-        let literal = Scenario { mode: text("002-literal-timers"), ..textbook };
+        let literal = Scenario { mode: text("kordafshari-literal-timers"), ..textbook };
         let (_, records) = watch(&Scenario { until: text("3.5ms"), ..literal });
         prop_assert!(gave_up(&records, n - 1));
     }

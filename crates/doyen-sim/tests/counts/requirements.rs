@@ -1,4 +1,4 @@
-//! 004's requirements, for every algorithm in both modes, in any group.
+//! cs425's requirements, for every algorithm in both modes, in any group.
 //!
 //! "Safety: every process' elected is the non-failed process with the best attribute value, or nobody. Liveness: the
 //! election terminates, and no non-faulty process' elected is nobody." Nobody fails during these runs; some are dead
@@ -17,7 +17,7 @@ use proptest::sample::select;
 use crate::groups::{Group, group, run, start, text, watch};
 
 /// An algorithm, whether it is hardened, and whether the dead are contacted because nobody knows that they are dead. A
-/// textbook ring of 003's kind does not get past one that it does not know to be dead.
+/// textbook ring of os-textbook's kind does not get past one that it does not know to be dead.
 fn reading() -> impl Strategy<Value = (Algorithm, bool, bool)> {
     (select(Algorithm::SEEDS.to_vec()), any::<bool>(), any::<bool>()).prop_map(
         |(algorithm, hardened, contacts)| {

@@ -101,7 +101,7 @@ proptest! {
     ) {
         let scenario = Scenario { initiators: start(&some[..1]), ..in_ring(RingAllIds, &ring) };
         let n = ring.len() as u64;
-        let absorbed = Scenario { mode: text("003-absorb"), ..scenario };
+        let absorbed = Scenario { mode: text("os-textbook-absorb"), ..scenario };
         prop_assert_eq!(messages(&absorbed), n * (n + 1) / 2 + n);
     }
 
@@ -145,7 +145,7 @@ proptest! {
         let scenario = Scenario { initiators: all_start(), ring, ..live(ChangRoberts, n) };
         let n = u64::from(n);
         prop_assert_eq!(messages(&scenario), n * (n + 1) / 2 + n);
-        prop_assert!(n <= 3 || n * (n + 1) / 2 + n > 3 * n - 1, "003's maximum is not one");
+        prop_assert!(n <= 3 || n * (n + 1) / 2 + n > 3 * n - 1, "os-textbook's maximum is not one");
     }
 
     #[test]
@@ -159,7 +159,7 @@ proptest! {
         (ring, some) in ring_and_some(2..=12),
     ) {
         let scenario = Scenario {
-            mode: text("003-no-swallow"),
+            mode: text("os-textbook-no-swallow"),
             initiators: start(&some),
             ..in_ring(ChangRoberts, &ring)
         };

@@ -3,16 +3,16 @@
 use doyen_core::algorithm::bully::{Bully, Message};
 use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
 use doyen_core::algorithm::modified_bully::{self, ModifiedBully};
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use doyen_sim::check::property::Property;
 
 use crate::mutant::Mutation;
 use crate::{Trial, crash_and_restart, crashes, losses};
 
-/// An epoch ignored: nobody says in which election it asks, so no answer is one to it.
+/// A term ignored: nobody says in which election it asks, so no answer is one to it.
 fn asks_in_no_election(message: Message) -> Message {
     match message {
-        Message::Election { .. } => Message::Election { epoch: Epoch::default() },
+        Message::Election { .. } => Message::Election { term: Term::default() },
         other => other,
     }
 }
@@ -20,18 +20,18 @@ fn asks_in_no_election(message: Message) -> Message {
 fn modified_asks_in_no_election(message: modified_bully::Message) -> modified_bully::Message {
     use modified_bully::Message;
     match message {
-        Message::Election { .. } => Message::Election { epoch: Epoch::default() },
+        Message::Election { .. } => Message::Election { term: Term::default() },
         other => other,
     }
 }
 
-/// An epoch ignored: whoever leads claims to have won the first election.
+/// A term ignored: whoever leads claims to have won the first election.
 fn claims_the_first_election(message: Message) -> Message {
-    let epoch = Epoch(1);
+    let term = Term(1);
     match message {
-        Message::Coordinator { .. } => Message::Coordinator { epoch },
+        Message::Coordinator { .. } => Message::Coordinator { term },
         Message::Upkeep(Upkeep::Alive { claim }) => {
-            Message::Upkeep(Upkeep::Alive { claim: LeaderClaim { epoch, ..claim } })
+            Message::Upkeep(Upkeep::Alive { claim: LeaderClaim { term, ..claim } })
         }
         other => other,
     }

@@ -1,7 +1,7 @@
 //! A protocol that is not quite itself: a shipped algorithm of which one thing is changed, from the outside.
 //!
 //! The wrapped state machine is the shipped code, untouched. What goes in and what comes out passes through a
-//! [`Mutation`]: a timer is never armed, a message never sent, an epoch forgotten. A [`Mutant`] is itself a [`Protocol`],
+//! [`Mutation`]: a timer is never armed, a message never sent, a term forgotten. A [`Mutant`] is itself a [`Protocol`],
 //! so the checker explores it like any other, bare or within a [`Node`](doyen_core::node::Node).
 
 use std::borrow::Cow;

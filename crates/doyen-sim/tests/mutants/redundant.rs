@@ -2,27 +2,27 @@
 //! do no harm that lasts. A1 to A3 are about how a run ends, and hardened rules overlap.
 //!
 //! - *Handled twice*: what a member is told twice it does once, or it says the same again.
-//! - *Nothing stored*, so that a member comes back with epoch zero; *no NACK*, which would tell it of later ones. The
+//! - *Nothing stored*, so that a member comes back with term zero; *no NACK*, which would tell it of later ones. The
 //!   leader's next ALIVE tells it as well.
 //! - *No incarnation filter*: an answer from a former life makes a member wait in vain, but only until a timer expires.
 //!
 //! Two rules that mend the same thing carry it together: if both are taken away it breaks. Each of the pairs below shows
-//! that of two mutations which are harmless alone. Storing, NACK and the epoch of an OK each have such a partner.
+//! that of two mutations which are harmless alone. Storing, NACK and the term of an OK each have such a partner.
 //!
 //! If a property is added that tells one of these from the algorithm as it is shipped, it belongs among the others.
 
 use doyen_core::algorithm::bully::{Bully, Message};
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 
 use crate::mutant::Mutation;
 use crate::{Trial, crash_and_restart};
 
-/// An epoch ignored: nobody can tell which election is answered.
+/// A term ignored: nobody can tell which election is answered.
 fn ok_to_no_election(message: Message) -> Message {
     match message {
-        Message::Ok { .. } => Message::Ok { epoch: Epoch::default() },
+        Message::Ok { .. } => Message::Ok { term: Term::default() },
         other => other,
     }
 }
@@ -45,9 +45,9 @@ fn what_another_rule_mends_breaks_nothing() {
     Trial { filter: false, ..trial }.passes::<Bully>(Mutation::None);
 }
 
-/// A member that comes back with an old epoch learns of later ones from its disk, from a leader's ALIVE or from NACK.
+/// A member that comes back with an old term learns of later ones from its disk, from a leader's ALIVE or from NACK.
 #[test]
-fn what_tells_of_later_epochs_is_carried_by_pairs() {
+fn what_tells_of_later_terms_is_carried_by_pairs() {
     let trial = Trial::hardened().with(crash_and_restart());
     let silent = || Mutation::NeverSaid("ALIVE");
     for other in [|| Mutation::Forgetful, || Mutation::NeverSaid("NACK")] {

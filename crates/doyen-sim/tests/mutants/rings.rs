@@ -7,7 +7,7 @@ use doyen_core::algorithm::ring_active_list::RingActiveList;
 use doyen_core::algorithm::ring_all_ids::{self, RingAllIds};
 use doyen_core::algorithm::ring_list::{Circuit, ListRing, Message, Reading, RingList, Token};
 use doyen_core::algorithm::ring_resilient::RingResilient;
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use doyen_sim::check::budget::Budget;
 use doyen_sim::check::property::Property;
 
@@ -63,10 +63,10 @@ fn selfish(message: ring_all_ids::Message) -> ring_all_ids::Message {
     }
 }
 
-/// An epoch ignored: what goes round does not say in which election.
+/// A term ignored: what goes round does not say in which election.
 fn unnumbered(message: chang_roberts::Message) -> chang_roberts::Message {
     use chang_roberts::{Message, Token};
-    let without = |claim: LeaderClaim| LeaderClaim { epoch: Epoch::default(), ..claim };
+    let without = |claim: LeaderClaim| LeaderClaim { term: Term::default(), ..claim };
     match message {
         Message::Hop(hop) => Message::Hop(Box::new(match *hop {
             Hop::Pass { number, token: Token::Election { bid } } => {

@@ -6,7 +6,7 @@
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
@@ -68,7 +68,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the order is meant for this term: `If-Match: "7"`. One without it is meant for any.
-fn check_term(headers: &HeaderMap, term: Epoch) -> Result<(), Problem> {
+fn check_term(headers: &HeaderMap, term: Term) -> Result<(), Problem> {
     let mut wanted = headers.get_all(header::IF_MATCH).iter().peekable();
     if wanted.peek().is_none() {
         return Ok(());
@@ -106,7 +106,7 @@ mod tests {
         for tag in tags {
             headers.append(header::IF_MATCH, HeaderValue::from_static(tag));
         }
-        check_term(&headers, Epoch(7)).map_or_else(|problem| problem.status, |()| 200)
+        check_term(&headers, Term(7)).map_or_else(|problem| problem.status, |()| 200)
     }
 
     #[test]

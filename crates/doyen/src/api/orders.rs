@@ -8,7 +8,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Order, Refusal};
+use doyen_core::protocol::{AdminCommand, Refusal};
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 #[utoipa::path(post, path = "/v1/resign", tag = "orders")]
 async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
     let note = call.app.handle.status().next.is_none().then(|| NOBODY_ELSE.to_owned());
-    call.give(Order::Resign, Obeyed { does: "resigns".to_owned(), note }).await
+    call.give(AdminCommand::Resign, Obeyed { does: "resigns".to_owned(), note }).await
 }
 
 const NOBODY_ELSE: &str = "but nobody else could lead now, so it may soon lead again";
@@ -149,7 +149,7 @@ const NOBODY_ELSE: &str = "but nobody else could lead now, so it may soon lead a
 #[utoipa::path(post, path = "/v1/transfer", tag = "orders", request_body = Transfer)]
 async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
     let to = call.member(&call.body.to)?;
-    call.give(Order::Transfer { to: to.id }, format!("hands over to {}", to.name)).await
+    call.give(AdminCommand::Transfer { to: to.id }, format!("hands over to {}", to.name)).await
 }
 
 /// Call an election.
@@ -163,7 +163,7 @@ async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
 }
 
 /// What becomes of an election that a member is to call. In a quorum it does not disturb a leader, and asks for nothing
-/// if it would not lead itself; the seeds' algorithms elect in any case.
+/// if it would not lead itself; the sources' algorithms elect in any case.
 fn campaigns(status: &Status, leader: Option<NodeId>) -> String {
     let would_lead = status.member(status.id).is_none_or(|own| own.eligible);
     let why_not = match leader {
@@ -194,13 +194,13 @@ async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
         Some(lasting) => format!("does not lead for {lasting}, unless no other member can"),
         None => "does not lead until told otherwise, unless no other member can".to_owned(),
     };
-    call.give(Order::Drain { lasting, never }, accepted).await
+    call.give(AdminCommand::Drain { lasting, never }, accepted).await
 }
 
 /// It may lead again.
 #[utoipa::path(post, path = "/v1/undrain", tag = "orders")]
 async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
-    call.give(Order::Undrain, "may lead again").await
+    call.give(AdminCommand::Undrain, "may lead again").await
 }
 
 /// Have a member lead while it can, for a while. For the leader.
@@ -215,7 +215,7 @@ async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
             Obeyed { does, note: outweighed(&call.app.handle.status(), member.id) }
         }
     };
-    call.give(Order::Prefer { member: member.id, lasting }, obeyed).await
+    call.give(AdminCommand::Prefer { member: member.id, lasting }, obeyed).await
 }
 
 /// Why a preference for `id` has no effect yet, if somebody who would lead has lost its office less often.
@@ -266,23 +266,30 @@ impl<T> Call<T> {
         })
     }
 
-    /// Gives an order to the member.
-    async fn give(self, order: Order, obeyed: impl Into<Obeyed>) -> Result<Accepted, Problem> {
+    /// Gives an command to the member.
+    async fn give(
+        self,
+        command: AdminCommand,
+        obeyed: impl Into<Obeyed>,
+    ) -> Result<Accepted, Problem> {
         let handle = self.app.handle.clone();
-        let named = self.named(order);
+        let named = self.named(command);
         let obeyed = obeyed.into();
-        self.answer(async move { handle.order(order).await.map(|()| obeyed) }, named).await
+        self.answer(async move { handle.order(command).await.map(|()| obeyed) }, named).await
     }
 
-    /// An order in words, with names.
-    fn named(&self, order: Order) -> String {
+    /// An command in words, with names.
+    fn named(&self, command: AdminCommand) -> String {
         let name = |id| self.app.handle.status().name_of(id);
-        match order {
-            Order::Transfer { to } => format!("transfer to {}", name(to)),
-            Order::Prefer { member, lasting } => format!("prefer {} for {lasting}", name(member)),
-            Order::Resign | Order::Drain { .. } | Order::Undrain | Order::Attribute(_) => {
-                order.to_string()
+        match command {
+            AdminCommand::Transfer { to } => format!("transfer to {}", name(to)),
+            AdminCommand::Prefer { member, lasting } => {
+                format!("prefer {} for {lasting}", name(member))
             }
+            AdminCommand::Resign
+            | AdminCommand::Drain { .. }
+            | AdminCommand::Undrain
+            | AdminCommand::Attribute(_) => command.to_string(),
         }
     }
 

@@ -7,7 +7,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -176,6 +176,6 @@ impl App {
 }
 
 /// An answer that is tagged with the term, so that an order can be given for that term only.
-fn tagged(term: Epoch, answer: impl IntoResponse) -> Response {
+fn tagged(term: Term, answer: impl IntoResponse) -> Response {
     ([(header::ETAG, format!("\"{term}\""))], answer).into_response()
 }

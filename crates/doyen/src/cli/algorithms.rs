@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Answer;
 
-/// List the algorithms: where they come from, what they promise and what they need for it
+/// List the algorithms: where they come from, what they guarantee and what they need for it
 #[derive(Args, Debug)]
 pub(crate) struct Algorithms {
     /// Print one JSON array
@@ -39,16 +39,16 @@ impl Algorithms {
 
 fn as_json(algorithm: Algorithm) -> serde_json::Value {
     let promises: serde_json::Map<String, serde_json::Value> = algorithm
-        .promises()
-        .map(|promise| {
-            let mode = if promise.hardened { "hardened" } else { "textbook" };
-            let promise = json!({
-                "safety_needs": promise.safety,
-                "liveness_needs": promise.liveness,
-                "in_a_partition": promise.partition,
-                "messages": promise.cost,
+        .guarantees()
+        .map(|guarantee| {
+            let mode = if guarantee.hardened { "hardened" } else { "textbook" };
+            let guarantee = json!({
+                "safety_needs": guarantee.safety,
+                "liveness_needs": guarantee.liveness,
+                "in_a_partition": guarantee.partition,
+                "messages": guarantee.cost,
             });
-            (mode.to_owned(), promise)
+            (mode.to_owned(), guarantee)
         })
         .collect();
     let variants: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();
@@ -65,12 +65,12 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
 
 fn write_text(out: &mut impl Write, algorithm: Algorithm) -> io::Result<()> {
     writeln!(out, "{algorithm}: {}", algorithm.summary())?;
-    for promise in algorithm.promises() {
-        writeln!(out, "  {}", if promise.hardened { "hardened" } else { "textbook" })?;
-        writeln!(out, "    the best live member leads, if   {}", promise.safety)?;
-        writeln!(out, "    every election ends, if          {}", promise.liveness)?;
-        writeln!(out, "    in a partition                   {}", promise.partition)?;
-        writeln!(out, "    messages                         {}", promise.cost)?;
+    for guarantee in algorithm.guarantees() {
+        writeln!(out, "  {}", if guarantee.hardened { "hardened" } else { "textbook" })?;
+        writeln!(out, "    the best live member leads, if   {}", guarantee.safety)?;
+        writeln!(out, "    every election ends, if          {}", guarantee.liveness)?;
+        writeln!(out, "    in a partition                   {}", guarantee.partition)?;
+        writeln!(out, "    messages                         {}", guarantee.cost)?;
     }
     if !algorithm.variants().is_empty() {
         let names: Vec<&str> = algorithm.variants().iter().map(|variant| variant.name()).collect();

@@ -43,7 +43,7 @@ Examples:
   doyen check --algorithm chang-roberts --members 6 --initiators all --fifo
   doyen check --algorithm chang-roberts --members 4 --initiators all --fifo --crashes 1
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
-  doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
+  doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
   doyen check --algorithm ring-list --members 4 --ring every --crashes 1
   doyen check --algorithm quorum --part leases
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
@@ -601,7 +601,7 @@ fn list_rules() -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Refuses a reading of a seed without the algorithm that it is a reading of.
+/// Refuses a reading of a source without the algorithm that it is a reading of.
 fn check_reading(scenario: &Scenario) -> Result<()> {
     let Some(Mode::Literal(variant)) = scenario.mode else {
         return Ok(());

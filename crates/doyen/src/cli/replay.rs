@@ -21,7 +21,7 @@ use super::{Answer, sim};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen check --algorithm bully --mode 000-no-t2 --members 3 --crashes 2 --property A3
+  doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
   doyen replay counterexample.toml
   doyen replay counterexample.toml --svg why.svg
   doyen replay n1.trace                    every event of one node, heartbeats included

@@ -27,7 +27,7 @@ Examples:
   doyen sim --algorithm ring-list --members 0..7 --dead 7 --initiators 2,5
   doyen sim --algorithm chang-roberts --members 12 --ring random --initiators all --svg ring.svg
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
-  doyen sim scenarios/002-figure-1.toml
+  doyen sim scenarios/kordafshari/figure-1.toml
 
 Times are virtual. D, the bound on a message's delay from which every time-out is made, is the
 longest delay unless --bound says otherwise. docs/scenarios.md describes scenario files.")]

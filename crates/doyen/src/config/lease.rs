@@ -12,7 +12,7 @@ use super::resolve::Resolver;
 use super::timing::source;
 
 /// The keys that decide how long a lease is.
-const KEYS: [&str; 5] = ["heartbeat", "promise", "drift", "transmission", "processing"];
+const KEYS: [&str; 5] = ["heartbeat", "vote_lease", "drift", "transmission", "processing"];
 
 /// Explains what is wrong. Nothing, if a value that it depends on could not be read.
 pub(super) fn explain(
@@ -21,7 +21,7 @@ pub(super) fn explain(
     listed: &Listed,
     refusal: &Unsafe,
 ) -> Option<String> {
-    let Pace { heartbeat, vote_lease: promise, drift, .. } = quorum.pace;
+    let Pace { heartbeat, vote_lease, drift, .. } = quorum.pace;
     let origins = KEYS.map(|key| Origin::of(resolver, key, profile));
     let at = |key: &str| origins.iter().find(|origin| origin.key == key);
     let place = |key: &str| at(key).map_or("timing", |origin| origin.place.as_str());
@@ -31,17 +31,17 @@ pub(super) fn explain(
         return None;
     } else if drift >= 1000 {
         format!("{}: drift < 1 does not hold; write for example 0.1", place("drift"))
-    } else if promise > MAX_VOTE_LEASE && !at("promise").is_some_and(|origin| origin.is_set) {
+    } else if vote_lease > MAX_VOTE_LEASE && !at("vote_lease").is_some_and(|origin| origin.is_set) {
         // It follows from the drift.
         format!(
-            "{}: promise ≤ {MAX_VOTE_LEASE} does not hold: with this drift leases need a promise of {promise}; lower drift",
+            "{}: vote_lease ≤ {MAX_VOTE_LEASE} does not hold: with this drift leases need a vote lease of {vote_lease}; lower drift",
             place("drift")
         )
-    } else if promise > MAX_VOTE_LEASE {
+    } else if vote_lease > MAX_VOTE_LEASE {
         format!(
-            "{}: promise ≤ {MAX_VOTE_LEASE} does not hold: promise is {promise}; shorten it: no other member can be \
+            "{}: vote_lease ≤ {MAX_VOTE_LEASE} does not hold: vote_lease is {vote_lease}; shorten it: no other member can be \
              elected until it ends",
-            place("promise")
+            place("vote_lease")
         )
     } else if heartbeat == Span::ZERO {
         let usual = profile.timing().heartbeat;
@@ -89,13 +89,13 @@ fn holds(timing: &Timing, pace: &Pace) -> bool {
 }
 
 fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -> String {
-    let Pace { heartbeat, vote_lease: promise, grain, .. } = *pace;
+    let Pace { heartbeat, vote_lease, grain, .. } = *pace;
     let drift = f64::from(pace.drift) / 1000.0;
     let Timing { transmission, processing, .. } = *timing;
     let (needed, lease) = (heartbeat * 3 + timing.reply(), pace.lease());
     let values = [
         heartbeat.to_string(),
-        promise.to_string(),
+        vote_lease.to_string(),
         drift.to_string(),
         transmission.to_string(),
         processing.to_string(),
@@ -106,7 +106,7 @@ fn too_short(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile)
     let values = values.collect::<Vec<_>>().join(", ");
     format!(
         "{}: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: {needed} is longer than {lease}, where \
-         lease = promise × (1 − drift) / (1 + drift) − {grain}, {values}; {}",
+         lease = vote_lease × (1 − drift) / (1 + drift) − {grain}, {values}; {}",
         culprit(timing, pace, origins, profile),
         remedy(timing, pace),
     )
@@ -119,7 +119,7 @@ fn culprit(timing: &Timing, pace: &Pace, origins: &[Origin], profile: Profile) -
         let (mut timing, mut pace) = (*timing, *pace);
         match key {
             "heartbeat" => pace.heartbeat = usual.heartbeat,
-            "promise" => pace.vote_lease = usual_pace.vote_lease,
+            "vote_lease" => pace.vote_lease = usual_pace.vote_lease,
             "drift" => pace.drift = usual_pace.drift,
             "transmission" => timing.transmission = usual.transmission,
             _ => timing.processing = usual.processing,
@@ -140,16 +140,17 @@ fn remedy(timing: &Timing, pace: &Pace) -> String {
     let drift = u64::from(pace.drift);
     let lease = (pace.heartbeat * 3).as_nanos().saturating_add(reply);
     let lease = lease.saturating_add(pace.grain.as_nanos());
-    let promise = u128::from(lease) * u128::from(1000 + drift);
-    let promise = u64::try_from(promise.div_ceil(u128::from(1000 - drift))).unwrap_or(u64::MAX);
-    let promise = promise.checked_next_multiple_of(step(promise)).map(Span::from_nanos);
-    let promise = promise.filter(|&promise| promise <= MAX_VOTE_LEASE);
-    match (heartbeat, promise) {
+    let vote_lease = u128::from(lease) * u128::from(1000 + drift);
+    let vote_lease =
+        u64::try_from(vote_lease.div_ceil(u128::from(1000 - drift))).unwrap_or(u64::MAX);
+    let vote_lease = vote_lease.checked_next_multiple_of(step(vote_lease)).map(Span::from_nanos);
+    let vote_lease = vote_lease.filter(|&vote_lease| vote_lease <= MAX_VOTE_LEASE);
+    match (heartbeat, vote_lease) {
         (Span::ZERO, None) => "lower drift, transmission or processing".to_owned(),
-        (Span::ZERO, Some(promise)) => format!("set promise to at least {promise}"),
+        (Span::ZERO, Some(vote_lease)) => format!("set vote_lease to at least {vote_lease}"),
         (heartbeat, None) => format!("set heartbeat to at most {heartbeat}"),
-        (heartbeat, Some(promise)) => {
-            format!("set heartbeat to at most {heartbeat}, or promise to at least {promise}")
+        (heartbeat, Some(vote_lease)) => {
+            format!("set heartbeat to at most {heartbeat}, or vote_lease to at least {vote_lease}")
         }
     }
 }

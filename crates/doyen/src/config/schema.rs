@@ -138,14 +138,14 @@ pub(super) const KEYS: [Key; 33] = [
     timing("timing.transmission", "\"10ms\"", "D, the longest that a datagram takes"),
     timing("timing.processing", "\"5ms\"", "p, the longest until it is answered"),
     timing("timing.heartbeat", "\"50ms\"", "h, how often a leader asks for its lease to be renewed"),
-    timing("timing.promise", "\"280ms\"", "vote lease: how long followers vote for no other member"),
+    timing("timing.vote_lease", "\"280ms\"", "vote lease: how long followers vote for no other member"),
     key("timing.drift", Kind::Fraction, ByProfile)
         .hint("0.1")
         .help("by what share any clock may be wrong"),
     timing("timing.jitter", "\"10ms\"", "random part of the wait before an election"),
     timing("timing.stagger", "\"15ms\"", "how much longer a member waits for each one of higher rank"),
     timing("timing.tenure", "\"30s\"", "how long a leader is safe from preemption"),
-    timing("timing.forgiveness", "\"60s\"", "how long a failure as leader counts against a member"),
+    timing("timing.penalty_decay", "\"60s\"", "how long a failure as leader counts against a member"),
     key("timing.probe", Kind::DurationOrOff, ByProfile)
         .hint("\"1s\"")
         .help("how often followers report whom they cannot reach; \"off\" for never"),

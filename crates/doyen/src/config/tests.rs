@@ -362,14 +362,15 @@ fn what_is_no_toml_hides_nothing_but_its_own_file() {
 fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
     let problems = Scene::new(&with("timing.heartbeat = \"90ms\"")).problems();
     let expected = "doyen.toml:1: timing.heartbeat: 3 × heartbeat + 2 × transmission + processing ≤ lease does not hold: \
-         295ms is longer than 228.090909ms, where lease = promise × (1 − drift) / (1 + drift) − 1ms, heartbeat = 90ms \
-         (doyen.toml:1), promise = 280ms (profile lan), drift = 0.1 (profile lan), transmission = 10ms (profile lan), \
-         processing = 5ms (profile lan); set heartbeat to at most 67ms, or promise to at least 362ms \
+         295ms is longer than 228.090909ms, where lease = vote_lease × (1 − drift) / (1 + drift) − 1ms, heartbeat = 90ms \
+         (doyen.toml:1), vote_lease = 280ms (profile lan), drift = 0.1 (profile lan), transmission = 10ms (profile lan), \
+         processing = 5ms (profile lan); set heartbeat to at most 67ms, or vote_lease to at least 362ms \
          [0 < h ≤ (Λ_L − (2D + p)) / 3]";
     assert_eq!(problems, [expected], "{problems:#?}");
-    for line in
-        ["timing.heartbeat = \"67ms\"", "timing.heartbeat = \"90ms\"\ntiming.promise = \"362ms\""]
-    {
+    for line in [
+        "timing.heartbeat = \"67ms\"",
+        "timing.heartbeat = \"90ms\"\ntiming.vote_lease = \"362ms\"",
+    ] {
         Scene::new(&with(line)).settings();
     }
 }
@@ -378,29 +379,29 @@ fn an_unsafe_timing_names_keys_values_lines_and_what_would_do() {
 fn the_line_is_that_of_the_value_which_breaks_it() {
     for (values, place, remedy) in [
         (
-            &["heartbeat = \"40ms\"", "promise = \"100ms\""][..],
-            "2: timing.promise: 3",
+            &["heartbeat = \"40ms\"", "vote_lease = \"100ms\""][..],
+            "2: timing.vote_lease: 3",
             "at least 179ms",
         ),
         (
-            // Where the promise is set as well, it does not follow from the drift.
-            &["promise = \"280ms\"", "drift = 0.5"],
+            // Where the vote lease is set as well, it does not follow from the drift.
+            &["vote_lease = \"280ms\"", "drift = 0.5"],
             "2: timing.drift: 3",
             "at least 528ms",
         ),
         (&["transmission = \"100ms\""], "1: timing.transmission: 3", "at most 7.69ms"),
-        (&["processing = \"1s\""], "1: timing.processing: 3", "; set promise to at least 1"),
+        (&["processing = \"1s\""], "1: timing.processing: 3", "; set vote_lease to at least 1"),
         (
             &["profile = \"fast\"", "heartbeat = \"10ms\""],
             "2: timing.heartbeat: 3",
             "at most 5.41ms",
         ),
         (&["heartbeat = \"0\""], "1: timing.heartbeat: heartbeat > 0", "write for example 50ms"),
-        (&["promise = \"61s\""], "1: timing.promise: promise ≤ 60s", "shorten it"),
+        (&["vote_lease = \"61s\""], "1: timing.vote_lease ≤ 60s", "shorten it"),
         (&["drift = 0.9999"], "1: timing.drift: drift < 1", "for example 0.1"),
-        (&["drift = 0.999"], "1: timing.drift: promise ≤ 60s", "; lower drift ["),
+        (&["drift = 0.999"], "1: timing.drift: vote_lease ≤ 60s", "; lower drift ["),
         (
-            &["promise = \"280ms\"", "drift = 0.999"],
+            &["vote_lease = \"280ms\"", "drift = 0.999"],
             "2: timing.drift: 3",
             "; lower drift, transmission or processing [",
         ),
@@ -515,7 +516,7 @@ fn a_variable_that_nothing_reads_is_warned_of() {
 #[test]
 fn values_of_every_kind_are_read() {
     let text = with(
-        "timing = { profile = \"fast\", drift = 0.0501, probe = \"off\", jitter = \"2ms\", forgiveness = \"4s\" }\n\
+        "timing = { profile = \"fast\", drift = 0.0501, probe = \"off\", jitter = \"2ms\", penalty_decay = \"4s\" }\n\
          preemption = { policy = \"immediate\" }\n\
          attribute = { source = \"command\", command = [\"score\", \"-q\"], every = \"2s\", step = 10 }",
     );
@@ -545,7 +546,7 @@ fn the_margin_suits_what_is_measured() {
 fn what_is_printed_means_the_same() {
     for text in [
         with(
-            "trace = \"events\"\nhttp = \"off\"\ntiming.probe = \"off\"\ntiming.promise = \"1.5s\"",
+            "trace = \"events\"\nhttp = \"off\"\ntiming.probe = \"off\"\ntiming.vote_lease = \"1.5s\"",
         ),
         with("http = \"0.0.0.0:1\"\nhttp_open = true\npreemption.policy = \"never\""),
         with("attribute = { source = \"command\", command = [\"a \\\"b\\\"\"], step = 3 }"),

@@ -77,11 +77,11 @@ fn timing_table(resolver: &mut Resolver<'_>, profile: Profile) -> (Timing, Setti
         ("timing.transmission", &mut timing.transmission),
         ("timing.processing", &mut timing.processing),
         ("timing.heartbeat", &mut timing.heartbeat),
-        ("timing.promise", &mut quorum.pace.vote_lease),
+        ("timing.vote_lease", &mut quorum.pace.vote_lease),
         ("timing.jitter", &mut quorum.jitter),
         ("timing.stagger", &mut quorum.stagger),
         ("timing.tenure", &mut quorum.tenure),
-        ("timing.forgiveness", &mut quorum.penalty_decay),
+        ("timing.penalty_decay", &mut quorum.penalty_decay),
     ] {
         *span = resolver.get_or(key, Value::Duration(*span), &from).duration();
     }

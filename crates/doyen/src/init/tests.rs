@@ -109,7 +109,7 @@ fn terms_begin_above_the_floor() {
             Algorithm::Quorum => postcard::from_bytes::<Stored>(&durable).unwrap().term,
             _ => postcard::from_bytes(&durable).unwrap(),
         };
-        assert_eq!(term, Epoch(77));
+        assert_eq!(term, Term(77));
     }
     let scratch = Scratch::new();
     let highest = Founding { term_floor: u64::MAX, ..founding() };

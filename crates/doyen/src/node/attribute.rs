@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doyen_core::protocol::Order;
+use doyen_core::protocol::AdminCommand;
 use tokio::sync::oneshot;
 
 use super::bell::Requests;
@@ -61,7 +61,7 @@ pub(super) fn start(attribute: &Attribute, requests: Requests, journal: Journal)
 
 fn tell(requests: &Requests, value: i64) -> Result<(), NotDone> {
     let (answer, answered) = oneshot::channel();
-    requests.send(Request::Order(Order::Attribute(value), answer))?;
+    requests.send(Request::Command(AdminCommand::Attribute(value), answer))?;
     answered.blocking_recv().unwrap_or(Err(NotDone::Stopped))
 }
 

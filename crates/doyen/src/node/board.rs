@@ -79,7 +79,7 @@ impl Board {
 
     /// The view, and the lease's end if there is one. Everybody who asks from now on is told this.
     pub(super) fn announce(&mut self, view: View, until: Option<Moment>) {
-        let View { leader, epoch, role } = view;
+        let View { leader, term, role } = view;
         match role {
             Role::Candidate => {
                 self.seeking_since.get_or_insert_with(Moment::now);
@@ -87,7 +87,7 @@ impl Board {
             Role::Follower => self.seeking_since = None,
             Role::Leader | Role::Retiring => {}
         }
-        let reign = Reign { leader, term: epoch, role: Some(role), until };
+        let reign = Reign { leader, term, role: Some(role), until };
         self.reign.send_if_modified(|last| std::mem::replace(last, reign) != reign);
     }
 

@@ -1,10 +1,10 @@
 //! Changes of leadership as views alone tell them.
 //!
-//! The quorum gives a reason with every change. The seeds' algorithms say whom they hold for the leader and no more; so
+//! The quorum gives a reason with every change. The sources' algorithms say whom they hold for the leader and no more; so
 //! that their operators have a history as well, it is read off one view after the other.
 
 use doyen_core::change::{ElectionReason, LeaderChange, StepDownReason};
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::View;
 
 /// What a member last held to be so.
@@ -12,7 +12,7 @@ use doyen_core::protocol::View;
 pub(super) struct Chronicle {
     me: NodeId,
     /// Whom it held for the leader, and in which term.
-    before: (Option<NodeId>, Epoch),
+    before: (Option<NodeId>, Term),
     /// Who led last, as far as it knows.
     led_last: Option<NodeId>,
 }
@@ -20,12 +20,12 @@ pub(super) struct Chronicle {
 impl Chronicle {
     /// Nothing has happened yet.
     pub(super) fn new(me: NodeId) -> Self {
-        Self { me, before: (None, Epoch::default()), led_last: None }
+        Self { me, before: (None, Term::default()), led_last: None }
     }
 
     /// What has changed now that `view` holds: how the last leadership ended, then how the next began.
     pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = LeaderChange> + use<> {
-        let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.epoch));
+        let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.term));
         if before == view.leader {
             return [None, None].into_iter().flatten();
         }
@@ -41,7 +41,7 @@ impl Chronicle {
         });
         let begun = view.leader.map(|leader| {
             let after = self.led_last.replace(leader).filter(|&last| last != leader);
-            let (term, reason) = (view.epoch, ElectionReason::Elected { after });
+            let (term, reason) = (view.term, ElectionReason::Elected { after });
             match leader == self.me {
                 true => LeaderChange::BecameLeader { term, reason },
                 false => LeaderChange::Follows { leader, term, reason },
@@ -59,9 +59,9 @@ mod tests {
     /// The changes that a member with the id 2 tells of when it holds these for the leader, one after the other.
     fn told(leaders: &[Option<u32>]) -> Vec<String> {
         let mut chronicle = Chronicle::new(NodeId(2));
-        let views = (1..).zip(leaders).map(|(epoch, leader)| View {
+        let views = (1..).zip(leaders).map(|(term, leader)| View {
             leader: leader.map(NodeId),
-            epoch: Epoch(epoch),
+            term: Term(term),
             role: Role::Follower,
         });
         views.flat_map(|view| chronicle.changes(view)).map(|change| change.to_string()).collect()

@@ -9,7 +9,9 @@ use std::time::Duration;
 use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
-use doyen_core::protocol::{Boot, Effects, Event, Notice, Order, Protocol, Refusal, Role, View};
+use doyen_core::protocol::{
+    AdminCommand, Boot, Effects, Event, Notice, Protocol, Refusal, Role, View,
+};
 use doyen_core::registry::AnyProtocol;
 use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;
@@ -302,11 +304,11 @@ impl Host {
     fn answer(&mut self, request: Request) -> Result<(), Failure> {
         // Whoever asked may have gone: nothing is lost then, so what `send` says does not matter.
         match request {
-            Request::Order(_, answer) | Request::Campaign(answer) if self.rejoin.is_some() => {
+            Request::Command(_, answer) | Request::Campaign(answer) if self.rejoin.is_some() => {
                 let _ = answer.send(Err(NotDone::Rejoining));
             }
-            Request::Order(order, answer) => {
-                let obeyed = self.obey(Event::Order(order))?;
+            Request::Command(command, answer) => {
+                let obeyed = self.obey(Event::Command(command))?;
                 // Whoever is told that it obeys, and looks, sees that it does.
                 self.changed = true;
                 self.publish();
@@ -324,7 +326,7 @@ impl Host {
             Request::Stop { grace } => {
                 if self.ends_by.is_none() {
                     // If nobody else could lead it goes all the same: its lease will run out.
-                    let grace = match self.obey(Event::Order(Order::Resign))? {
+                    let grace = match self.obey(Event::Command(AdminCommand::Resign))? {
                         Ok(()) => grace,
                         Err(_) => Duration::ZERO,
                     };

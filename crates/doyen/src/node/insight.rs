@@ -9,7 +9,7 @@ use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::registry::{AnyProtocol, AnyTimer};
 use doyen_core::time::Span;
 
-/// What a member's state machine can tell beyond its view. A seed's algorithm can tell nothing.
+/// What a member's state machine can tell beyond its view. A source's algorithm can tell nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Insight {
     /// Who would lead next if the leader died now.
@@ -73,7 +73,7 @@ pub(super) fn awaited(member: &AnyProtocol) -> Option<PeerSet> {
     }
 }
 
-/// What it can tell. The seeds' algorithms can tell nothing.
+/// What it can tell. The sources' algorithms can tell nothing.
 pub(super) fn insight(member: &AnyProtocol, config: &Config, outside: &Outside<'_>) -> Insight {
     match member {
         AnyProtocol::Quorum(quorum) => of_quorum(quorum, config, outside),

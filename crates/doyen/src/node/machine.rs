@@ -303,7 +303,7 @@ impl Machine {
             incarnation: self.store.incarnation(),
             role: view.role,
             leader: view.leader,
-            term: view.epoch,
+            term: view.term,
             lease,
             why: self.board.why(),
             rejoining: false,

@@ -18,7 +18,7 @@ use std::fmt::Debug;
 
 use doyen_core::host::{Host, apply};
 use doyen_core::ledger::{self, Contradiction, Entry, Stored};
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Boot, Effects, Event, Message as _, Notice, Pledge, Protocol, View};
 use doyen_core::time::{Delay, Span};
 
@@ -166,7 +166,7 @@ struct Desk {
     /// The length of the vote lease that the present message asks for.
     asked: Option<Span>,
     /// The term of its last lease.
-    leased: Option<Epoch>,
+    leased: Option<Term>,
     /// When the present event happened.
     now: Span,
     line: usize,
@@ -254,8 +254,8 @@ impl Desk {
                 (Event::Timer(tag), format!("{timer} fires"), did)
             }
             What::Campaign { did, .. } => (Event::Campaign, "is to call an election".into(), did),
-            What::Ordered { order, did, .. } => {
-                (Event::Order(*order), format!("is ordered to {order}"), did)
+            What::Commanded { command, did, .. } => {
+                (Event::Command(*command), format!("receives the command {command}"), did)
             }
             What::Retired { did, .. } => (Event::Retired, "has stopped what ran".into(), did),
             What::Ended { .. } => {
@@ -278,7 +278,7 @@ impl Desk {
         if until <= at {
             self.find("a lease is published that has run out".to_owned());
         }
-        let (id, term) = (self.entry.id, self.member.view().epoch);
+        let (id, term) = (self.entry.id, self.member.view().term);
         let before = self.leased.replace(term).filter(|&before| before != term);
         self.judge(self.entry.lead(term));
         self.judge(ledger::rises(id, term, before.map(|before| (id, before))));
@@ -442,14 +442,13 @@ mod tests {
 
     fn store(desk: &mut Desk, term: u64, voted: Option<NodeId>) {
         let inner =
-            Some(AnyDurable::Quorum(Ballot { term: Epoch(term), voted, ..Ballot::default() }));
+            Some(AnyDurable::Quorum(Ballot { term: Term(term), voted, ..Ballot::default() }));
         let (incarnation, roster) = (Incarnation(1), Roster::default());
         let Ok(()) = desk.persist(Kept { incarnation, rejoining: false, roster, inner });
     }
 
     fn vote(desk: &mut Desk, term: u64) {
-        let message =
-            AnyMessage::Quorum(Message { config: 0, term: Epoch(term), body: Body::Vote });
+        let message = AnyMessage::Quorum(Message { config: 0, term: Term(term), body: Body::Vote });
         let life = Incarnation(1);
         let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
         let (session, content) = (SessionId::from_random(1), Content::Inner(packet));
@@ -477,7 +476,7 @@ mod tests {
     #[test]
     fn a_vote_lease_is_kept_by_the_clock_of_the_node() {
         let mut desk = desk();
-        desk.entry.bind(Epoch(4), Span::from_millis(30));
+        desk.entry.bind(Term(4), Span::from_millis(30));
         store(&mut desk, 5, Some(LEADER));
         desk.now = Span::from_millis(30);
         vote(&mut desk, 5);

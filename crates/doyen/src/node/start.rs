@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doyen_core::layers::Layers;
-use doyen_core::members::{Epoch, Incarnation};
+use doyen_core::members::{Incarnation, Term};
 use doyen_core::node::NodeConfig;
 use doyen_core::protocol::{Boot, Origin, Role};
 use doyen_core::registry::{Algorithm, AnyConfig, AnyDurable};
@@ -212,7 +212,7 @@ pub(super) fn status_before(settings: &Settings) -> Status {
         incarnation: Incarnation::default(),
         role: Role::Follower,
         leader: None,
-        term: Epoch::default(),
+        term: Term::default(),
         lease: None,
         why: None,
         rejoining: false,

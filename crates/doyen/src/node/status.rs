@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doyen_core::change::LeaderChange;
-use doyen_core::members::{Epoch, Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::Role;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -38,7 +38,7 @@ pub struct Status {
     pub leader: Option<NodeId>,
     /// The term: later leaders have higher ones.
     #[schema(value_type = u64)]
-    pub term: Epoch,
+    pub term: Term,
     /// Its lease, if it leads under one.
     pub lease: Option<Lease>,
     /// Why the leader leads, in words.

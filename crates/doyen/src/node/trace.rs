@@ -27,7 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{EffectOf, Event, Order, Origin, Protocol, name_of};
+use doyen_core::protocol::{AdminCommand, EffectOf, Event, Origin, Protocol, name_of};
 use doyen_core::session::SessionId;
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ pub enum What {
         from: NodeId,
         /// To whom: the member whose trace it is.
         to: NodeId,
-        /// The seeds' word for it.
+        /// The sources' word for it.
         kind: String,
         /// The word and the fields.
         text: String,
@@ -153,11 +153,11 @@ pub enum What {
         did: Vec<String>,
     },
     /// The operator wanted something.
-    Ordered {
+    Commanded {
         /// Of whom.
         member: NodeId,
         /// What.
-        order: Order,
+        command: AdminCommand,
         /// What the member wanted done.
         did: Vec<String>,
     },
@@ -246,7 +246,7 @@ impl Tracer {
                 did,
             },
             Event::Timer(timer) => What::Fired { member, timer: format!("{timer:?}"), did },
-            Event::Order(order) => What::Ordered { member, order: *order, did },
+            Event::Command(command) => What::Commanded { member, command: *command, did },
             Event::Retired => What::Retired { member, did },
             // This host has no failure detector of its own.
             Event::Campaign | Event::PeerDown(_) | Event::PeerUp(_) => {
@@ -261,7 +261,7 @@ impl Tracer {
             What::Received { did, .. }
             | What::Fired { did, .. }
             | What::Campaign { did, .. }
-            | What::Ordered { did, .. }
+            | What::Commanded { did, .. }
             | What::Retired { did, .. } => *did = wanted,
             What::Leased { .. } | What::Ended { .. } => {}
         }

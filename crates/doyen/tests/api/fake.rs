@@ -14,7 +14,7 @@ use doyen::node::stand_in::{Questions, StandIn};
 use doyen::node::status::{Counters, Entry, Lease, MemberStatus, Status};
 use doyen::node::{Handle, NotDone, Request};
 use doyen_core::change::{ElectionReason, LeaderChange};
-use doyen_core::members::{Epoch, Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{Refusal, Role};
 use doyen_core::time::Span;
 
@@ -206,8 +206,8 @@ fn obey(questions: Questions, manners: &Mutex<Manners>, asked: &Mutex<Vec<String
         }
         let answer = refusal.map_or(Ok(()), Err);
         let answered = match request {
-            Request::Order(order, sender) => {
-                note(order.to_string());
+            Request::Command(command, sender) => {
+                note(command.to_string());
                 sender.send(answer).is_ok()
             }
             Request::Campaign(sender) => {
@@ -233,7 +233,7 @@ pub(crate) fn comes_true(mut question: impl FnMut() -> bool) -> bool {
 }
 
 pub(crate) fn entry(number: u64) -> Entry {
-    let term = Epoch(number);
+    let term = Term(number);
     let change = match number % 2 {
         0 => LeaderChange::LostContact { leader: NodeId(3), term },
         _ => LeaderChange::Follows {
@@ -260,7 +260,7 @@ pub(crate) fn follower_of_n3() -> Status {
         incarnation: Incarnation(4),
         role: Role::Follower,
         leader: Some(NodeId(3)),
-        term: Epoch(7),
+        term: Term(7),
         lease: None,
         why: Some("elected; no previous leader known".to_owned()),
         rejoining: false,

@@ -144,9 +144,9 @@ impl Trial {
         let http = Agent::config_builder().timeout_global(patience).build().into();
         let policy = ("DOYEN_PREEMPTION_POLICY", plan.preemption);
         // On a busy machine the best may lose its first office at once. It is to be forgiven while a test still waits.
-        let forgiveness = ("DOYEN_TIMING_FORGIVENESS", "10s");
+        let penalty_decay = ("DOYEN_TIMING_PENALTY_DECAY", "10s");
         let variables = match (plan.algorithm, plan.preemption) {
-            ("quorum", "immediate") => vec![policy, forgiveness],
+            ("quorum", "immediate") => vec![policy, penalty_decay],
             ("quorum", _) => vec![policy],
             _ => Vec::new(),
         };

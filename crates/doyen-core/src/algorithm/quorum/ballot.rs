@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{self, Effects, Protocol};
 use crate::time::Span;
 
@@ -25,7 +25,7 @@ use super::rules::{Rule, Rules};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Stored {
     /// The latest term that it knows of.
-    pub term: Epoch,
+    pub term: Term,
     /// Its vote in that term.
     pub voted: Option<NodeId>,
     /// The length of its hold-down after a restart: the longest vote lease that it has given or asked for and that may still
@@ -47,7 +47,7 @@ pub enum Drain {
 }
 
 impl protocol::Durable for Stored {
-    fn term(&self) -> Epoch {
+    fn term(&self) -> Term {
         self.term
     }
 
@@ -84,7 +84,7 @@ impl Ballot {
         self.id
     }
 
-    pub(super) fn term(&self) -> Epoch {
+    pub(super) fn term(&self) -> Term {
         self.stored.term
     }
 
@@ -109,7 +109,7 @@ impl Ballot {
     }
 
     /// V3: adopts a later term; to be stored before anything is sent in it. Returns whether the term is later.
-    pub(super) fn adopt(&mut self, term: Epoch) -> bool {
+    pub(super) fn adopt(&mut self, term: Term) -> bool {
         if term <= self.stored.term {
             return false;
         }
@@ -140,7 +140,7 @@ impl Ballot {
         &self,
         votes: &mut PeerSet,
         voter: NodeId,
-        term: Epoch,
+        term: Term,
         members: usize,
     ) -> bool {
         if term == self.stored.term || !self.rules.keeps(Rule::VoteCountsInItsTerm) {

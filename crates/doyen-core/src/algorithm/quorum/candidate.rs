@@ -15,7 +15,7 @@
 
 use crate::change::{ElectionReason, StepDownReason};
 use crate::config::Config;
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::Notice;
 use crate::time::{Delay, Span};
 
@@ -56,7 +56,7 @@ pub(super) struct Poll {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Search {
     /// The last leader and its term. It is unreachable or released its followers, so no answer is expected from it.
-    pub(super) last_leader: Option<(NodeId, Epoch)>,
+    pub(super) last_leader: Option<(NodeId, Term)>,
     /// How often it has let a higher-ranked member go first that then did not win.
     deferrals: u8,
     /// The members that it has let go first.
@@ -181,7 +181,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         (number, rank, force, takeover): (u32, Rank, bool, Option<NodeId>),
         out: &mut Out,
     ) {
@@ -231,7 +231,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         (number, answer): (u32, Answer),
         out: &mut Out,
     ) {
@@ -287,7 +287,7 @@ impl Quorum {
     pub(super) fn become_candidate(
         &mut self,
         config: &Config,
-        released: Option<Epoch>,
+        released: Option<Term>,
         reason: ElectionReason,
         out: &mut Out,
     ) {
@@ -319,8 +319,8 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
-        released: Option<Epoch>,
+        term: Term,
+        released: Option<Term>,
         out: &mut Out,
     ) {
         if term < self.ballot.term() {
@@ -349,7 +349,7 @@ impl Quorum {
     }
 
     /// Q6: `voter` voted for it in `term`.
-    pub(super) fn on_vote(&mut self, config: &Config, voter: NodeId, term: Epoch, out: &mut Out) {
+    pub(super) fn on_vote(&mut self, config: &Config, voter: NodeId, term: Term, out: &mut Out) {
         let Role::Candidate(candidate) = &mut self.role else { return };
         let reason = candidate.reason;
         if self.ballot.count(&mut candidate.votes, voter, term, config.members.len()) {

@@ -14,7 +14,7 @@
 
 use crate::change::LeaderChange;
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
 use crate::time::Span;
 
@@ -41,7 +41,7 @@ pub(super) struct Follower {
 /// A promise to vote for no member but the leader of a term.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct VoteLease {
-    pub(super) term: Epoch,
+    pub(super) term: Term,
     /// Counted from the last heartbeat.
     pub(super) length: Span,
 }
@@ -75,7 +75,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         heartbeat: &Heartbeat,
         out: &mut Out,
     ) {
@@ -139,7 +139,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         leader: NodeId,
-        term: Epoch,
+        term: Term,
         asked: Span,
         out: &mut Out,
     ) {
@@ -220,7 +220,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         successor: Option<NodeId>,
         out: &mut Out,
     ) {

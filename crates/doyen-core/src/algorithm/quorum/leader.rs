@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 use crate::change::{ElectionReason, LeaderChange, StepDownReason};
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
 use crate::time::Span;
 
@@ -164,7 +164,7 @@ impl Quorum {
     }
 
     /// Whether an acknowledgement of `term` counts now.
-    pub(super) fn counts_ack(&self, config: &Config, term: Epoch) -> bool {
+    pub(super) fn counts_ack(&self, config: &Config, term: Term) -> bool {
         let own = self.ballot.term();
         term == own || term < own && !config.quorum.keeps(Rule::AckCountsInItsTerm)
     }
@@ -295,7 +295,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         out: &mut Out,
     ) {
         let applies = match &self.role {
@@ -317,7 +317,7 @@ impl Quorum {
     }
 
     /// Q10: `from` knows of a later term. Whatever its role was, it becomes a follower.
-    pub(super) fn step_down(&mut self, config: &Config, term: Epoch, from: NodeId, out: &mut Out) {
+    pub(super) fn step_down(&mut self, config: &Config, term: Term, from: NodeId, out: &mut Out) {
         if term <= self.ballot.term() {
             return;
         }

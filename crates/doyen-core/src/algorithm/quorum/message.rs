@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{ElectionReason, TransferReason};
-use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
+use crate::members::{Incarnation, NodeId, PeerSet, Term};
 use crate::protocol::{self, Kind, Pledge, varint_len};
 use crate::time::Span;
 
@@ -40,7 +40,7 @@ pub struct Message {
     /// The identifier of the sender's configuration: members with another ignore the message.
     pub config: u32,
     /// The sender's term.
-    pub term: Epoch,
+    pub term: Term,
     /// What it says.
     pub body: Body,
 }
@@ -69,7 +69,7 @@ pub enum Body {
     /// "I am a candidate in this term."
     Request {
         /// The term whose leader has released its followers from their vote leases.
-        released: Option<Epoch>,
+        released: Option<Term>,
     },
     /// "You have my vote in this term."
     Vote,
@@ -115,7 +115,7 @@ pub enum Body {
         /// The incarnation that asked.
         incarnation: Incarnation,
         /// The latest term in which the other member was seen.
-        seen: Epoch,
+        seen: Term,
         /// The longest vote lease that the sender has given or asked for.
         longest: Span,
         /// The other member's recent failures as leader, which it may have forgotten.
@@ -241,7 +241,7 @@ impl protocol::Message for Message {
         }
     }
 
-    fn promise_released(&self) -> Option<Epoch> {
+    fn promise_released(&self) -> Option<Term> {
         match self.body {
             Body::TimeoutNow { .. } | Body::Release { .. } => Some(self.term),
             Body::Request { released } => released,

@@ -32,7 +32,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::protocol::varint_len;
 use crate::time::Span;
 
@@ -96,7 +96,7 @@ impl fmt::Display for Rank {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Preference {
     /// The term in which it was given, and its number within the term: later ones win.
-    pub given: (Epoch, u32),
+    pub given: (Term, u32),
     /// The preferred member.
     pub member: NodeId,
     /// The time that is left.
@@ -130,7 +130,7 @@ pub(super) struct Ranking {
     penalties: BTreeMap<NodeId, Penalty>,
     preference: Option<Preference>,
     /// The latest preference that is known to be over: withdrawn or expired.
-    over: Option<(Epoch, u32)>,
+    over: Option<(Term, u32)>,
     /// The number of the last preference that was given here.
     number: u32,
     /// How many more heartbeats of a leader that this member has just begun to follow it answers with a preference that is
@@ -234,7 +234,7 @@ impl Ranking {
     }
 
     /// The operator gives a preference to the leader of `term`; without time it withdraws the last one.
-    pub(super) fn prefer(&mut self, term: Epoch, member: NodeId, left: Span) {
+    pub(super) fn prefer(&mut self, term: Term, member: NodeId, left: Span) {
         let known = self.preference.map_or(0, |preference| preference.given.1);
         self.number = self.number.max(known).wrapping_add(1);
         self.replace(Some(Preference { given: (term, self.number), member, left }));
@@ -361,7 +361,7 @@ mod tests {
     fn a_preference_that_comes_late_does_not_win() {
         let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
         let mut give = |member, left| {
-            leader.prefer(Epoch(5), NodeId(member), Span::from_millis(left));
+            leader.prefer(Term(5), NodeId(member), Span::from_millis(left));
             leader.preference()
         };
         let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
@@ -379,13 +379,13 @@ mod tests {
     #[test]
     fn a_preference_that_is_over_does_not_come_back() {
         let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
-        leader.prefer(Epoch(5), NodeId(1), Span::from_millis(10));
+        leader.prefer(Term(5), NodeId(1), Span::from_millis(10));
         follower.hear(leader.preference(), false);
         let told = follower.preference().unwrap();
         let mut next = Ranking::default();
         next.learn_preference(told);
         assert_eq!(next.preferred(), Some(NodeId(1)));
-        leader.prefer(Epoch(5), NodeId(1), Span::ZERO);
+        leader.prefer(Term(5), NodeId(1), Span::ZERO);
         leader.learn_preference(told);
         assert_eq!(leader.preferred(), None, "it was withdrawn");
         next.spend(Span::from_millis(10));

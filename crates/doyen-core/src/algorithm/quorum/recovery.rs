@@ -29,7 +29,7 @@
 
 use crate::change::{ElectionReason, StepDownReason};
 use crate::config::Config;
-use crate::members::{Epoch, Incarnation, NodeId, PeerSet};
+use crate::members::{Incarnation, NodeId, PeerSet, Term};
 use crate::protocol::{Notice, Origin};
 use crate::time::Span;
 
@@ -51,7 +51,7 @@ pub(super) struct Recovery {
     /// It has lost its disk, and not all members have answered yet.
     rejoining: Option<Rejoining>,
     /// The term that its disk held at the start.
-    pub(super) stored_term: Epoch,
+    pub(super) stored_term: Term,
     /// The members that have not answered its HELLO yet.
     pub(super) unanswered: PeerSet,
     /// How often it has sent HELLO to all of them.
@@ -62,7 +62,7 @@ pub(super) struct Recovery {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Rejoining {
     /// The latest term that any member knows of.
-    latest: Epoch,
+    latest: Term,
     /// The longest vote lease that any member has given or asked for.
     longest: Span,
 }
@@ -72,7 +72,7 @@ impl Recovery {
         Self {
             hold_down: false,
             rejoining: None,
-            stored_term: disk.map_or(Epoch::default(), |stored| stored.term),
+            stored_term: disk.map_or(Term::default(), |stored| stored.term),
             unanswered: PeerSet::new(),
             hellos: 0,
         }
@@ -116,7 +116,7 @@ impl Quorum {
             Origin::Rejoining => {
                 out.rule("Q1a");
                 let longest = self.pace(config).vote_lease;
-                let latest = Epoch::default();
+                let latest = Term::default();
                 self.recovery.rejoining = Some(Rejoining { latest, longest });
                 self.recovery.unanswered = config.members.others(self.id).collect();
                 self.say_hello(config, out);
@@ -127,7 +127,7 @@ impl Quorum {
     /// The sources' initial state: all members have voted for `leader` and follow it.
     fn found(&mut self, config: &Config, leader: NodeId, out: &mut Out) {
         let length = config.quorum.pace_of(leader).vote_lease;
-        let term = Epoch(1);
+        let term = Term(1);
         *self.ballot.stored_mut() =
             Stored { term, voted: Some(leader), longest: length, ..Stored::default() };
         self.store(out);
@@ -210,8 +210,8 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
-        (incarnation, seen, longest, failures): (Incarnation, Epoch, Span, u8),
+        term: Term,
+        (incarnation, seen, longest, failures): (Incarnation, Term, Span, u8),
         out: &mut Out,
     ) {
         let is_mine = incarnation == self.incarnation;

@@ -15,7 +15,7 @@ use crate::change::{ElectionReason, TransferReason};
 use crate::config::{Mode, Timing};
 use crate::host::{Host, apply};
 use crate::members::{Incarnation, Members};
-use crate::protocol::{Message as _, Order, Origin, Refusal};
+use crate::protocol::{AdminCommand, Message as _, Origin, Refusal};
 use crate::time::{Delay, Span};
 
 /// The members have attributes, so that the id of a stranger has none, and probe each other.
@@ -82,7 +82,7 @@ impl Bench {
 
     fn hear(&mut self, from: u32, term: u64, body: Body) {
         let config = self.config.quorum.config_id(&self.config.members);
-        let message = Message { config, term: Epoch(term), body };
+        let message = Message { config, term: Term(term), body };
         self.feed(Event::Message { from: NodeId(from), message });
     }
 
@@ -107,7 +107,7 @@ impl Bench {
                 self.feed(Event::Timer(lease.unwrap_or(chosen)));
             }
             Happening::Campaign => self.feed(Event::Campaign),
-            Happening::Order(order) => self.feed(Event::Order(order)),
+            Happening::Command(command) => self.feed(Event::Command(command)),
             Happening::Retired => self.feed(Event::Retired),
         }
     }
@@ -207,7 +207,7 @@ impl Bench {
             assert_eq!(self.armed.contains(&timer), armed, "{timer:?} of {member:#?}");
         }
         // After the last of all terms no member can campaign, and none waits for its turn.
-        if member.ballot.term() < Epoch(u64::MAX) {
+        if member.ballot.term() < Term(u64::MAX) {
             assert_eq!(self.armed.contains(&Timer::Election), is_waiting, "{member:#?}");
         }
         let barred = member.ballot.stored().drained == Some(Drain::Never);
@@ -269,15 +269,15 @@ fn heartbeat(round: u64, vote_lease: Span) -> Body {
 }
 
 fn welcome(seen: u64, longest: Span) -> Body {
-    Body::Welcome { incarnation: INCARNATION, seen: Epoch(seen), longest, failures: 0 }
+    Body::Welcome { incarnation: INCARNATION, seen: Term(seen), longest, failures: 0 }
 }
 
 fn ids() -> impl Strategy<Value = NodeId> {
     prop_oneof![8 => 1..=4u32, 1 => Just(0), 1 => Just(99), 1 => any::<u32>()].prop_map(NodeId)
 }
 
-fn terms() -> impl Strategy<Value = Epoch> {
-    prop_oneof![20 => 0..6u64, 1 => any::<u64>(), 1 => Just(u64::MAX)].prop_map(Epoch)
+fn terms() -> impl Strategy<Value = Term> {
+    prop_oneof![20 => 0..6u64, 1 => any::<u64>(), 1 => Just(u64::MAX)].prop_map(Term)
 }
 
 fn spans() -> impl Strategy<Value = Span> {
@@ -379,7 +379,7 @@ enum Happening {
     /// One of the armed timers fires.
     Due(prop::sample::Index),
     Campaign,
-    Order(Order),
+    Command(AdminCommand),
     Retired,
 }
 
@@ -389,29 +389,29 @@ enum When {
     Present,
     Earlier,
     Later,
-    Any(Epoch),
+    Any(Term),
 }
 
 impl When {
-    fn at(&self, present: Epoch) -> Epoch {
+    fn at(&self, present: Term) -> Term {
         match *self {
             Self::Present => present,
-            Self::Earlier => Epoch(present.0.saturating_sub(1)),
+            Self::Earlier => Term(present.0.saturating_sub(1)),
             Self::Later => present.next(),
             Self::Any(term) => term,
         }
     }
 }
 
-fn orders() -> impl Strategy<Value = Order> {
+fn orders() -> impl Strategy<Value = AdminCommand> {
     prop_oneof![
-        Just(Order::Resign),
-        ids().prop_map(|to| Order::Transfer { to }),
+        Just(AdminCommand::Resign),
+        ids().prop_map(|to| AdminCommand::Transfer { to }),
         (prop::option::of(spans()), any::<bool>())
-            .prop_map(|(lasting, never)| Order::Drain { lasting, never }),
-        Just(Order::Undrain),
-        (ids(), spans()).prop_map(|(member, lasting)| Order::Prefer { member, lasting }),
-        any::<i64>().prop_map(Order::Attribute),
+            .prop_map(|(lasting, never)| AdminCommand::Drain { lasting, never }),
+        Just(AdminCommand::Undrain),
+        (ids(), spans()).prop_map(|(member, lasting)| AdminCommand::Prefer { member, lasting }),
+        any::<i64>().prop_map(AdminCommand::Attribute),
     ]
 }
 
@@ -427,7 +427,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
             .prop_map(|(from, term, body)| Happening::Heard(from, term, body)),
         6 => any::<prop::sample::Index>().prop_map(Happening::Due),
         1 => Just(Happening::Campaign),
-        2 => orders().prop_map(Happening::Order),
+        2 => orders().prop_map(Happening::Command),
         2 => Just(Happening::Retired),
     ]
 }
@@ -497,16 +497,16 @@ fn the_hold_down_of_a_member_that_rejoins_is_limited() {
     assert!(bench.member.recovery.is_rejoining(), "3 has not answered");
     bench.hear(3, 5, welcome(9, Span::ZERO));
     let stored = bench.disk.unwrap();
-    assert_eq!((stored.term, stored.voted), (Epoch(9), Some(NodeId(1))));
+    assert_eq!((stored.term, stored.voted), (Term(9), Some(NodeId(1))));
     assert_eq!(stored.longest, MAX_VOTE_LEASE);
 }
 
 #[test]
 fn a_member_that_is_set_up_again_starts_above_the_floor() {
-    let floor = Stored { term: Epoch(41), ..Stored::default() };
+    let floor = Stored { term: Term(41), ..Stored::default() };
     let mut bench = Bench::new(config(1), 1, Origin::Founding { leader: None }, Some(floor));
     bench.feed(Event::Timer(Timer::Election));
-    assert_eq!((bench.view.role, bench.view.epoch), (protocol::Role::Leader, Epoch(42)));
+    assert_eq!((bench.view.role, bench.view.term), (protocol::Role::Leader, Term(42)));
 }
 
 #[test]
@@ -587,7 +587,7 @@ fn a_heartbeat_that_was_never_sent_renews_nothing() {
         Body::Ack { round: Round(u64::MAX), rank: RANK, unreachable: Unreachable::default() },
     );
     assert_eq!(bench.member.lease(), lease);
-    bench.feed(Event::Order(Order::Transfer { to: NodeId(2) }));
+    bench.feed(Event::Command(AdminCommand::Transfer { to: NodeId(2) }));
     assert_eq!(bench.notices, [Notice::Refused(Refusal::Unfit(NodeId(2)))], "nor is it heard");
     bench.feed(Event::Timer(Timer::Lease(Round(1))));
     assert_eq!(bench.member.lease(), None);
@@ -627,9 +627,12 @@ fn ids_of_strangers_are_ignored() {
 
     let mut bench = Bench::leader();
     let refused = |bench: &Bench| matches!(bench.notices[..], [Notice::Refused(_)]);
-    bench.feed(Event::Order(Order::Transfer { to: nobody }));
+    bench.feed(Event::Command(AdminCommand::Transfer { to: nobody }));
     assert!(refused(&bench));
-    bench.feed(Event::Order(Order::Prefer { member: nobody, lasting: Span::from_millis(9) }));
+    bench.feed(Event::Command(AdminCommand::Prefer {
+        member: nobody,
+        lasting: Span::from_millis(9),
+    }));
     assert!(refused(&bench));
 }
 
@@ -705,7 +708,7 @@ impl Host<Voter> for Booth {
 
 #[test]
 fn a_voter_votes_once_per_term_even_after_a_restart() {
-    let term = Epoch(4);
+    let term = Term(4);
     let (request, vote) = (voter::Message::Request { term }, voter::Message::Vote { term });
     let mut booth = Booth::new(1, None);
     booth.hear(2, request);
@@ -717,23 +720,23 @@ fn a_voter_votes_once_per_term_even_after_a_restart() {
     assert_eq!(later.sent, [], "it voted for 2 before the restart");
     later.hear(2, request);
     assert_eq!(later.sent, [(NodeId(2), vote)]);
-    later.hear(3, voter::Message::Request { term: Epoch(3) });
+    later.hear(3, voter::Message::Request { term: Term(3) });
     assert_eq!(later.sent, [], "that term is over");
 }
 
 #[test]
 fn a_voter_leads_with_a_majority_of_its_own_term() {
-    let mut booth = Booth::new(1, Some(Stored { term: Epoch(2), ..Stored::default() }));
+    let mut booth = Booth::new(1, Some(Stored { term: Term(2), ..Stored::default() }));
     booth.feed(Event::Campaign);
     assert_eq!(booth.sent.len(), 2);
     assert_eq!(booth.disk.unwrap().voted, Some(NodeId(1)));
-    booth.hear(2, voter::Message::Vote { term: Epoch(2) });
+    booth.hear(2, voter::Message::Vote { term: Term(2) });
     assert_eq!(booth.voter.view().role, protocol::Role::Candidate, "a vote of an earlier term");
-    booth.hear(2, voter::Message::Vote { term: Epoch(3) });
+    booth.hear(2, voter::Message::Vote { term: Term(3) });
     assert_eq!(booth.voter.view().role, protocol::Role::Leader);
-    booth.hear(3, voter::Message::Request { term: Epoch(8) });
+    booth.hear(3, voter::Message::Request { term: Term(8) });
     assert_eq!(
-        (booth.voter.view().role, booth.voter.view().epoch),
-        (protocol::Role::Follower, Epoch(8))
+        (booth.voter.view().role, booth.voter.view().term),
+        (protocol::Role::Follower, Term(8))
     );
 }

@@ -16,8 +16,8 @@
 
 use crate::change::{ElectionReason, StepDownReason, TransferReason};
 use crate::config::Config;
-use crate::members::{Epoch, NodeId};
-use crate::protocol::{Notice, Order, Refusal};
+use crate::members::{NodeId, Term};
+use crate::protocol::{AdminCommand, Notice, Refusal};
 use crate::time::Span;
 
 use super::ballot::Drain;
@@ -37,22 +37,24 @@ pub(super) struct Transfer {
 
 impl Quorum {
     /// The operator gives a command.
-    pub(super) fn on_command(&mut self, config: &Config, command: Order, out: &mut Out) {
+    pub(super) fn on_command(&mut self, config: &Config, command: AdminCommand, out: &mut Out) {
         let done = match command {
-            Order::Resign => self.begin_transfer(config, None, TransferReason::Resigned, out),
-            Order::Transfer { to } => {
+            AdminCommand::Resign => {
+                self.begin_transfer(config, None, TransferReason::Resigned, out)
+            }
+            AdminCommand::Transfer { to } => {
                 self.begin_transfer(config, Some(to), TransferReason::Requested, out)
             }
-            Order::Drain { never: true, .. } => self.drain(config, Drain::Never, out),
-            Order::Drain { lasting, .. } => {
+            AdminCommand::Drain { never: true, .. } => self.drain(config, Drain::Never, out),
+            AdminCommand::Drain { lasting, .. } => {
                 self.drain(config, lasting.map_or(Drain::UntilUndone, Drain::For), out)
             }
-            Order::Undrain => {
+            AdminCommand::Undrain => {
                 self.undrain(config, out);
                 Ok(())
             }
-            Order::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
-            Order::Attribute(attr) => {
+            AdminCommand::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
+            AdminCommand::Attribute(attr) => {
                 self.amend_rank(config, |rank| rank.attr = attr);
                 self.consider_takeover(config, out);
                 Ok(())
@@ -157,7 +159,7 @@ impl Quorum {
         &mut self,
         config: &Config,
         from: NodeId,
-        term: Epoch,
+        term: Term,
         (reason, preference): (TransferReason, Option<Preference>),
         out: &mut Out,
     ) {

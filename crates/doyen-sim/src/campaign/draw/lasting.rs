@@ -37,7 +37,7 @@ pub(super) fn draw(
     quorum::draw_settings(scenario, &mut random)?;
     if let (true, Some(options)) = (is_drawn, &mut scenario.quorum) {
         // Penalties double up to eight times: with long ones a run would be about little else.
-        options.forgiveness = Some(time(pick(&[5, 20], &mut random)));
+        options.penalty_decay = Some(time(pick(&[5, 20], &mut random)));
         options.tenure = Some(time(pick(&[0, 50], &mut random)));
     }
     scenario.seed.get_or_insert(random.between(1, 999_999_999));

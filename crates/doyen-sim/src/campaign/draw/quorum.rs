@@ -3,7 +3,7 @@
 //! Its members tolerate more than those of the other algorithms, so more goes wrong: messages take far longer than the
 //! promises last, a third of them gets lost, whole kinds of them stray, and operators give orders at the worst of times.
 //! Clocks are wrong from the beginning, by as much as they may be and never by more, for nobody promises that leases
-//! survive that. Times are drawn in proportion to the promise: what is shorter than it and what is longer meets other
+//! survive that. Times are drawn in proportion to the vote lease: what is shorter than it and what is longer meets other
 //! rules.
 //!
 //! In the end everybody is up, or enough are for a majority. In some runs members lose their disks, again and again but
@@ -17,7 +17,7 @@
 
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::members::NodeId;
-use doyen_core::protocol::{Kind, Order};
+use doyen_core::protocol::{AdminCommand, Kind};
 use doyen_core::time::Span;
 
 use super::generator::{Comeback, FaultGenerator};
@@ -38,7 +38,7 @@ const PREEMPTIONS: [Preemption; 4] =
     [Preemption::Never, Preemption::Delayed, Preemption::Delayed, Preemption::Immediate];
 /// How many messages stray where not all of them do.
 const SHARES: [f64; 3] = [0.05, 0.2, 0.4];
-/// How long messages take at most where an override delays them, in quarters of a promise.
+/// How long messages take at most where an override delays them, in quarters of a vote lease.
 const STRAYING: [u64; 4] = [1, 3, 6, 16];
 const LOSSES: [f64; 4] = [0.02, 0.1, 0.3, 1.0];
 /// In steps.
@@ -103,12 +103,12 @@ pub(super) fn draw_settings(
     let drift = pick(&DRIFTS, random);
     let mut options = QuorumOptions {
         drift: Some(f64::from(drift) / 1000.0),
-        promise: Some(promise(&case, case.config.timing.heartbeat, drift, random)),
+        vote_lease: Some(vote_lease(&case, case.config.timing.heartbeat, drift, random)),
         jitter: Some(time(pick(&[1, 10, 40], random))),
         stagger: random.happens(0.3).then(|| time(pick(&[0, 5, 40], random))),
         preemption: Some(pick(&PREEMPTIONS, random)),
         tenure: Some(time(pick(&[0, 50, 300], random))),
-        forgiveness: Some(time(pick(&[20, 80, 200], random))),
+        penalty_decay: Some(time(pick(&[20, 80, 200], random))),
         probe: random.happens(0.4).then(|| time(pick(&[50, 200], random))),
         retire: random.happens(0.5).then(|| time(pick(&[5, 50], random))),
         ..QuorumOptions::default()
@@ -134,22 +134,22 @@ pub(super) fn draw_settings(
 /// A heartbeat, and a vote lease that suits it.
 fn draw_pace(case: &Case, drift: u32, random: &mut Random) -> PaceOverride {
     let heartbeat = STEP * pick(&HEARTBEATS, random);
-    let promise = promise(case, heartbeat, drift, random);
-    PaceOverride { heartbeat: Some(heartbeat), promise: Some(promise) }
+    let vote_lease = vote_lease(case, heartbeat, drift, random);
+    PaceOverride { heartbeat: Some(heartbeat), vote_lease: Some(vote_lease) }
 }
 
-/// A promise that suits the heartbeat: the shortest, or a more generous one.
-fn promise(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Span {
+/// A vote_lease that suits the heartbeat: the shortest, or a more generous one.
+fn vote_lease(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Span {
     let lease = heartbeat * 3 + case.config.timing.reply();
     let generosity = pick(&GENEROSITIES, random);
     let wanted = u128::from(lease.as_nanos()) * u128::from(1000 + drift) * u128::from(generosity)
         / (u128::from(1000 - drift) * 10);
-    let mut promise = Span::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
+    let mut vote_lease = Span::from_nanos(u64::try_from(wanted).unwrap_or(u64::MAX));
     let grain = Span::ZERO;
-    while (Pace { heartbeat, vote_lease: promise, drift, grain }).lease() < lease {
-        promise = promise + Span::from_nanos(1);
+    while (Pace { heartbeat, vote_lease, drift, grain }).lease() < lease {
+        vote_lease = vote_lease + Span::from_nanos(1);
     }
-    promise
+    vote_lease
 }
 
 /// A fault schedule in the making, and what must be remembered of it to end it well.
@@ -158,8 +158,8 @@ pub(super) struct QuorumGenerator<'m> {
     pub(super) base: FaultGenerator<'m>,
     /// Whether members may restart with another pace.
     paces_vary: bool,
-    /// The usual promise, in steps.
-    promise: u64,
+    /// The usual vote_lease, in steps.
+    vote_lease: u64,
     /// By how much clocks may be wrong, in thousandths.
     drift: u64,
     /// Whether members may lose their disks.
@@ -182,13 +182,13 @@ impl<'m> QuorumGenerator<'m> {
         let never = |id: NodeId| settings.witnesses.contains(id) || settings.reluctant.contains(id);
         let may_lead = |id: &NodeId| !never(*id) && !case.dead.contains(id);
         let able: Vec<NodeId> = case.members().iter().filter(may_lead).collect();
-        let promise = settings.pace.vote_lease.as_nanos().div_ceil(STEP.as_nanos());
-        let end = promise * pick(&LENGTHS, &mut random);
+        let vote_lease = settings.pace.vote_lease.as_nanos().div_ceil(STEP.as_nanos());
+        let end = vote_lease * pick(&LENGTHS, &mut random);
         let survivor =
             if able.is_empty() { case.members().highest() } else { pick(&able, &mut random) };
         let forgets = case.dead.is_empty() && random.happens(0.3);
         let mut base = FaultGenerator::new(case.members(), &case.dead, survivor, end, random);
-        base.spells = [5, (promise / 4).max(1), promise, end];
+        base.spells = [5, (vote_lease / 4).max(1), vote_lease, end];
         let spare = (case.members().len() - 1) / 2;
         let expendable = if forgets { 0 } else { spare.saturating_sub(case.dead.len()) };
         let drift = u64::from(settings.pace.drift);
@@ -199,7 +199,7 @@ impl<'m> QuorumGenerator<'m> {
             case,
             base,
             paces_vary,
-            promise,
+            vote_lease,
             drift,
             forgets,
             replaces,
@@ -248,7 +248,7 @@ impl<'m> QuorumGenerator<'m> {
     }
 
     fn long_delay(&mut self) -> DelayModel {
-        let longest = self.promise * pick(&STRAYING, &mut self.base.random) / 4;
+        let longest = self.vote_lease * pick(&STRAYING, &mut self.base.random) / 4;
         let (min, max) = (time(1).as_nanos(), time(longest.max(2)).as_nanos());
         DelayModel::Uniform { min, max }
     }
@@ -278,7 +278,7 @@ impl<'m> QuorumGenerator<'m> {
                 49..=59 => self.base.cut(at),
                 60..=67 => self.partition(at),
                 68..=81 => self.link_override(at, kinds),
-                _ => self.order(at),
+                _ => self.command(at),
             }
         }
     }
@@ -406,36 +406,36 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// An operator gives an order.
-    fn order(&mut self, at: u64) {
+    /// An operator gives an command.
+    fn command(&mut self, at: u64) {
         let member = self.likely_leader(at);
         let (other, lasting) = (self.base.anybody(), time(self.base.some_time()));
-        let order = match self.base.random.between(0, 7) {
+        let command = match self.base.random.between(0, 7) {
             7 => {
                 let what = self.changing_attribute(member, at);
                 return self.base.add(at, what);
             }
-            0 => Order::Resign,
-            1 => Order::Transfer { to: other },
-            2 => Order::Prefer { member: other, lasting },
+            0 => AdminCommand::Resign,
+            1 => AdminCommand::Transfer { to: other },
+            2 => AdminCommand::Prefer { member: other, lasting },
             3 => {
                 let highest = self.base.members.len() as u64 + 2;
-                Order::Attribute(self.base.random.between(0, highest) as i64)
+                AdminCommand::Attribute(self.base.random.between(0, highest) as i64)
             }
-            4 => Order::Undrain,
+            4 => AdminCommand::Undrain,
             drain => {
                 self.drained.push(member);
-                Order::Drain { lasting: (drain == 5).then_some(lasting), never: false }
+                AdminCommand::Drain { lasting: (drain == 5).then_some(lasting), never: false }
             }
         };
-        self.base.add(at, Action::Order { member, order });
+        self.base.add(at, Action::Command { member, command });
     }
 
     /// An attribute that goes on changing, by a little or by much, until everything is mended or before.
     fn changing_attribute(&mut self, member: NodeId, at: u64) -> Action {
         let left = self.base.end - at;
         let lasting = self.base.some_time().min(left).max(1);
-        let every = pick(&[1, 10, self.promise / 4, self.promise], &mut self.base.random);
+        let every = pick(&[1, 10, self.vote_lease / 4, self.vote_lease], &mut self.base.random);
         let every = every.max(lasting / 50).max(1);
         let count = self.base.random.between(2, 4);
         let highest = self.base.members.len() as u64 + 2;
@@ -452,7 +452,8 @@ impl<'m> QuorumGenerator<'m> {
         drained.dedup();
         for member in drained {
             if member == self.base.survivor || self.base.random.happens(0.7) {
-                self.base.add(self.base.end, Action::Order { member, order: Order::Undrain });
+                self.base
+                    .add(self.base.end, Action::Command { member, command: AdminCommand::Undrain });
             }
         }
     }
@@ -474,7 +475,7 @@ impl<'m> QuorumGenerator<'m> {
         let copied = base.random.between(1, end);
         base.add(copied, Action::CopyDisk(victim));
         // By then nothing that was said before is under way.
-        let calm = end + self.promise * 5;
+        let calm = end + self.vote_lease * 5;
         base.crash(victim, calm);
         let after = base.some_time();
         base.restart(

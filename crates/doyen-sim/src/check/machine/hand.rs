@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use doyen_core::explore::{Explore, Giver, Serial};
 use doyen_core::ledger::{self, Entry, Stored};
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{Durable, Event, Message as _, Origin, Protocol, View};
 
 use super::{Flight, HEAD, Machine, Reign, Store, channel, seat};
@@ -88,7 +88,7 @@ pub(in crate::check) struct LocalFacts<P: Explore> {
     /// For how many ticks somebody may act on its lease.
     pub(super) published: u32,
     /// The term of that lease.
-    pub(super) lease_term: Epoch,
+    pub(super) lease_term: Term,
     /// It is down, and observes hold-down when it comes up.
     pub(super) held_down: bool,
     pub(in crate::check) up: bool,
@@ -243,7 +243,7 @@ impl<P: Explore> Machine<'_, P> {
             lease_term: local.lease_term,
             held_down: P::has_leases(self.terms.config)
                 && state.is_none()
-                && local.covers(&self.terms, Epoch::default()),
+                && local.covers(&self.terms, Term::default()),
             view_print: fingerprint(&view),
             up: local.is_up(),
             reported: local.reported,
@@ -287,7 +287,7 @@ impl<P: Explore> Machine<'_, P> {
         let crash_after = (crash_after > 0).then_some(u32::from(crash_after));
         let handled = local::handle(&self.terms, &before, stimulus, crash_after);
         let flights = self.flights_of(member, &handled);
-        let leading = |view: View| leads_in_a_term(&view).then_some((view.epoch, id, process));
+        let leading = |view: View| leads_in_a_term(&view).then_some((view.term, id, process));
         let leads = handled.local.state.as_ref().map(Protocol::view).and_then(leading);
         let breaks = self.breaks(&handled, &flights);
         let cuts = if self.frugal { handled.last_write } else { handled.acts };
@@ -326,7 +326,7 @@ impl<P: Explore> Machine<'_, P> {
             Input::Replace(process) => return Stimulus::Replace(process),
             Input::Clone(process) => return Stimulus::Clone(process),
             Input::Rejoin => return Stimulus::Start(Origin::Rejoining),
-            Input::Command(command) => Event::Order(command.order(self.terms.preference())),
+            Input::Command(command) => Event::Command(command.order(self.terms.preference())),
             Input::Wait(ticks) => return Stimulus::Wait(ticks),
         })
     }
@@ -338,7 +338,7 @@ impl<P: Explore> Machine<'_, P> {
         let too_long = || flights.iter().any(|flight| flight.message.encoded_len() > most);
         let mut missteps = handled.missteps.iter().map(|misstep| misstep.invariant.into());
         let misstep = missteps.find_map(claimed);
-        let term = handled.local.disk.as_ref().map_or_else(Epoch::default, Durable::term);
+        let term = handled.local.disk.as_ref().map_or_else(Term::default, Durable::term);
         let too_high = || term.0 > self.highest_term();
         misstep
             .or_else(|| claimed(Property::BoundedMessages).filter(|_| too_long()))
@@ -402,7 +402,7 @@ impl<P: Explore> Machine<'_, P> {
 /// later term it is not. What was lost with a disk counts.
 pub(crate) fn is_elected<'l, P: Explore + 'l>(
     leader: NodeId,
-    term: Epoch,
+    term: Term,
     voters: impl ExactSizeIterator<Item = &'l Local<P>>,
 ) -> bool {
     let members = voters.len();
@@ -416,7 +416,7 @@ pub(crate) fn is_elected<'l, P: Explore + 'l>(
     ledger::elected(leader, term, voters.filter(may_have_voted).count(), members).is_none()
 }
 
-/// Whether this is the view of a leader whose term counts: epoch zero means that the algorithm knows none.
+/// Whether this is the view of a leader whose term counts: term zero means that the algorithm knows none.
 pub(crate) fn leads_in_a_term(view: &View) -> bool {
-    view.role.leads() && view.epoch > Epoch::default()
+    view.role.leads() && view.term > Term::default()
 }

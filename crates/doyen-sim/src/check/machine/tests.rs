@@ -26,7 +26,7 @@ use crate::check::{explore_all, search};
 fn explored(bold: bool) -> quorum::rules::Rules {
     let rules = quorum::rules::Rules::default();
     let rules = if bold { rules.without(Rule::PreVote) } else { rules };
-    rules.until(Epoch(3))
+    rules.until(Term(3))
 }
 
 const TICK: Span = Span::from_millis(2);

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use doyen_core::host::{self, Host};
 use doyen_core::ledger::Contradiction;
-use doyen_core::members::{Epoch, NodeId};
+use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::{
     Durable, Effect, Event, Message, Notice, Origin, Protocol, View, name_of,
 };
@@ -39,7 +39,7 @@ pub(super) struct Recorder<'m, 'c, P: Explore> {
     sent: FastMap<u32, usize>,
     next_id: u32,
     /// Who led in which term.
-    reigns: Vec<(Epoch, NodeId, u8)>,
+    reigns: Vec<(Term, NodeId, u8)>,
     /// What the last step did that is against a property about single steps, if it is too much.
     missteps: Vec<(Property, Fact)>,
 }
@@ -248,7 +248,7 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
                 let order = command.order(self.machine.terms.preference());
                 let command = order.to_string();
                 let commanded = EventKind::Commanded { member: id(slot), command, rules };
-                (slot, event(Event::Order(order)), commanded)
+                (slot, event(Event::Command(order)), commanded)
             }
         };
         self.happen(slot.into(), stimulus, crash_after, Some(event))
@@ -453,8 +453,8 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
         self.note_lease(member, handled);
         self.note_cover(member, handled);
         let view = handled.local.state.as_ref().map(Protocol::view);
-        if let Some(View { epoch, .. }) = view.filter(leads_in_a_term) {
-            self.note_reign(member, epoch, handled);
+        if let Some(View { term, .. }) = view.filter(leads_in_a_term) {
+            self.note_reign(member, term, handled);
         }
     }
 
@@ -505,10 +505,10 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
     }
 
     /// A member leads in `term`. Another may have led in it, or in a later one; or no majority has voted for it.
-    fn note_reign(&mut self, member: usize, term: Epoch, handled: &Handled<P>) {
+    fn note_reign(&mut self, member: usize, term: Term, handled: &Handled<P>) {
         let id = handled.local.id;
         let process = handled.local.process;
-        let usurps = |&&(other_term, other, its): &&(Epoch, NodeId, u8)| {
+        let usurps = |&&(other_term, other, its): &&(Term, NodeId, u8)| {
             other_term == term && (other, its) != (id, process)
         };
         if let Some(&(_, other, _)) = self.reigns.iter().find(usurps) {
@@ -570,7 +570,7 @@ impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
 
     fn cancel(&mut self, _: P::Timer) {}
 
-    fn announce(&mut self, View { leader, epoch: term, role }: View) {
+    fn announce(&mut self, View { leader, term, role }: View) {
         self.record(|member| EventKind::View { member, leader, term, role });
     }
 

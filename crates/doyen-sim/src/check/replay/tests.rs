@@ -29,7 +29,7 @@ fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> 
 /// Two answer and die; nobody ever tells 1.
 fn unanswered() -> Counterexample {
     let budget = Budget { crashes: 2, ..Budget::default() };
-    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"";
+    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"cs677-no-t2\"";
     found(scenario, Property::Termination, budget, BOUNDED)
 }
 
@@ -286,7 +286,7 @@ fn a_timed_run_is_simulated_and_judged() {
     // A textbook bully knows no terms in which two could lead.
     assert!(!timed(split, Property::OneLeaderPerTerm).broken);
     let waiting = timed(
-        "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"\n\
+        "algorithm = \"bully\"\nmembers = 3\nmode = \"cs677-no-t2\"\n\
          fault = [{ at = \"1ms\", crash = 2 }, { at = \"1ms\", crash = 3 }]",
         Property::Termination,
     );
@@ -351,7 +351,7 @@ fn a_timed_file_may_be_about_a_message_that_grows() {
 
 #[test]
 fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
-    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"000-no-t2\"";
+    let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"cs677-no-t2\"";
     let scenario = Scenario::parse("test", scenario).unwrap();
     let rules = Rules {
         budget: Budget { crashes: 2, ..Budget::default() },

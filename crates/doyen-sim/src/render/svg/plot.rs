@@ -1,6 +1,6 @@
 //! What there is to draw: life lines, arrows and marks, from the events of a run.
 
-use doyen_core::members::{Epoch, Key, NodeId};
+use doyen_core::members::{Key, NodeId, Term};
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
@@ -34,7 +34,7 @@ pub(super) struct Lane {
     pub(super) stretches: Vec<Stretch>,
     pub(super) leases: Vec<Lease>,
     /// The terms that it opened or led in, and when it did first.
-    pub(super) terms: Vec<(Time, Epoch)>,
+    pub(super) terms: Vec<(Time, Term)>,
     /// What the member is or believes at the end.
     pub(super) ending: String,
 }
@@ -50,7 +50,7 @@ pub(super) struct Stretch {
 /// A lease, from its first publication on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
-    pub(super) term: Epoch,
+    pub(super) term: Term,
     pub(super) from: Time,
     /// Its deadline, as it was published last.
     pub(super) until: Time,
@@ -362,7 +362,7 @@ impl Plotter {
     }
 
     /// The lease of a member runs until another time than before.
-    fn take_lease(&mut self, lane: usize, term: Epoch, at: Time, until: Option<Time>) {
+    fn take_lease(&mut self, lane: usize, term: Term, at: Time, until: Option<Time>) {
         match (self.running_lease(lane), until) {
             (Some(lease), Some(until)) => {
                 lease.until = until;

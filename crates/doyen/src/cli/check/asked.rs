@@ -199,7 +199,10 @@ mod tests {
         }
         let asked = of_exploration("all", Some(UNSEEN)).unwrap();
         let words = asked.left_out_in_words();
-        assert!(words.contains("Not judged: promises-kept, leases-covered (about time"), "{words}");
+        assert!(
+            words.contains("Not judged: vote-leases-kept, leases-covered (about time"),
+            "{words}"
+        );
     }
 
     #[test]
@@ -211,7 +214,7 @@ mod tests {
         );
         assert_eq!(
             refused("Promises-Kept", None),
-            "--property: promises-kept is about time, which free timers do not keep; use --timers clocked"
+            "--property: vote-leases-kept is about time, which free timers do not keep; use --timers clocked"
         );
         assert_eq!(of_exploration("a1 A1", None).unwrap().judged, [Property::Agreement]);
         let random = Asked::of_random_runs(&names("bounded-terms"), false).unwrap_err().to_string();

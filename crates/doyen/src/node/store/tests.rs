@@ -1,5 +1,5 @@
 use doyen_core::algorithm::quorum::{Drain, Stored};
-use doyen_core::members::Epoch;
+use doyen_core::members::Term;
 use doyen_core::session::{Kept, Met, SessionId};
 use doyen_core::time::Span;
 use sha2::{Digest as _, Sha256};
@@ -192,7 +192,7 @@ fn a_file_cut_short_is_read_as_far_as_it_goes() {
 #[test]
 fn every_durable_record_of_a_quorum_fits() {
     let most = Stored {
-        term: Epoch(u64::MAX),
+        term: Term(u64::MAX),
         voted: Some(NodeId(u32::MAX)),
         longest: Span::from_nanos(u64::MAX),
         drained: Some(Drain::For(Span::from_nanos(u64::MAX))),
@@ -247,7 +247,7 @@ fn what_another_algorithm_stored_is_not_read() {
     let bully = Owner { algorithm: Algorithm::Bully, ..owner() };
     // As long as nothing was stored, there is nothing to misread.
     let Opened { mut store, incarnation, .. } = Store::open(&folder, &bully).unwrap();
-    store.save(incarnation, false, b"epoch").unwrap();
+    store.save(incarnation, false, b"term").unwrap();
     drop(store);
     let refused = refusal(&folder, &owner()).to_string();
     assert!(refused.contains("holds what `bully` stored"), "{refused}");

@@ -21,7 +21,7 @@
 
 use crate::config::Config;
 use crate::explore::{Explore, Giver, Serial};
-use crate::members::{Epoch, NodeId};
+use crate::members::{NodeId, Term};
 use crate::time::Span;
 
 use super::super::ballot::Stored;
@@ -166,7 +166,7 @@ impl Quorum {
         }
         if self.recovery.unanswered.is_empty() {
             // No answer about its disk is awaited, so the term that the disk held does not matter.
-            this.recovery.stored_term = Epoch::default();
+            this.recovery.stored_term = Term::default();
         }
         this.lingering_lease = self.lingering_lease.map(|_| Round::default());
         let Some(first) = self.first_live_round(config) else { return this };

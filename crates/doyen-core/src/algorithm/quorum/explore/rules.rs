@@ -9,7 +9,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::members::Epoch;
+use crate::members::Term;
 
 /// Lists every rule once: as a variant and in [`Rule::ALL`].
 macro_rules! rules {
@@ -153,12 +153,12 @@ pub struct Rules {
     /// A bit for each rule that is removed.
     without: u64,
     /// The last term that a member opens. Only explorers set it, to make the state space finite.
-    pub(in super::super) last_term: Epoch,
+    pub(in super::super) last_term: Term,
 }
 
 impl Default for Rules {
     fn default() -> Self {
-        Self { without: 0, last_term: Epoch(u64::MAX) }
+        Self { without: 0, last_term: Term(u64::MAX) }
     }
 }
 
@@ -171,7 +171,7 @@ impl Rules {
 
     /// The same with this last term.
     #[must_use]
-    pub fn until(self, last_term: Epoch) -> Self {
+    pub fn until(self, last_term: Term) -> Self {
         Self { last_term, ..self }
     }
 

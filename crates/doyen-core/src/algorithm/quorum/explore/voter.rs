@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::explore::Explore;
-use crate::members::{Epoch, NodeId, PeerSet};
+use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
     self, Boot, Effects, Event, Kind, Origin, Pledge, Protocol, Role, View, varint_len,
 };
@@ -41,7 +41,7 @@ pub struct Voter {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Rejoining {
     /// The latest term that any member knows of.
-    latest: Epoch,
+    latest: Term,
     answered: PeerSet,
 }
 
@@ -51,19 +51,19 @@ pub enum Message {
     /// "I am a candidate in this term."
     Request {
         /// The term.
-        term: Epoch,
+        term: Term,
     },
     /// "You have my vote in this term."
     Vote {
         /// The term.
-        term: Epoch,
+        term: Term,
     },
     /// "I lost my disk. Which term is it?"
     Hello,
     /// "This one, as far as I know."
     Welcome {
         /// The term.
-        term: Epoch,
+        term: Term,
     },
 }
 
@@ -82,7 +82,7 @@ impl Protocol for Voter {
 
     fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Effects<Self>) -> Self {
         let stored = boot.durable.unwrap_or_default();
-        let nobody = Rejoining { latest: Epoch::default(), answered: PeerSet::new() };
+        let nobody = Rejoining { latest: Term::default(), answered: PeerSet::new() };
         let voter = Self {
             ballot: Ballot::new(id, stored, config.quorum.rules),
             role: Role::Follower,
@@ -111,7 +111,7 @@ impl Protocol for Voter {
 
     fn view(&self) -> View {
         let leader = (self.role == Role::Leader).then(|| self.ballot.id());
-        View { leader, epoch: self.ballot.term(), role: self.role }
+        View { leader, term: self.ballot.term(), role: self.role }
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
@@ -198,7 +198,7 @@ impl Voter {
     }
 
     /// V5.
-    fn on_vote(&mut self, config: &Config, voter: NodeId, term: Epoch) {
+    fn on_vote(&mut self, config: &Config, voter: NodeId, term: Term) {
         let won = self.ballot.count(&mut self.votes, voter, term, config.members.len());
         if won && self.role == Role::Candidate {
             self.role = Role::Leader;
@@ -234,7 +234,7 @@ impl Voter {
     }
 
     /// V3, V4.
-    fn on_request(&mut self, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
+    fn on_request(&mut self, from: NodeId, term: Term, out: &mut Effects<Self>) {
         let later = term > self.ballot.term();
         if later {
             self.step_down(out);
@@ -260,7 +260,7 @@ impl Voter {
         }
     }
 
-    fn on_welcome(&mut self, config: &Config, from: NodeId, term: Epoch, out: &mut Effects<Self>) {
+    fn on_welcome(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
         let Some(rejoining) = &mut self.rejoining else { return };
         rejoining.answered.insert(from);
         rejoining.latest = rejoining.latest.max(term);
@@ -332,7 +332,7 @@ impl protocol::Message for Message {
 }
 
 impl Message {
-    fn term(self) -> Option<Epoch> {
+    fn term(self) -> Option<Term> {
         match self {
             Self::Request { term } | Self::Vote { term } | Self::Welcome { term } => Some(term),
             Self::Hello => None,

@@ -30,7 +30,7 @@
 
 use crate::change::ElectionReason;
 use crate::config::Config;
-use crate::members::Epoch;
+use crate::members::Term;
 
 use super::super::message::Body;
 use super::super::{Out, Quorum};
@@ -42,7 +42,7 @@ impl Quorum {
     pub(in super::super) fn campaign_without_pre_vote(
         &mut self,
         config: &Config,
-        released: Option<Epoch>,
+        released: Option<Term>,
         out: &mut Out,
     ) {
         let before = self.ballot.term();
