@@ -257,7 +257,7 @@ impl World {
     fn order(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
-        let order = match what % 8 {
+        let command = match what % 8 {
             0 => return self.handle(member, Event::Campaign),
             1 => return self.handle(member, Event::Retired),
             2 => AdminCommand::Resign,
