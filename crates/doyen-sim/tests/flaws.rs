@@ -30,9 +30,9 @@ const FLAWS: [(&str, bool); 20] = [
     ("f10-literal-timers", false),
     ("f11a-lowest-wins", false),
     ("f11b-grants-to-the-dead", false),
-    ("f12-everybody-takes-over", false),
+    ("f12-all-members-take-over", false),
     ("f13-booting-member-ignored", false),
-    ("f14-participants-for-ever", false),
+    ("f14-participants-forever", false),
     ("f15-orphan", false),
     ("f16-list-without-end", false),
     ("f17-two-elections-cross", false),
@@ -185,5 +185,5 @@ fn grants_to_the_dead_fall_back_on_the_next() {
 /// F12: the highest loses patience first. About 3n messages instead of 897.
 #[test]
 fn a_dead_initiator_is_replaced_by_one() {
-    assert_eq!(run_hardened("f12-everybody-takes-over").messages.total, 119);
+    assert_eq!(run_hardened("f12-all-members-take-over").messages.total, 119);
 }
