@@ -1,4 +1,4 @@
-//! Goal: a node tells its algorithm the truth about its peers, and nothing that a peer can send breaks it.
+//! Goal: a node gives its algorithm correct information about its peers, and nothing that a peer can send breaks it.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn a_packet_carries_the_incarnations_of_both_ends() {
 }
 
 /// 2 answers, crashes and comes back, and then its old answer arrives. If that counted, 1 would wait for an
-/// announcement that nobody owes it.
+/// announcement that no member will send.
 #[test]
 fn an_answer_of_a_former_incarnation_does_not_count() {
     for (filter, waits_in_vain) in [(true, false), (false, true)] {
@@ -105,7 +105,7 @@ fn an_answer_of_a_former_incarnation_does_not_count() {
     }
 }
 
-/// What a node of the second incarnation tells a peer that talks to the first.
+/// What a node of the second incarnation sends a peer that addresses the first.
 fn correction(peer: u32) -> Packet<Message> {
     Packet { from: Incarnation(2), to: Incarnation(peer), body: Body::Ack { below: 0 } }
 }
@@ -143,7 +143,7 @@ fn a_correction_tells_of_the_crash_and_is_not_answered() {
     }
 }
 
-/// Both have restarted, and a packet between their former lives is still under way.
+/// Both have restarted, and a packet between their earlier incarnations is still in flight.
 #[test]
 fn two_that_restarted_correct_each_other_once() {
     let config = config();
