@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_up_only_if_it_hears_me() {
+    fn a_peer_is_up_only_if_messages_pass_both_ways() {
         let mut detector = founding(ME);
         assert_eq!(hear(&mut detector, PEER, Some(false)), [armed(PEER), Action::Down(PEER)]);
         assert_eq!(hear(&mut detector, PEER, None), [armed(PEER)]);

@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_later_term_nobody_knows_the_votes_before() {
+    fn votes_before_a_later_term_are_unknown() {
         assert!(entry(4, Some(OTHER)).may_have_voted(OTHER, Term(4)));
         assert!(!entry(4, Some(ME)).may_have_voted(OTHER, Term(4)));
         assert!(!entry(3, Some(OTHER)).may_have_voted(OTHER, Term(4)));

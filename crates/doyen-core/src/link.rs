@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_restarted_is_served_from_where_the_sender_stands() {
+    fn a_restarted_peer_is_served_from_the_present_number_of_the_sender() {
         let (mut sender, mut receiver) = (Link::default(), Link::default());
         send(&mut sender, 1..=2);
         acknowledge(&mut sender, 2);

@@ -248,7 +248,7 @@ impl Members {
         match &self.ids {
             Ids::Range { first, count } => {
                 if position >= *count as usize {
-                    nobody_at(position);
+                    no_member_at(position);
                 }
                 NodeId(first + position as u32)
             }
@@ -361,7 +361,7 @@ fn search(ids: &[NodeId], id: NodeId) -> Option<usize> {
 
 // Panics are separate from their callers: otherwise the message that names the id would be prepared there, every time.
 #[cold]
-fn nobody_at(position: usize) -> ! {
+fn no_member_at(position: usize) -> ! {
     panic!("no member stands at {position}")
 }
 

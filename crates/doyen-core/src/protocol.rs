@@ -1,4 +1,4 @@
-//! The contract between an election algorithm and whatever runs it.
+//! The contract between an election algorithm and its host.
 //!
 //! One algorithm is one state machine that receives [`Event`]s and answers with [`Effect`]s. It has no clock, no
 //! randomness and no I/O, so the simulator, the checker and a real node run the same code. The host's side of the

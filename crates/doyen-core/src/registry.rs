@@ -1,5 +1,5 @@
-//! Every algorithm by name, with what it promises and what it costs: one table, shown by the help, the documentation
-//! and the lab alike. And every algorithm as a state machine: [`AnyProtocol`] is whichever of them a configuration names.
+//! Every algorithm by name, with what it guarantees and what it costs: one table, which the help, the documentation and the
+//! lab show. And every algorithm as a state machine: [`AnyProtocol`] is the one that a configuration names.
 
 mod any;
 
@@ -44,7 +44,7 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// Those of the sources, which have a textbook mode and a hardened one.
+    /// The sources' algorithms, which have a textbook mode and a hardened one.
     pub const SEEDS: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
@@ -112,7 +112,7 @@ impl Algorithm {
         !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
     }
 
-    /// Whether it is only right if a link keeps the order of its messages.
+    /// Whether it is correct only if links keep the order of messages.
     pub fn needs_fifo(self) -> bool {
         matches!(self, Self::RingActiveList | Self::RingAllIds)
     }
@@ -135,7 +135,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether `mode` is a reading of it.
+    /// Whether it has this mode.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
             Mode::Hardened => true,
@@ -144,7 +144,7 @@ impl Algorithm {
         }
     }
 
-    /// The mode it runs in where nothing else is said.
+    /// Its default mode.
     pub fn usual_mode(self) -> Mode {
         if self.reads(Mode::Textbook) { Mode::Textbook } else { Mode::Hardened }
     }
@@ -154,7 +154,7 @@ impl Algorithm {
         self == Self::Quorum
     }
 
-    /// What it promises in each mode that it has.
+    /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
     }
@@ -177,7 +177,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// What an algorithm promises in a mode, and what for. This is the table that help, documentation and lab show.
+/// What an algorithm guarantees in a mode, and under which conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guarantee {
     /// The algorithm.
@@ -212,7 +212,7 @@ const TWO_LEADERS: &str = "a leader on each side, also after it heals";
 const STOPS: &str = "the message is lost; nobody is elected";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
-/// The table of promises. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
+/// The table of guarantees. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
 /// model: that needs a majority.
 pub const GUARANTEES: &[Guarantee] = &[
     Guarantee::new(
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_algorithm_is_parsed_from_its_name_and_has_its_promises() {
+    fn every_algorithm_is_parsed_from_its_name_and_has_its_guarantees() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
             let modes = [Mode::Textbook, Mode::Hardened];

@@ -298,7 +298,7 @@ impl<P: Protocol> Protocol for Session<P> {
                 member.kept.roster = Roster::default();
             }
             member.presume(config);
-            member.greet_everybody(&mut turn);
+            member.greet_all(&mut turn);
         }
         // A single member has no other member to wait for.
         member.end_asking(&mut turn);
@@ -512,7 +512,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    fn greet_everybody(&mut self, turn: &mut Turn<'_, P>) {
+    fn greet_all(&mut self, turn: &mut Turn<'_, P>) {
         if matches!(self.stage, Stage::Halted) {
             return;
         }
@@ -843,7 +843,7 @@ impl<P: Protocol> Session<P> {
         self.stage = Stage::Confirming { answered: PeerSet::new() };
         self.presume(turn.config);
         turn.out.persist(self.kept.clone());
-        self.greet_everybody(turn);
+        self.greet_all(turn);
         self.confirm(turn);
     }
 

@@ -124,7 +124,7 @@ fn a_question_to_a_former_incarnation_is_answered_with_the_present_one_alone() {
 }
 
 #[test]
-fn nobody_is_told_anything_by_or_for_an_incarnation_that_does_not_exist() {
+fn packets_from_or_for_an_incarnation_that_does_not_exist_are_dropped() {
     let config = config();
     let mut node = start(&config, NodeId(3));
     receive(&mut node, &config, (4, 2), Body::Plain(ELECTION));
@@ -171,7 +171,7 @@ fn a_newer_incarnation_is_a_crash_of_the_older() {
 }
 
 #[test]
-fn with_a_detector_a_newer_incarnation_is_up_when_it_hears_me() {
+fn with_a_detector_a_newer_incarnation_is_up_when_messages_pass_both_ways() {
     let timing = Timing::for_transmission(Span::from_millis(1));
     let detector = Some(DetectorConfig::for_timing(&timing));
     let config = NodeConfig { detector, ..config() };
@@ -187,7 +187,7 @@ fn with_a_detector_a_newer_incarnation_is_up_when_it_hears_me() {
 }
 
 #[test]
-fn an_overflowing_queue_is_a_peer_down_until_it_is_heard() {
+fn after_a_queue_overflow_a_peer_is_down_until_it_sends() {
     let config = linked(1);
     let mut leader = start(&config, NodeId(3));
     let question = |number| Body::First(Numbered { number, base: number, message: ELECTION });

@@ -292,7 +292,7 @@ fn of_a_clone_and_its_original_the_original_stops() {
 }
 
 #[test]
-fn who_rejoins_takes_an_incarnation_above_all_and_runs_when_everybody_has_stored_it() {
+fn a_rejoining_member_takes_an_incarnation_above_all_and_runs_when_all_have_stored_it() {
     let mut world = World::new();
     world.settle();
     for _ in 0..3 {
@@ -350,7 +350,7 @@ fn a_plainly_wrong_clock_is_refused() {
 }
 
 #[test]
-fn a_single_member_waits_for_nobody() {
+fn a_single_member_waits_for_no_other() {
     let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
     let members = Members::range(2, 1).unwrap();
     let config = SessionConfig { members, ..config() };

@@ -1,4 +1,5 @@
-//! The story of a run: one line for an event, or for neighbouring events that differ only in who took part.
+//! The transcript of a run: one line for an event, or for neighbouring events that differ only in the members that took
+//! part.
 
 use std::fmt;
 
@@ -16,17 +17,17 @@ pub(super) struct Line {
     pub(super) outcome: Vec<String>,
 }
 
-/// Who took part in what.
+/// The event, and the members that took part.
 #[derive(Clone, Debug)]
 pub(super) enum Scene {
-    /// A message arrived: senders, receivers, what it says. One of the two lists has one element.
+    /// A message arrived: senders, receivers, text. One of the two lists has one element.
     Message(Vec<NodeId>, Vec<NodeId>, String),
     /// Something happened to each of these.
     Happened(Vec<NodeId>, String),
 }
 
 impl Line {
-    /// Takes `next` in, if it tells of the same thing as this line; else gives it back.
+    /// Merges `next` into this line, if it is about the same event; else returns it.
     fn merge(&mut self, next: Self) -> Option<Self> {
         let alike = self.at == next.at && self.rules == next.rules && self.outcome == next.outcome;
         if !alike {
@@ -73,12 +74,12 @@ impl fmt::Display for Line {
     }
 }
 
-/// The lines told since somebody last asked for them.
+/// The lines since the last call of `take`.
 #[derive(Debug, Default)]
-pub(super) struct Story(Vec<Line>);
+pub(super) struct Transcript(Vec<Line>);
 
-impl Story {
-    /// Tells one line more.
+impl Transcript {
+    /// Adds one line.
     pub(super) fn tell(&mut self, line: Line) {
         let line = match self.0.last_mut() {
             Some(last) => last.merge(line),
@@ -87,8 +88,8 @@ impl Story {
         self.0.extend(line);
     }
 
-    /// Forgets lines without consequences.
-    pub(super) fn forget_the_uneventful(&mut self) {
+    /// Drops lines without consequences.
+    pub(super) fn drop_uneventful(&mut self) {
         self.0.retain(|line| !line.rules.is_empty() || !line.outcome.is_empty());
     }
 
@@ -98,7 +99,7 @@ impl Story {
     }
 }
 
-/// What a member that has come to this view does from now on.
+/// The verb for a member that has just come to this view.
 pub(super) fn verb(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Leader, _) => format!("leads{}", term(view)),
@@ -110,7 +111,7 @@ pub(super) fn verb(view: View) -> String {
     }
 }
 
-/// What a member with this view is.
+/// The noun for a member with this view.
 pub(super) fn noun(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Leader, _) => format!("leader{}", term(view)),
