@@ -9,7 +9,7 @@
 //!
 //! Waits in which nothing happens are cut short and say so; everything else is to scale.
 
-pub(crate) mod canvas;
+pub mod canvas;
 mod lease;
 mod legend;
 mod plot;
@@ -27,7 +27,6 @@ use crate::trace::TraceEvent;
 
 /// How a diagram is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
 pub struct Options {
     /// The heading; by default that of the run.
     pub title: Option<String>,
@@ -55,7 +54,7 @@ pub enum Theme {
 }
 
 /// The style sheet of diagrams, for charts of the same look.
-pub(crate) fn style_sheet() -> String {
+pub fn style_sheet() -> String {
     style::style(Theme::Auto, false)
 }
 
