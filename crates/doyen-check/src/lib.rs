@@ -165,18 +165,18 @@ impl Timers {
     }
 }
 
-/// Whether the promises and leases of members that go at this pace are whole ticks; if not, which vote_lease would do.
+/// Whether the vote leases and leases of members at this pace are whole ticks; if not, which vote lease would do.
 fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
     let tick_nanos = tick.as_nanos().max(1);
     let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
-    let lengths = [("vote_lease", pace.vote_lease), ("lease", pace.lease())];
+    let lengths = [("vote lease", pace.vote_lease), ("lease", pace.lease())];
     let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
         return Ok(());
     };
-    let with_promise = |ticks| settings::Pace { vote_lease: tick * ticks, ..pace };
+    let with_vote_lease = |ticks| settings::Pace { vote_lease: tick * ticks, ..pace };
     let least = pace.vote_lease.as_nanos().div_ceil(tick_nanos);
     // Drift is in thousandths: what it makes of a vote lease is whole again before two thousand ticks more.
-    let fits = (least..least + 2000).map(with_promise).find(|pace| is_whole(pace.lease()));
+    let fits = (least..least + 2000).map(with_vote_lease).find(|pace| is_whole(pace.lease()));
     let remedy = match fits {
         Some(pace) => {
             format!("vote_lease = \"{}\" under [quorum] in a scenario would do", pace.vote_lease)

@@ -36,7 +36,7 @@ fn a_quorum_bears_every_storm() {
         ("cut", RUNS / 2),
         ("partition", RUNS / 2),
         ("link override", RUNS),
-        ("order", RUNS),
+        ("command", RUNS),
     ] {
         let count = report.faults.get(kind).copied().unwrap_or_default();
         assert!(count >= least, "{kind}: {count}");
