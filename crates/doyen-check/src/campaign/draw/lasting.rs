@@ -3,7 +3,7 @@
 //!
 //! A majority with a member that can lead is left alone: all of it is up and connected both ways. Everything else may be
 //! broken, in any combination, and stays so. Clocks are wrong for good, by as much as they may be. Where no member takes
-//! over from a leader that does its work, attributes go on changing.
+//! over from a leader that does its work, because of the policy or because of the margin, attributes go on changing.
 
 use doyen_core::algorithm::quorum::settings::Preemption;
 use doyen_core::members::NodeId;
@@ -18,6 +18,10 @@ use doyen_sim::scenario::{Case, MemberList, Scenario, ScenarioError};
 const DELAYS: [DelayModel; 3] = [fixed(100), uniform(50, 300), uniform(200, 700)];
 /// How many of the links that may be cut are.
 const CUT_SHARES: [f64; 3] = [0.2, 0.5, 0.8];
+/// Attributes change between zero and this.
+const HIGHEST_ATTRIBUTE: u64 = 9;
+/// With this margin no member outranks another by its attribute.
+const WIDE_MARGIN: u64 = 1000;
 
 /// Completes `scenario`, whose members are known; what is broken and stays so comes back.
 pub(super) fn draw(
@@ -39,6 +43,9 @@ pub(super) fn draw(
         // Penalties double up to eight times: with long ones a run would be about little else.
         options.penalty_decay = Some(time(pick(&[5, 20], &mut random)));
         options.tenure = Some(time(pick(&[0, 50], &mut random)));
+        if random.happens(0.3) {
+            options.margin = Some(WIDE_MARGIN);
+        }
     }
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
     let case = scenario.resolve()?;
@@ -51,10 +58,12 @@ pub(super) fn draw(
     let until = generator.end(at);
     scenario.until.get_or_insert(time(until));
     let base = &mut generator.base;
-    if case.config.quorum.preemption == Preemption::Never && base.random.happens(0.5) {
+    let settings = &case.config.quorum;
+    let is_steady = settings.preemption == Preemption::Never || settings.margin == WIDE_MARGIN;
+    if is_steady && base.random.happens(0.5) {
         let member = base.anybody();
         let (lasting, every) = (time(until), time((until / 200).max(1)));
-        let values = (0..3).map(|_| base.random.between(0, 9) as i64).collect();
+        let values = (0..3).map(|_| base.random.between(0, HIGHEST_ATTRIBUTE) as i64).collect();
         base.add(1, Action::Attributes { member, values, every, lasting });
     }
     Ok(generator.base.into_faults())
