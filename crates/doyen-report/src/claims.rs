@@ -15,7 +15,7 @@
 //! way it likes, on several threads for example; [`one_by_one`] is the simplest.
 //!
 //! ```no_run
-//! use crate::claims;
+//! use doyen_report::claims;
 //!
 //! for claim in claims::claims(&claims::one_by_one) {
 //!     println!("{} {}: {}", claim.source, claim.text, claim.verdict);

@@ -4,9 +4,9 @@
 //! draw, its rows, and any tables to show below the charts: [`sections`] makes them of what the literature claims.
 //!
 //! ```no_run
-//! use crate::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
-//! use crate::report::Page;
-//! use crate::sweep;
+//! use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
+//! use doyen_report::report::Page;
+//! use doyen_report::sweep;
 //!
 //! let limits = Limits::default();
 //! let plan = Plan::from_toml(DEFAULT_PLAN_NAME, DEFAULT_PLAN, &limits)?;

@@ -5,7 +5,7 @@
 //! [`World`](world::World) and closes the books on it.
 //!
 //! ```
-//! use crate::scenario::Scenario;
+//! use doyen_sim::scenario::Scenario;
 //!
 //! // The example of Kordafshari: of a thousand members, the hundredth notices that the coordinator is gone.
 //! let text = r#"
@@ -14,7 +14,7 @@
 //!     initiators = [100]
 //! "#;
 //! let case = Scenario::from_toml("example.toml", text)?;
-//! let outcome = crate::run::run(&case, None);
+//! let outcome = doyen_sim::run::run(&case, None);
 //! assert_eq!(outcome.messages.total, 2800);
 //! # Ok::<(), String>(())
 //! ```
