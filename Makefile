@@ -11,7 +11,7 @@ all: test
 
 quick: ## For the desk, in a minute or two: units, golden scripts, the command line
 	$(CARGO) test --locked -p doyen-core
-	$(CARGO) test --locked -p doyen-sim --lib
+	$(CARGO) test --locked -p doyen-sim -p doyen-check -p doyen-report --lib
 	$(CARGO) test --locked -p doyen --lib --bins --test cli
 
 test: lint unit doc
@@ -44,7 +44,8 @@ BASELINE ?= f05792a
 EARLIER = $(CURDIR)/target/baseline/$(BASELINE)
 
 bench: tools baseline ## Speed and memory beside others in the same run, then a real cluster: failover, hand-over, loss, idling
-	$(CARGO) bench --locked -p doyen-sim --bench simulator --bench checker
+	$(CARGO) bench --locked -p doyen-sim --bench simulator
+	$(CARGO) bench --locked -p doyen-check --bench checker
 	DOYEN_BASELINE=$${DOYEN_BASELINE-$$(ls $(EARLIER)/release/doyen 2> /dev/null)} $(CARGO) bench --locked -p doyen --bench cluster
 
 baseline: ## The earlier program that `make bench` measures, built from the history of the repository
@@ -61,7 +62,7 @@ campaign: ## A million random runs over all algorithms, of the quorum alone and 
 	target/release/doyen check --random --runs 1000000 --seed 1
 	target/release/doyen check --random --algorithm quorum --runs 1000000 --seed 2
 	target/release/doyen check --random --algorithm quorum --lasting --runs 1000000 --seed 3
-	$(CARGO) test --release --locked -p doyen-sim --all-features --test quorum_mutants --test check_quorum -- --ignored --nocapture
+	$(CARGO) test --release --locked -p doyen-check --all-features --test it -- --ignored --nocapture
 
 # Hardened mode is explored with three members, and with four where that takes less than five minutes. Each line prints
 # what was covered; the first that finds something or reaches its limit ends it. The two roll calls send n² messages and
@@ -100,7 +101,7 @@ check-hardened: ## Every hardened algorithm explored: crash and restart, loss, d
 # The voting rules to the end, and sessions with one replacement; the rest as far as ten minutes and 8 GB go for each, which
 # may be all of two hours. The table in docs/quorum.md says what came of it.
 check-quorum: ## The quorum explored: votes, sessions, leases, the whole
-	$(CARGO) bench --locked -p doyen-sim --bench explore_quorum -- seconds=600 megabytes=8000
+	$(CARGO) bench --locked -p doyen-check --bench explore_quorum -- seconds=600 megabytes=8000
 
 golden: ## Write the golden files anew; then read the diff
 	UPDATE_GOLDENFILES=1 $(CARGO) test --locked -p doyen-core --test scripts

@@ -272,7 +272,7 @@ impl Fault {
     }
 
     /// Every member that it names, with the key under which a file does.
-    pub(crate) fn members_mut(&mut self) -> Vec<(&'static str, &mut NodeId)> {
+    pub fn members_mut(&mut self) -> Vec<(&'static str, &mut NodeId)> {
         let kind = self.what.kind();
         let mut named = match &mut self.what {
             Action::Crash { member, .. }
@@ -306,7 +306,7 @@ impl Fault {
     }
 
     /// Whether it names `id`.
-    pub(crate) fn names(&self, id: NodeId) -> bool {
+    pub fn names(&self, id: NodeId) -> bool {
         self.clone().members_mut().iter().any(|(_, member)| **member == id)
     }
 

@@ -18,33 +18,18 @@
 //! assert_eq!(outcome.messages.total, 2800);
 //! # Ok::<(), String>(())
 //! ```
-//!
-//! Feature: `parallel` runs sweeps on all cores.
 
 pub mod account;
-pub mod availability;
-pub mod campaign;
-pub mod check;
-pub mod claims;
-pub mod expect;
-pub mod expression;
 pub mod fault;
-pub mod formula;
 pub mod hash;
 pub mod initiators;
+pub mod monitor;
 pub mod network;
-pub mod oracle;
-pub mod plan;
 pub mod queue;
 pub mod random;
 pub mod render;
-pub mod report;
-pub mod row;
 pub mod run;
 pub mod scenario;
-pub mod shard;
-pub mod summary;
-pub mod sweep;
 pub mod text;
 pub mod time;
 pub mod trace;

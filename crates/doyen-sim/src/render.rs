@@ -62,11 +62,6 @@ impl RunInfo {
         }
     }
 
-    /// What the number of a leadership is called.
-    pub(crate) fn term_name(&self) -> &'static str {
-        if self.leases { "term" } else { "term" }
-    }
-
     /// How many members there are.
     pub(crate) fn len(&self) -> usize {
         self.members.len()
@@ -83,7 +78,7 @@ impl RunInfo {
         ids.into_iter().map(|id| self.members.key(id)).collect()
     }
 
-    /// Where a member is shown. Whoever is not a member, which a trace edited by hand may name, is shown nowhere.
+    /// Where a member is shown. None for a stranger, which a trace edited by hand may name.
     pub(crate) fn place(&self, id: NodeId) -> Option<usize> {
         let position = self.members.position(id)?;
         Some(match self.clockwise {

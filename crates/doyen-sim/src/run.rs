@@ -12,7 +12,7 @@ use doyen_core::time::Span;
 
 use crate::account::Outcome;
 use crate::fault::{self, PaceOverride};
-use crate::oracle::Oracle;
+use crate::monitor::Monitor;
 use crate::scenario::Case;
 use crate::time::Time;
 use crate::trace::Observer;
@@ -20,25 +20,17 @@ use crate::world::{Setup, Snapshot, World};
 
 /// Runs `case` to its end. `observer` is shown everything that happens.
 pub fn run(case: &Case, observer: Option<&mut dyn Observer>) -> Outcome {
-    observe(case, observer, None)
+    monitored(case, observer, None)
 }
 
-/// Runs `case` to its end before the eyes of `oracle`, which then knows whether the run was as it must be. `observer` is
-/// shown everything that happens.
-pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
-    // The oracle is wanted back before the observer's time is over.
-    let observer = observer.map(|observer| observer as &mut dyn Observer);
-    let outcome = observe(case, observer, Some(&mut *oracle));
-    oracle.close(case.members(), &outcome);
-    outcome
-}
-
+/// The same under the eyes of `monitor`, which judges the run while it happens.
+///
 /// Bare members are what the literature counts, by the million; a world is compiled for each algorithm. With layers
 /// beneath them a call more makes no difference.
-fn observe<'o>(
+pub fn monitored<'o>(
     case: &Case,
     observer: Option<&'o mut dyn Observer>,
-    oracle: Option<&'o mut Oracle>,
+    monitor: Option<&'o mut (dyn Monitor + 'o)>,
 ) -> Outcome {
     if case.sessions {
         let config = session_config(case);
@@ -49,7 +41,7 @@ fn observe<'o>(
             config
         };
         return observe_as::<Session<Node<AnyProtocol>>>(
-            case, &config, with_pace, observer, oracle,
+            case, &config, with_pace, observer, monitor,
         );
     }
     if case.is_layered() {
@@ -60,10 +52,10 @@ fn observe<'o>(
             quorum.paces.insert(id, pace.over(quorum.pace));
             config
         };
-        return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, observer, oracle);
+        return observe_as::<Node<AnyProtocol>>(case, &config, with_pace, observer, monitor);
     }
     dispatch!(case.algorithm, P => {
-        observe_as::<P>(case, &case.config, with_pace, observer, oracle)
+        observe_as::<P>(case, &case.config, with_pace, observer, monitor)
     })
 }
 
@@ -72,11 +64,11 @@ fn observe_as<'o, P: Protocol>(
     config: &P::Config,
     with_pace: fn(&P::Config, NodeId, PaceOverride) -> P::Config,
     observer: Option<&'o mut dyn Observer>,
-    oracle: Option<&'o mut Oracle>,
+    monitor: Option<&'o mut (dyn Monitor + 'o)>,
 ) -> Outcome {
     let mut setup = setup::<P>(case, config);
     setup.with_pace = Some(with_pace);
-    World::<P>::judged(&setup, observer, oracle).run()
+    World::<P>::judged(&setup, observer, monitor).run()
 }
 
 /// The configuration of a member that comes up with another pace.
@@ -87,13 +79,13 @@ fn with_pace(config: &Config, id: NodeId, pace: PaceOverride) -> Config {
 }
 
 /// What `case` has come to at a moment, as members with `config`.
-pub(crate) fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
+pub fn freeze<P: Protocol>(case: &Case, config: &P::Config, at: Time) -> Snapshot<P> {
     let setup = setup::<P>(case, config);
     World::<P>::new(&setup, None).freeze(at)
 }
 
 /// What runs, and how it is configured.
-pub(crate) fn any_config(case: &Case) -> AnyConfig {
+pub fn any_config(case: &Case) -> AnyConfig {
     AnyConfig { algorithm: case.algorithm, inner: case.config.clone() }
 }
 
@@ -108,7 +100,8 @@ fn layers(case: &Case) -> Layers {
     }
 }
 
-pub(crate) fn node_config(case: &Case) -> NodeConfig<AnyConfig> {
+/// The configuration of a member with the layers beneath its algorithm.
+pub fn node_config(case: &Case) -> NodeConfig<AnyConfig> {
     layers(case).node(any_config(case))
 }
 

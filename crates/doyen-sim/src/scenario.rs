@@ -344,7 +344,7 @@ impl Scenario {
 }
 
 /// `file:line: message`, on one line.
-pub(crate) fn toml_error(name: &str, text: &str, error: &toml::de::Error) -> String {
+pub fn toml_error(name: &str, text: &str, error: &toml::de::Error) -> String {
     let before = error.span().map_or("", |span| &text[..span.start.min(text.len())]);
     let line = before.matches('\n').count() + 1;
     let message = error.message().replace('\n', " ");
@@ -357,7 +357,7 @@ pub(crate) fn toml_error(name: &str, text: &str, error: &toml::de::Error) -> Str
 }
 
 /// The line on which a key is set: `loss`, or `fault[1].crash` for one in the second `[[fault]]`.
-pub(crate) fn line_of(text: &str, key: &str) -> Option<usize> {
+pub fn line_of(text: &str, key: &str) -> Option<usize> {
     let (table, key) = key.rsplit_once('.').map_or((None, key), |(table, key)| (Some(table), key));
     let mut start = 0;
     if let Some(table) = table {

@@ -37,8 +37,8 @@ use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
 use crate::initiators::Initiators;
+use crate::monitor::Monitor;
 use crate::network::{Fate, Network, NetworkModel};
-use crate::oracle::Oracle;
 use crate::queue::Queue;
 use crate::random::Random;
 use crate::time::Time;
@@ -123,7 +123,7 @@ pub struct World<'a, 'o, P: Protocol> {
     watches: Vec<Watch>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer, an oracle or a fault wants to know of every message.
+    /// Whether an observer, an monitor or a fault wants to know of every message.
     watched: bool,
     books: Books,
     messages_sent: u64,
@@ -133,7 +133,7 @@ pub struct World<'a, 'o, P: Protocol> {
     upkeep: u64,
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
-    oracle: Option<&'o mut Oracle>,
+    monitor: Option<&'o mut (dyn Monitor + 'o)>,
 }
 
 /// What each member is configured with.
@@ -228,11 +228,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         Self::judged(setup, observer, None)
     }
 
-    /// The same before the eyes of an oracle, which is told what the properties are about from the very beginning.
+    /// The same before the eyes of an monitor, which is told what the properties are about from the very beginning.
     pub fn judged(
         setup: &'a Setup<'a, P::Config>,
         observer: Option<&'o mut dyn Observer>,
-        oracle: Option<&'o mut Oracle>,
+        monitor: Option<&'o mut (dyn Monitor + 'o)>,
     ) -> Self {
         let count = setup.members.len();
         let mut wishes = Vec::new();
@@ -259,7 +259,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             clocks: FastMap::default(),
             pauses: FastMap::default(),
             leases: FastMap::default(),
-            watched: observer.is_some() || oracle.is_some(),
+            watched: observer.is_some() || monitor.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
             books: Books::new(P::kinds(setup.config)),
@@ -268,7 +268,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             upkeep: 0,
             quiet_since: None,
             observer,
-            oracle,
+            monitor,
         };
         let mut out = world.effects();
         world.begin(wishes, &mut out);
@@ -353,8 +353,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         {
             self.members[leader].leads = true;
             self.books.reign_begins(self.now, leader);
-            if let Some(oracle) = &mut self.oracle {
-                oracle.saw_view(self.now, leader, self.members[leader].protocol.view());
+            if let Some(monitor) = &mut self.monitor {
+                monitor.view_changed(self.now, leader, self.members[leader].protocol.view());
             }
         }
         for &dead in &self.setup.dead {
@@ -457,9 +457,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         }
         self.books.witness(self.now, from.0, to, Sight::Received(kind));
         if self.watched
-            && let Some(oracle) = &mut self.oracle
+            && let Some(monitor) = &mut self.monitor
         {
-            oracle.saw_receipt(to, message.promise_asked(), message.promise_released());
+            monitor.received(to, message.promise_asked(), message.promise_released());
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(class);
@@ -541,8 +541,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 && self.members[position].status == Status::Up {
             self.books.election(self.now, out.elections());
-            if let Some(oracle) = &mut self.oracle {
-                oracle.saw_elections(self.now, position, out.elections());
+            if let Some(monitor) = &mut self.monitor {
+                monitor.elections_called(self.now, position, out.elections());
             }
         }
         if self.members[position].status == Status::Up {
@@ -608,7 +608,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.observer.is_some() {
             self.record_sending(&delivery, fate);
         }
-        if self.oracle.is_some() {
+        if self.monitor.is_some() {
             self.judge_sending(from, &delivery);
         }
         match fate {
@@ -647,8 +647,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.books.settled(self.now);
         }
         self.books.fold(self.now, 0, position, Sight::View(digest_of(view)));
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_view(self.now, position, view);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.view_changed(self.now, position, view);
         }
         if self.observer.is_some() {
             let View { leader, term, role } = view;

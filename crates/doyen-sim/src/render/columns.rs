@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!         ms  0 1 2 3 4 5 6 7
-//!      0.000  │ │ │ │ │ │ │ ✖  7 is dead
+//!      0.000  │ │ │ │ │ │ │ ✖  7 is down
 //!             │ │ │ │ ! │ │    4 calls an election [R1]
 //!             │ │ │ │ ● ○ ○ ○  4 → 5..7 ELECTION
 //!      1.000  │ │ │ │ ╎ ▼ │    5 ← 4 ELECTION [R2 R1]
@@ -36,8 +36,8 @@ pub const MAX_COLUMNS: usize = 32;
 
 /// What the signs in the columns mean.
 pub const LEGEND: &str = "\
-│ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is dead
-! calls an election   ● sends   ○ is sent to   × is sent to in vain   ▼ receives   T its timer fires   · something else
+│ follows   ╎ takes part in an election   ┃ leads   z is paused   (nothing) is down
+! calls an election   ● sends   ○ is sent to   × is down when a message arrives   ▼ receives   T its timer fires   · something else
 ★ begins to lead   ☆ stops leading   ✓ follows a leader   ? suspects   + trusts again
 ✖ crashes   ↺ restarts   @ its clock changes   # is cut off   = is mended   a b c side of a partition";
 
@@ -241,24 +241,24 @@ mod tests {
     "#;
 
     #[test]
-    fn figure_1_of_002_is_a_line_an_event_and_a_column_a_member() {
+    fn figure_1_of_kordafshari_is_a_line_an_event_and_a_column_a_member() {
         let expected = "
         ms  0 1 2 3 4 5 6 7
-     0.000  │ │ │ │ │ │ │ ✖  7 is dead
+     0.000  │ │ │ │ │ │ │ ✖  7 is down
             │ │ │ │ ! │ │    4 calls an election [R1]
             │ │ │ │ ● ○ ○ ○  4 → 5..7 ELECTION
      1.000  │ │ │ │ ╎ ▼ ▼    5,6 ← 4 ELECTION [R2 R1]
             │ │ │ │ ○ ● ●    5,6 → 4 OK
             │ │ │ │ ╎ ● ○ ○  5 → 6,7 ELECTION
             │ │ │ │ ╎ ╎ ● ○  6 → 7 ELECTION
-            │ │ │ │ ╎ ╎ ╎ ×  7 ← 4 ELECTION, in vain
+            │ │ │ │ ╎ ╎ ╎ ×  7 ← 4 ELECTION (receiver is down)
      2.000  │ │ │ │ ╎ ╎ ▼    6 ← 5 ELECTION [R2]
             │ │ │ │ ╎ ○ ●    6 → 5 OK
-            │ │ │ │ ╎ ╎ ╎ ×  7 ← 5,6 ELECTION, in vain
+            │ │ │ │ ╎ ╎ ╎ ×  7 ← 5,6 ELECTION (receiver is down)
             │ │ │ │ ▼ ╎ ╎    4 ← 5 OK [R4]
             │ │ │ │ ▼ ╎ ╎    4 ← 6 OK
      3.000  │ │ │ │ ╎ ▼ ╎    5 ← 6 OK [R4]
-            │ │ │ │ ╎ ╎ T    6: timer Reply fires [R3]
+            │ │ │ │ ╎ ╎ T    6: no answer in time [R3]
             ○ ○ ○ ○ ○ ○ ●    6 → 0..5 COORDINATOR
             │ │ │ │ ╎ ╎ ★    6 leads
      4.000  ▼ ▼ ▼ ▼ ▼ ▼ ┃    0..5 ← 6 COORDINATOR [R5]
@@ -318,15 +318,13 @@ mod tests {
             "     0.000  ○ ○ ●  3 → 1,2 COORDINATOR term=1 round=1 attr=3",
             "            │ │ ★  3 leads in term 1",
             "            │ │ ·  3: lease of term 1 until 17.181818ms, unless renewed",
-            "            │ │ ·  3: lease runs out",
+            "            │ │ ·  3: lease expires",
             "            │ ★ ╎  2 leads in term 2",
         ] {
             assert!(text.lines().any(|shown| shown == line), "{line}\n{text}");
         }
         let crash = text.lines().skip_while(|shown| !shown.ends_with("2 crashes")).nth(1);
-        assert!(
-            crash.is_some_and(|next| next.contains("acts no more, though its lease runs until"))
-        );
+        assert!(crash.is_some_and(|next| next.contains("gives up its lease before the deadline")));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use doyen_core::members::NodeId;
 
 use super::model::Transition;
-use super::{RunInfo, trimmed};
+use super::trimmed;
 use crate::time::Time;
 use crate::trace::{EventKind, TraceEvent};
 
@@ -58,21 +58,20 @@ impl Phrase {
 pub(super) fn describe(
     event: &TraceEvent,
     transition: Transition,
-    info: &RunInfo,
 ) -> Option<(Phrase, Vec<NodeId>)> {
     let mut peers = Vec::new();
     let phrase = match &event.kind {
         EventKind::Fired { timer, rules, .. } => {
-            Phrase::remark(&format!("timer {} fires{}", timer_name(timer), bracketed(rules)))
+            Phrase::remark(&format!("{}{}", expiry(timer), bracketed(rules)))
         }
         EventKind::Campaign { rules, .. } => {
             Phrase::verb("calls an election", "call an election", &bracketed(rules))
         }
         EventKind::Commanded { command, rules, .. } => {
-            Phrase::remark(&format!("is told: {command}{}", bracketed(rules)))
+            Phrase::remark(&format!("receives the command {command}{}", bracketed(rules)))
         }
         EventKind::Retired { rules, .. } => {
-            Phrase::remark(&format!("has retired{}", bracketed(rules)))
+            Phrase::remark(&format!("its work has stopped{}", bracketed(rules)))
         }
         EventKind::Noted { note, .. } => Phrase::remark(note),
         EventKind::Suspected { peer, .. } => {
@@ -85,10 +84,10 @@ pub(super) fn describe(
         }
         EventKind::View { term, .. } => match transition {
             Transition::Leads if term.0 > 0 => {
-                Phrase::verb("leads", "lead", &format!(" in {} {term}", info.term_name()))
+                Phrase::verb("leads", "lead", &format!(" in term {term}"))
             }
             Transition::Leads => Phrase::verb("leads", "lead", ""),
-            Transition::Retires => Phrase::remark("is about to hand over"),
+            Transition::Retires => Phrase::remark("prepares to transfer leadership"),
             Transition::StepsDown(None) => Phrase::verb("no longer leads", "no longer lead", ""),
             Transition::StepsDown(Some(leader)) => {
                 peers.push(leader);
@@ -98,26 +97,28 @@ pub(super) fn describe(
                 peers.push(leader);
                 Phrase::verb("follows", "follow", "")
             }
-            Transition::LosesLeader => Phrase::verb("follows nobody", "follow nobody", ""),
+            Transition::LosesLeader => Phrase::verb("knows no leader", "know no leader", ""),
             _ => return None,
         },
         EventKind::Leased { until, .. } => Phrase::remark(&match (transition, until) {
             (Transition::GainsLease(term), Some(until)) => {
-                format!("lease of {} {term} until {until}, unless renewed", info.term_name())
+                format!("lease of term {term} until {until}, unless renewed")
             }
             (Transition::LosesLease(deadline), _) if deadline <= event.at => {
-                "lease runs out".to_owned()
+                "lease expires".to_owned()
             }
             (Transition::LosesLease(deadline), _) => {
-                format!("acts no more, though its lease runs until {deadline}")
+                format!("gives up its lease before the deadline, {deadline}")
             }
             _ => return None,
         }),
-        EventKind::Crashed { forwards: true, .. } => {
-            Phrase::verb("crashes, but still forwards", "crash, but still forward", "")
-        }
+        EventKind::Crashed { forwards: true, .. } => Phrase::verb(
+            "crashes; its control part still forwards",
+            "crash; their control parts still forward",
+            "",
+        ),
         EventKind::Crashed { .. } if event.at == Time::ZERO => {
-            Phrase::verb("is dead", "are dead", "")
+            Phrase::verb("is down", "are down", "")
         }
         EventKind::Crashed { .. } => Phrase::verb("crashes", "crash", ""),
         EventKind::Restarted { disk, rules, .. } => {
@@ -169,6 +170,29 @@ pub(super) fn sides(groups: &[Vec<NodeId>]) -> String {
 /// ` [R2 R1]`, and nothing where no rule fired.
 pub(super) fn bracketed(rules: &[String]) -> String {
     if rules.is_empty() { String::new() } else { format!(" [{}]", rules.join(" ")) }
+}
+
+/// What it means that a timer fires.
+fn expiry(timer: &str) -> String {
+    let meaning = match timer_name(timer) {
+        "Reply" => "no answer in time",
+        "Announcement" | "Announced" => "no announcement in time",
+        "Grant" => "the granted member has not announced itself in time",
+        "Confirmation" => "no confirmation in time",
+        "Hop" => "the next member has not answered in time",
+        "Round" => "the election has not come back in time",
+        "Window" => "has collected ELECTION long enough",
+        "Election" => "election timeout",
+        "PreVote" => "no majority of pre-votes in time",
+        "Vote" => "no majority of votes in time",
+        "VoteLease" => "its vote lease expires",
+        "HoldDown" => "hold-down ends",
+        "Takeover" => "has outranked the leader long enough",
+        "Tenure" => "has led long enough to clear its penalties",
+        "Penalty" => "a penalty has decayed",
+        other => return format!("timer {other} fires"),
+    };
+    meaning.to_owned()
 }
 
 /// A timer's name without the layers around it and without its number: `Inner(Upkeep(Preempt))` is `Preempt`,

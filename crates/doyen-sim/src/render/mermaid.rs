@@ -14,7 +14,7 @@ use crate::hash::FastMap;
 use crate::time::Time;
 use crate::trace::{EventKind, TraceEvent};
 
-/// Writes the run that `events` tell of as a `sequenceDiagram`. Everything from event `endless` on repeats for ever.
+/// Writes the run that `events` tell of as a `sequenceDiagram`. Everything from event `endless` on repeats forever.
 pub fn sequence(
     info: &RunInfo,
     events: &[TraceEvent],
@@ -26,7 +26,7 @@ pub fn sequence(
     let mut sequence = Sequence::new(info);
     for (index, event) in events.iter().enumerate() {
         if endless == Some(index) {
-            sequence.out.push_str("    loop for ever\n");
+            sequence.out.push_str("    loop forever\n");
         }
         sequence.take(event);
         if sequence.messages > MAX_MESSAGES {
@@ -88,14 +88,14 @@ impl Sequence {
             }
             EventKind::Missed { id, from, .. } => {
                 let text = self.texts.get(id).cloned().unwrap_or_default();
-                self.arrow(at, *from, "-x", member, &(text + ", in vain"));
+                self.arrow(at, *from, "-x", member, &(text + " (receiver is down)"));
             }
             EventKind::Cut { to, .. } => self.note_link(at, member, *to, "cut"),
             EventKind::Mended { to, .. } => self.note_link(at, member, *to, "mended"),
             // Arrows show whom members follow.
             _ if matches!(shown.transition, Transition::Follows(_) | Transition::LosesLeader) => {}
             _ => {
-                if let Some((phrase, peers)) = describe(event, shown.transition, &self.model.info) {
+                if let Some((phrase, peers)) = describe(event, shown.transition) {
                     self.note(at, &format!("p{member}"), &phrase.predicate(&peers));
                 }
             }
@@ -167,16 +167,16 @@ sequenceDiagram
     participant p2 as 2
     participant p3 as 3
     %% 0
-    Note over p3: is dead
+    Note over p3: is down
     Note over p1: calls an election [R1]
     %% 1ms
     p1->>p2: ELECTION [R2 R1]
-    p1-xp3: ELECTION, in vain
+    p1-xp3: ELECTION (receiver is down)
     %% 2ms
-    p2-xp3: ELECTION, in vain
+    p2-xp3: ELECTION (receiver is down)
     p2->>p1: OK [R4]
     %% 3ms
-    Note over p2: timer Reply fires [R3]
+    Note over p2: no answer in time [R3]
     Note over p2: leads
     %% 4ms
     p2->>p1: COORDINATOR [R5]
@@ -228,7 +228,7 @@ sequenceDiagram
         for line in [
             "Note over p3: lease of term 1 until 17.181818ms, unless renewed",
             "Note over p1,p3: network: HEARTBEAT from 3 are lost in 100% of all cases",
-            "Note over p3: acts no more, though its lease runs until 22.181818ms",
+            "Note over p3: gives up its lease before the deadline, 22.181818ms",
             "Note over p2: leads in term 2",
         ] {
             assert!(text.lines().any(|drawn| drawn.trim() == line), "{line}\n{text}");

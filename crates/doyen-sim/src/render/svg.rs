@@ -9,7 +9,7 @@
 //!
 //! Waits in which nothing happens are cut short and say so; everything else is to scale.
 
-pub(crate) mod canvas;
+pub mod canvas;
 mod lease;
 mod legend;
 mod plot;
@@ -27,7 +27,6 @@ use crate::trace::TraceEvent;
 
 /// How a diagram is drawn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
 pub struct Options {
     /// The heading; by default that of the run.
     pub title: Option<String>,
@@ -55,7 +54,7 @@ pub enum Theme {
 }
 
 /// The style sheet of diagrams, for charts of the same look.
-pub(crate) fn style_sheet() -> String {
+pub fn style_sheet() -> String {
     style::style(Theme::Auto, false)
 }
 
@@ -389,7 +388,7 @@ impl State {
             Self::Campaigns => "takes part in an election",
             Self::Leads => "leads",
             Self::Paused => "is paused",
-            Self::Down => "is dead",
+            Self::Down => "is down",
         }
     }
 }
@@ -486,7 +485,7 @@ mod tests {
         assert_eq!(count(&svg, ", sent at "), 15);
         assert!(svg.contains("<title>5 → 4 OK, sent at 1 ms, arrives at 2 ms [R4]</title>"));
         assert!(
-            svg.contains("<title>4 → 7 ELECTION, sent at 0 ms, arrives at 1 ms: 7 is dead</title>")
+            svg.contains("<title>4 → 7 ELECTION, sent at 0 ms, arrives at 1 ms: 7 is down</title>")
         );
         assert_eq!(count(&svg, "class=\"lost\""), 3 + 1, "three to the dead, one in the legend");
         assert!(svg.contains("ELECTION (6)") && svg.contains("OK (3)"));
@@ -497,7 +496,7 @@ mod tests {
     fn life_lines_tell_who_leads_who_is_dead_and_whom_the_others_follow() {
         let svg = drawn(FIGURE_1, &Options::default());
         assert!(svg.contains("<title>6 leads from 3 ms to the end</title>"));
-        assert!(svg.contains("<title>7 is dead from 0 ms to the end</title>"));
+        assert!(svg.contains("<title>7 is down from 0 ms to the end</title>"));
         assert!(svg.contains("<title>4 takes part in an election from 0 ms to 4 ms</title>"));
         assert_eq!(count(&svg, ">follows 6</text>"), 6);
         assert_eq!(count(&svg, ">dead</text>"), 1);
@@ -529,13 +528,13 @@ mod tests {
         for piece in [
             "<title>3 takes part in an election from 0 ms to 2 ms</title>",
             "<title>3 leads from 2 ms to 10 ms</title>",
-            "<title>3 has a lease of term 1 from 2 ms to 10 ms, renewed once</title>",
-            "<title>3 has no lease any more, but said that it had until 22.182 ms</title>",
-            "<title>2 has a lease of term 2 from ",
+            "<title>3 holds a lease of term 1 from 2 ms to 10 ms, renewed once</title>",
+            "<title>3 gave up its lease before the deadline, 22.182 ms</title>",
+            "<title>2 holds a lease of term 2 from ",
             " to 80 ms, renewed ",
-            "<title>1 has a lease of term 3 from ",
+            "<title>1 holds a lease of term 3 from ",
             "<title>1: leads in term 3, at ",
-            ">has a lease</text>",
+            ">holds a lease</text>",
         ] {
             assert!(svg.contains(piece), "{piece}\n{svg}");
         }

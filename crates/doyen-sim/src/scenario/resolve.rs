@@ -116,7 +116,7 @@ impl Case {
     }
 
     /// The kinds of messages that faults can name: with sessions those of all layers, else those of the algorithm alone.
-    pub(crate) fn kinds(&self) -> Cow<'static, [Kind]> {
+    pub fn kinds(&self) -> Cow<'static, [Kind]> {
         kinds(self.algorithm, self.sessions)
     }
 

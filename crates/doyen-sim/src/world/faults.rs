@@ -282,10 +282,10 @@ impl<P: Protocol> World<'_, '_, P> {
             Event::Command(command) => Some(command),
             _ => None,
         };
-        if let Some(oracle) = &mut self.oracle {
+        if let Some(monitor) = &mut self.monitor {
             match event {
                 Event::Retired if state.view().role == Role::Retiring => {
-                    oracle.saw_retired(position);
+                    monitor.retired(position);
                 }
                 _ => {}
             }
@@ -293,10 +293,10 @@ impl<P: Protocol> World<'_, '_, P> {
         state.handle(self.configs.of(position), event, out);
         // One that rejoins has nothing above its session yet that could heed an order.
         let refused = Effect::Inform(Notice::Refused(Refusal::Rejoining));
-        if let (Some(oracle), Some(order)) = (&mut self.oracle, order)
+        if let (Some(monitor), Some(order)) = (&mut self.monitor, order)
             && !(P::has_sessions() && out.list().contains(&refused))
         {
-            oracle.saw_order(position, order);
+            monitor.commanded(position, order);
         }
     }
 
@@ -332,8 +332,8 @@ impl<P: Protocol> World<'_, '_, P> {
         self.work -= work;
         self.upkeep -= upkeep;
         self.books.fold(self.now, 0, position, Sight::Crashed);
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_crash(self.now, position);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.crashed(self.now, position);
         }
         self.record_of(position, EventKind::Crashed { member: self.id(position), forwards });
         self.drop_backlog(position);
@@ -361,8 +361,8 @@ impl<P: Protocol> World<'_, '_, P> {
             self.arm_at(position, timer, moved(armed.due), (armed.since, armed.wait));
         }
         // Those who act on a lease go by the same clock, also where its holder has stepped down.
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_clock(now, position, &moved);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.clock_changed(now, position, &moved);
         }
         self.record_of(position, EventKind::Clock { member: self.id(position), rate_ppm, jump });
         self.publish_lease(position);

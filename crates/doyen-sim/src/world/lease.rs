@@ -11,7 +11,7 @@ use doyen_core::protocol::{Bonds, Protocol};
 
 use super::roster::Status;
 use super::{Armed, World};
-use crate::oracle::Counted;
+use crate::monitor::Counted;
 use crate::time::Time;
 use crate::trace::EventKind;
 
@@ -35,18 +35,18 @@ impl<P: Protocol> World<'_, '_, P> {
         let timer = if alive { member.protocol.lease() } else { None };
         let armed = timer.and_then(|timer| self.armed.get(&(position, timer))).copied();
         debug_assert_eq!(armed.is_some(), timer.is_some(), "a lease names an armed timer");
-        if self.oracle.is_some() {
+        if self.monitor.is_some() {
             let bonds = if alive { self.bonds(position) } else { Bonds::DOWN };
-            if let Some(oracle) = &mut self.oracle {
-                oracle.saw_bonds(position, bonds);
+            if let Some(monitor) = &mut self.monitor {
+                monitor.bonds_changed(position, bonds);
             }
         }
         let until = armed.map(|armed| armed.due);
         if self.leases.get(&position).map(|lease| lease.until) != until {
             self.change_lease(position, armed);
         }
-        if let Some(oracle) = &mut self.oracle {
-            oracle.judge_cover(self.now);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.event_ended(self.now);
         }
     }
 
@@ -71,9 +71,9 @@ impl<P: Protocol> World<'_, '_, P> {
             None if counted => self.books.reign_ends(self.now),
             None => {}
         }
-        if let Some(oracle) = &mut self.oracle {
+        if let Some(monitor) = &mut self.monitor {
             let counted = armed.as_ref().map(Armed::counted);
-            oracle.saw_lease(self.now, position, until.zip(counted));
+            monitor.lease_changed(self.now, position, until.zip(counted));
         }
         self.record_of(position, EventKind::Leased { member: self.id(position), until });
     }

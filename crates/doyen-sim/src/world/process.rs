@@ -248,8 +248,8 @@ impl<P: Protocol> World<'_, '_, P> {
                 Origin::Rejoining
             }
         };
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_second_process(self.now, old, is_clone);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.second_process_started(self.now, old, is_clone);
         }
         let boot = self.boot(process, origin);
         let protocol = P::start(id, self.configs.of(process), boot, out);
@@ -278,9 +278,9 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// A process stores something.
     pub(super) fn store(&mut self, position: u32, durable: P::Durable) {
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_stored(self.now, position, Stored::on(Some(&durable)));
-            oracle.saw_drain(position, durable.is_drained());
+        if let Some(monitor) = &mut self.monitor {
+            monitor.stored(self.now, position, Stored::on(Some(&durable)));
+            monitor.drain_stored(position, durable.is_drained());
         }
         if let Some(incarnation) = durable.incarnation() {
             self.incarnations.insert(position, incarnation);

@@ -47,11 +47,11 @@ impl<P: Protocol> World<'_, '_, P> {
             });
         }
         self.books.fold(self.now, 0, position, Sight::Restarted);
-        if let Some(oracle) = &mut self.oracle {
+        if let Some(monitor) = &mut self.monitor {
             let stored = Stored::on(self.disks.get(&position));
-            oracle.saw_restart(self.now, position, disk, stored);
+            monitor.restarted(self.now, position, disk, stored);
             if let (Disk::Restored, Some(disk)) = (disk, self.disks.get(&position)) {
-                oracle.saw_drain(position, disk.is_drained());
+                monitor.drain_stored(position, disk.is_drained());
             }
         }
         self.announce(position, view);

@@ -1,4 +1,4 @@
-//! Telling those who watch: the observer, who is shown everything, and the oracle, who judges. Without either nothing here
+//! Telling those who watch: the observer, who is shown everything, and the monitor, who judges. Without either nothing here
 //! is done.
 
 use doyen_core::members::NodeId;
@@ -6,8 +6,8 @@ use doyen_core::protocol::{Class, Effects, Message, Notice, Protocol};
 
 use super::process::is_final;
 use super::{Delivery, World};
+use crate::monitor::Sending;
 use crate::network::Fate;
-use crate::oracle::Sending;
 use crate::trace::{EventKind, TraceEvent};
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -70,10 +70,10 @@ impl<P: Protocol> World<'_, '_, P> {
             bytes: message.encoded_len(),
         };
         let pledge = message.pledge();
-        if let Some(oracle) = &mut self.oracle {
-            oracle.saw_message(self.now, sending);
+        if let Some(monitor) = &mut self.monitor {
+            monitor.sent(self.now, sending);
             if let Some(pledge) = pledge {
-                oracle.saw_pledge(self.now, sender, to, pledge);
+                monitor.pledged(self.now, sender, to, pledge);
             }
         }
     }

@@ -12,20 +12,20 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
+use doyen_check::arrange::arrangements;
+use doyen_check::budget::{ANY, Budget, MOST};
+use doyen_check::counterexample::Counterexample;
+use doyen_check::part::{Part, Scope};
+use doyen_check::property::Property;
+use doyen_check::search::{Plan, Progress};
+use doyen_check::shard::Shard;
+use doyen_check::shrink::{self, Least};
+use doyen_check::{MOST_MEMBERS, Rules, Timers};
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
-use doyen_sim::check::arrange::arrangements;
-use doyen_sim::check::budget::{ANY, Budget, MOST};
-use doyen_sim::check::counterexample::Counterexample;
-use doyen_sim::check::part::{Part, Scope};
-use doyen_sim::check::property::Property;
-use doyen_sim::check::search::{Plan, Progress};
-use doyen_sim::check::shrink::{self, Least};
-use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
 use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
-use doyen_sim::shard::Shard;
 use doyen_sim::time::Time;
 
 use super::Answer;
@@ -337,7 +337,7 @@ impl Check {
         for ring in rings {
             let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
             let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-            let found = check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
+            let found = doyen_check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
             broken = subject.add(&found).map(|violation| (scenario, violation));
             if broken.is_some() || subject.is_stopped() {
                 break;
@@ -489,7 +489,7 @@ impl Check {
     /// When timers expire. What can mean nothing to them is refused.
     fn timers(&self, case: &Case) -> Result<Timers> {
         let tick = case.bare_bound;
-        let detection = self.detection.unwrap_or(check::DETECTION);
+        let detection = self.detection.unwrap_or(doyen_check::DETECTION);
         let timers = match (self.timers, Timers::usual(case)) {
             (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => {
                 Timers::Bounded { tick, detection }

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use doyen_report::claims::{self, Claim, Table};
+use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
+use doyen_report::report::{self, Page};
+use doyen_report::row::{self, Row};
+use doyen_report::sweep;
 use doyen_sim::account::Outcome;
-use doyen_sim::claims::{self, Claim, Table};
-use doyen_sim::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
-use doyen_sim::report::{self, Page};
-use doyen_sim::row::{self, Row};
 use doyen_sim::scenario::Case;
-use doyen_sim::sweep;
 use serde_json::json;
 
 use super::output::{self, Output};

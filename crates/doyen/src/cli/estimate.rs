@@ -7,7 +7,7 @@ use clap::Args;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
-use doyen_sim::availability::{self, Estimate as Estimated, Quantiles, Question};
+use doyen_report::availability::{self, Estimate as Estimated, Quantiles, Question};
 use serde_json::json;
 
 use super::{Answer, progress};

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use doyen_sim::check::counterexample::Counterexample;
-use doyen_sim::check::replay;
+use doyen_check::counterexample::Counterexample;
+use doyen_check::replay;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{RunInfo, mermaid, svg};
 use doyen_sim::trace::Observer;

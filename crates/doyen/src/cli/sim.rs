@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use doyen_report::summary::Summary;
+use doyen_report::{expect, formula};
 use doyen_sim::account::Ended;
+use doyen_sim::run;
 use doyen_sim::scenario::{Case, Scenario};
-use doyen_sim::summary::Summary;
-use doyen_sim::{expect, formula, run};
 
 use super::election::as_flag;
 use super::progress::Spinner;

@@ -129,7 +129,7 @@ impl Line {
                 line.is_receipt = true;
             }
             EventKind::Missed { from, kind, .. } => {
-                line.name(*from, Phrase::link("", "←", format!(" {kind}, in vain")));
+                line.name(*from, Phrase::link("", "←", format!(" {kind} (receiver is down)")));
                 line.is_receipt = true;
             }
             EventKind::Cut { to, .. } => {
@@ -141,7 +141,7 @@ impl Line {
                 line.peer_sign = Some(sign);
             }
             _ => {
-                if let Some((phrase, peers)) = describe(event, shown.transition, &model.info) {
+                if let Some((phrase, peers)) = describe(event, shown.transition) {
                     (line.phrase, line.peers) = (Some(phrase), peers);
                 }
             }

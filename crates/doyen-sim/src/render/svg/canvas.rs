@@ -3,21 +3,22 @@
 use std::fmt::Write;
 
 /// A place in the picture.
-pub(crate) type Point = (f64, f64);
+pub type Point = (f64, f64);
 
 /// A picture in the making.
 #[derive(Debug)]
-pub(crate) struct Canvas {
+pub struct Canvas {
     body: String,
 }
 
 impl Canvas {
-    pub(crate) fn new() -> Self {
+    /// An empty canvas.
+    pub fn new() -> Self {
         Self { body: String::new() }
     }
 
     /// The whole document.
-    pub(crate) fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
+    pub fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
         let (width, height, title) = (n(width.ceil()), n(height.ceil()), escaped(title));
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"doyen-run\" role=\"img\" width=\"{width}\" \
@@ -28,12 +29,12 @@ impl Canvas {
     }
 
     /// Begins a group that says `title` on hover. [`close`](Self::close) ends it.
-    pub(super) fn open(&mut self, class: &str, title: &str) {
+    pub fn open(&mut self, class: &str, title: &str) {
         self.open_faint(class, title, false);
     }
 
     /// Begins a group that may stand back.
-    pub(super) fn open_faint(&mut self, class: &str, title: &str, faint: bool) {
+    pub fn open_faint(&mut self, class: &str, title: &str, faint: bool) {
         let faint = if faint { " faint" } else { "" };
         self.push(&format!("<g class=\"{class}{faint}\">"));
         if !title.is_empty() {
@@ -41,11 +42,13 @@ impl Canvas {
         }
     }
 
-    pub(crate) fn close(&mut self) {
+    /// Closes the group that was opened last.
+    pub fn close(&mut self) {
         self.push("</g>\n");
     }
 
-    pub(super) fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
+    /// A text that begins at a point.
+    pub fn text(&mut self, class: &str, x: f64, y: f64, text: &str) {
         let text = escaped(text);
         self.push(&format!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\">{text}</text>\n",
@@ -54,12 +57,14 @@ impl Canvas {
         ));
     }
 
-    pub(super) fn line(&mut self, class: &str, from: Point, to: Point) {
+    /// A line.
+    pub fn line(&mut self, class: &str, from: Point, to: Point) {
         let path = segment(from, to);
         self.push(&format!("<path class=\"{class}\" d=\"{path}\"/>"));
     }
 
-    pub(super) fn rect(&mut self, class: &str, from: Point, to: Point, radius: f64) {
+    /// A rectangle with round corners.
+    pub fn rect(&mut self, class: &str, from: Point, to: Point, radius: f64) {
         let (width, height) = ((to.0 - from.0).max(0.0), to.1 - from.1);
         let radius = n(radius.min(width / 2.0));
         self.push(&format!(
@@ -72,18 +77,19 @@ impl Canvas {
     }
 
     /// An arrow in the colour of the group.
-    pub(super) fn arrow(&mut self, from: Point, to: Point) {
+    pub fn arrow(&mut self, from: Point, to: Point) {
         self.line("way", from, short_of(from, to, 7.0));
         self.tip(from, to);
     }
 
-    pub(super) fn dashed_arrow(&mut self, from: Point, to: Point) {
+    /// An arrow with a dashed shaft.
+    pub fn dashed_arrow(&mut self, from: Point, to: Point) {
         self.line("under-way", from, short_of(from, to, 7.0));
         self.tip(from, to);
     }
 
     /// An arrow from a life line to itself.
-    pub(super) fn hop(&mut self, from: Point, to: Point) {
+    pub fn hop(&mut self, from: Point, to: Point) {
         let peak = ((from.0 + to.0) / 2.0, from.1 - 34.0);
         let end = short_of(peak, to, 7.0);
         let path = format!(
@@ -106,18 +112,20 @@ impl Canvas {
     }
 
     /// The tip of an arrow of its own colour.
-    pub(super) fn head(&mut self, class: &str, from: Point, to: Point) {
+    pub fn head(&mut self, class: &str, from: Point, to: Point) {
         let path = tip(from, to);
         self.push(&format!("<path class=\"{class} tip\" d=\"{path}\"/>"));
     }
 
-    pub(super) fn cross(&mut self, class: &str, (x, y): Point, size: f64) {
+    /// A cross.
+    pub fn cross(&mut self, class: &str, (x, y): Point, size: f64) {
         let one = segment((x - size, y - size), (x + size, y + size));
         let other = segment((x - size, y + size), (x + size, y - size));
         self.push(&format!("<path class=\"{class}\" d=\"{one}{other}\"/>"));
     }
 
-    pub(super) fn disc(&mut self, class: &str, (x, y): Point, radius: f64) {
+    /// A disc.
+    pub fn disc(&mut self, class: &str, (x, y): Point, radius: f64) {
         self.push(&format!(
             "<circle class=\"{class}\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
             n(x),
@@ -127,7 +135,7 @@ impl Canvas {
     }
 
     /// A triangle that points to the right.
-    pub(super) fn triangle(&mut self, class: &str, (x, y): Point, size: f64) {
+    pub fn triangle(&mut self, class: &str, (x, y): Point, size: f64) {
         let (back, tip, half) = (n(x - size * 0.6), n(x + size), size);
         self.push(&format!(
             "<path class=\"{class}\" d=\"M{back} {}L{tip} {}L{back} {}Z\"/>",
@@ -139,7 +147,7 @@ impl Canvas {
 
     /// A five-pointed star. The sines and cosines of 36° and 72° stand here as numbers, so that every machine draws
     /// the same.
-    pub(super) fn star(&mut self, class: &str, (x, y): Point, radius: f64) {
+    pub fn star(&mut self, class: &str, (x, y): Point, radius: f64) {
         const RAYS: [Point; 10] = [
             (0.0, -1.0),
             (0.588, -0.809),
@@ -162,7 +170,7 @@ impl Canvas {
     }
 
     /// Two jagged lines from top to bottom: time is missing here.
-    pub(super) fn zigzag(&mut self, x: f64, top: f64, bottom: f64) {
+    pub fn zigzag(&mut self, x: f64, top: f64, bottom: f64) {
         let mut path = String::new();
         let teeth = ((bottom - top) / 9.0).ceil() as usize;
         for tooth in 0..=teeth {
@@ -177,7 +185,7 @@ impl Canvas {
     }
 
     /// Text along an arrow, a little before its middle: there the arrows of a ring cross.
-    pub(super) fn label(&mut self, from: Point, to: Point, text: &str) {
+    pub fn label(&mut self, from: Point, to: Point, text: &str) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx.hypot(dy);
         let (cos, sin) = (dx / length, dy / length);
@@ -196,12 +204,12 @@ impl Canvas {
     }
 
     /// Begins a group of this class that says `title` on hover.
-    pub(crate) fn group(&mut self, class: &str, title: &str) {
+    pub fn group(&mut self, class: &str, title: &str) {
         self.push(&format!("<g class=\"{class}\"><title>{}</title>", escaped(title)));
     }
 
     /// Text of this class.
-    pub(crate) fn words(&mut self, class: &str, (x, y): Point, text: &str) {
+    pub fn words(&mut self, class: &str, (x, y): Point, text: &str) {
         let text = escaped(text);
         self.push(&format!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\">{text}</text>\n",
@@ -211,7 +219,7 @@ impl Canvas {
     }
 
     /// A line of this class through all points, or an area with them as corners.
-    pub(crate) fn path(&mut self, class: &str, points: &[Point], closed: bool) {
+    pub fn path(&mut self, class: &str, points: &[Point], closed: bool) {
         let mut path = String::new();
         for (place, &(x, y)) in points.iter().enumerate() {
             let command = if place == 0 { 'M' } else { 'L' };
@@ -227,7 +235,7 @@ impl Canvas {
 }
 
 /// Roughly how wide `text` is.
-pub(crate) fn width(text: &str, size: f64) -> f64 {
+pub fn width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * 0.58
 }
 
@@ -262,7 +270,7 @@ fn three(number: f64) -> String {
 }
 
 /// Text that XML takes for text.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

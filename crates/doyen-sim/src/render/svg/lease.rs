@@ -37,14 +37,14 @@ impl Picture<'_> {
         let (from, to) = (self.unit.short(lease.from.0), self.unit.short(lease.held_to().0));
         let (id, term, renewals) = (lane.key.id, lease.term, lease.renewals);
         let times = if renewals == 1 { "once".to_owned() } else { format!("{renewals} times") };
-        let title = format!("{id} has a lease of term {term} from {from} to {to}, renewed {times}");
+        let title =
+            format!("{id} holds a lease of term {term} from {from} to {to}, renewed {times}");
         canvas.open("stretch", &title);
         draw_bar(canvas, "lease", (left, y), right);
         canvas.close();
         if let Some(until) = lease.stands_to() {
             let deadline = self.unit.short(until.0);
-            let title =
-                format!("{id} has no lease any more, but said that it had until {deadline}");
+            let title = format!("{id} gave up its lease before the deadline, {deadline}");
             canvas.open("stretch", &title);
             draw_bar(canvas, "lease-rest", (right, y), self.x(until));
             canvas.close();

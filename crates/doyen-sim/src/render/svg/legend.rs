@@ -53,10 +53,10 @@ impl Picture<'_> {
             }));
         }
         for (fate, text) in [
-            (Fate::Missed, "receiver dead"),
+            (Fate::Missed, "receiver down"),
             (Fate::Lost, "lost"),
             (Fate::Doubled, "arrives again"),
-            (Fate::UnderWay, "still under way"),
+            (Fate::UnderWay, "still in flight"),
         ] {
             if plot.arrows.iter().any(|arrow| arrow.fate == fate) {
                 entries
@@ -114,8 +114,8 @@ impl Picture<'_> {
         let leases = || self.plot.lanes.iter().flat_map(|lane| &lane.leases);
         let rests = leases().any(|lease| lease.stands_to().is_some());
         for (occurs, class, text) in [
-            (leases().next().is_some(), "lease", "has a lease"),
-            (rests, "lease-rest", "has it no more, but others may count on it"),
+            (leases().next().is_some(), "lease", "holds a lease"),
+            (rests, "lease-rest", "gave it up before its deadline"),
         ] {
             if occurs {
                 entries.push(entry(text, move |canvas, from, to| {

@@ -219,7 +219,7 @@ impl Plotter {
                 self.land(index, *id, event.at, Fate::Received, &bracketed(rules));
             }
             EventKind::Missed { id, to, .. } => {
-                self.land(index, *id, event.at, Fate::Missed, &format!(": {to} is dead"));
+                self.land(index, *id, event.at, Fate::Missed, &format!(": {to} is down"));
             }
             EventKind::Cut { from, to } => self.take_cut(event.at, lane, *from, *to, false),
             EventKind::Mended { from, to } => self.take_cut(event.at, lane, *from, *to, true),
@@ -348,7 +348,7 @@ impl Plotter {
             }
             _ => None,
         };
-        let described = describe(event, transition, &self.model.info);
+        let described = describe(event, transition);
         if let (Some(sign), Some((phrase, peers))) = (sign, described) {
             let (id, when) = (self.plot.lanes[lane].key.id, self.unit.short(at.0));
             let title = format!("{id}: {}, at {when}", phrase.predicate(&peers));

@@ -1,9 +1,9 @@
 //! Which properties a check judges, and which it does not: each with the reason, for whoever asked for it.
 
 use anyhow::{Result, anyhow, bail};
+use doyen_check::Timers;
+use doyen_check::property::Property;
 use doyen_core::registry::Algorithm;
-use doyen_sim::check::Timers;
-use doyen_sim::check::property::Property;
 use serde_json::{Value, json};
 
 /// What was asked for, by name or because it is usual.

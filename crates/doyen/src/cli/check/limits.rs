@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
+use doyen_check::search;
 use doyen_core::time::Span;
-use doyen_sim::check::search;
 
 use crate::cli::memory;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, value_parser};
+use doyen_check::part::{Part, Scope};
 use doyen_core::algorithm::quorum::rules::Rule;
-use doyen_sim::check::part::{Part, Scope};
 
 /// How long such an exploration takes at most unless one says otherwise: it answers within a minute.
 pub(super) const MOST_TIME: Duration = Duration::from_secs(50);

@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use doyen_check::campaign::shrink::{self, Shrunk};
+use doyen_check::campaign::waits::Wait;
+use doyen_check::campaign::{self, Campaign, Failure, Report, Unmade};
+use doyen_check::counterexample::Counterexample;
+use doyen_check::oracle::Breach;
+use doyen_check::property::Property;
+use doyen_check::shard::Shard;
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
-use doyen_sim::campaign::shrink::{self, Shrunk};
-use doyen_sim::campaign::waits::Wait;
-use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
-use doyen_sim::check::counterexample::Counterexample;
-use doyen_sim::check::property::Property;
-use doyen_sim::oracle::Breach;
 use doyen_sim::scenario::Scenario;
-use doyen_sim::shard::Shard;
 use serde_json::{Value, json};
 
 use super::asked::Asked;

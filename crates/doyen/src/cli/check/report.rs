@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Result;
-use doyen_sim::check::budget::{ANY, Budget};
-use doyen_sim::check::fingerprint::chance_of_omission;
-use doyen_sim::check::property::Property;
-use doyen_sim::check::search::{Limit, Plan, Progress};
-use doyen_sim::check::shrink::Least;
-use doyen_sim::check::{Report, Rules, Violation};
+use doyen_check::budget::{ANY, Budget};
+use doyen_check::fingerprint::chance_of_omission;
+use doyen_check::property::Property;
+use doyen_check::search::{Limit, Plan, Progress};
+use doyen_check::shrink::Least;
+use doyen_check::{Report, Rules, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
 

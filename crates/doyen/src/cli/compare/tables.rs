@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use doyen_sim::claims::{Claim, Evidence, Row, Table, Verdict};
-use doyen_sim::row;
+use doyen_report::claims::{Claim, Evidence, Row, Table, Verdict};
+use doyen_report::row;
 use serde::Serialize;
 
 /// Writes every algorithm's costs, one line a case.

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use doyen_core::protocol::Class;
+use doyen_report::summary::Summary;
 use doyen_sim::account::Outcome;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{MAX_MESSAGES, Recording, RunInfo, mermaid, svg};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
-use doyen_sim::summary::Summary;
 use doyen_sim::trace::{self, EventKind, Observer, Observers, TraceEvent};
 
 use super::summary;

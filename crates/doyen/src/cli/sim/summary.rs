@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use doyen_core::time::Span;
+use doyen_report::summary::Summary;
 use doyen_sim::account::{Ended, Outcome};
 use doyen_sim::scenario::Case;
-use doyen_sim::summary::Summary;
 
 /// Writes what a run came to.
 pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io::Result<()> {

@@ -1,0 +1,389 @@
+//! Random campaigns: fault schedules drawn from a random seed, each followed by calm, each judged after every event.
+//!
+//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
+//! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
+//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it leaves open is drawn.
+//!
+//! First members crash and come up again with and without their disks, do nothing for a while, have clocks that
+//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network is
+//! partitioned. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come
+//! true: everybody follows the best live member and the run comes to rest. Hardened mode tolerates all of that. A textbook
+//! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
+//!
+//! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
+//! nevertheless, and stay.
+//!
+//! What a campaign comes to does not depend on how many threads run it, and the reports of its shards add up to that
+//! of the whole.
+
+mod draw;
+pub mod premise;
+pub mod shrink;
+pub mod waits;
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::algorithm::quorum::settings::Preemption;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+
+use crate::oracle::{self, Breach, Oracle};
+use crate::property::Property;
+use crate::shard::Shard;
+use doyen_sim::account::Outcome;
+use doyen_sim::fault::{Action, Disk, Fault, Place};
+use doyen_sim::random::splitmix;
+use doyen_sim::scenario::{Scenario, ScenarioError};
+use waits::{Wait, Waits};
+
+/// Many runs, drawn from one seed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Campaign {
+    /// What all runs have in common. Without an algorithm all of them take turns; without a mode it is hardened mode.
+    pub base: Scenario,
+    /// How many members, where `base` does not say.
+    pub members: RangeInclusive<u32>,
+    /// What must hold; what the algorithm of a run [should have](Property::usual_at_random), if that is not said.
+    pub properties: Option<Vec<Property>>,
+    /// How many runs there are.
+    pub runs: u64,
+    /// What they are drawn from.
+    pub seed: u64,
+    /// Which of them are run here.
+    pub shard: Shard,
+    /// After how many failures to stop.
+    pub patience: usize,
+    /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
+    pub lasting: bool,
+    /// The rule of the quorum that is taken away from all members, which must be noticed.
+    pub without: Option<Rule>,
+}
+
+/// What a campaign came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    /// How many runs were made.
+    pub runs: u64,
+    /// The same by algorithm.
+    pub by_algorithm: BTreeMap<Algorithm, u64>,
+    /// How many events were handled; the properties were looked at after each.
+    pub events: u64,
+    /// Election messages.
+    pub messages: u64,
+    /// What went wrong and was mended, by kind.
+    pub faults: BTreeMap<&'static str, u64>,
+    /// In how many runs something else than the usual was drawn, by what it is.
+    pub drawn: BTreeMap<&'static str, u64>,
+    /// Elections called.
+    pub elections: u64,
+    /// How often somebody became leader who was not the leader before.
+    pub leader_changes: u64,
+    /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
+    pub undecided: u64,
+    /// The longest that views went on changing after the last fault, and in which run.
+    pub slowest_recovery: Option<(Span, u64)>,
+    /// How long groups waited for a lease, in runs of algorithms that have leases.
+    pub first_leases: Waits,
+    /// The runs that failed, in the order of their numbers.
+    pub failures: Vec<Failure>,
+    /// A fingerprint of all runs, whatever their order.
+    pub digest: u64,
+}
+
+/// A run that was not as it must be.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Failure {
+    /// Its number.
+    pub run: u64,
+    /// Its algorithm.
+    pub algorithm: Algorithm,
+    /// What was broken, when, and the facts that contradict each other.
+    pub breach: Breach,
+    /// What was run.
+    pub scenario: Scenario,
+}
+
+// A scenario holds fractions, none of which is ever not a number.
+impl Eq for Failure {}
+
+/// A run that could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("run {run}{}: {problem}", if *.panicked { " panicked" } else { "" })]
+pub struct Unmade {
+    /// Its number.
+    pub run: u64,
+    /// Why not.
+    pub problem: String,
+    /// Whether that is the fault of the code, which panicked, not of what was asked for.
+    pub panicked: bool,
+}
+
+/// What one run came to.
+struct Verdict {
+    algorithm: Algorithm,
+    scenario: Scenario,
+    outcome: Outcome,
+    breach: Option<Breach>,
+    undecided: bool,
+    recovery: Span,
+    first_lease: Option<Wait>,
+}
+
+impl Campaign {
+    /// Runs drawn from `seed`, with three to seven members, for what the algorithms promise: A1, A2 and A3 once all is
+    /// calm, and always that stored terms never fall and messages do not grow. That there is at most one leader at any
+    /// instant, or in any term, is promised by a quorum alone.
+    pub fn new(base: Scenario, runs: u64, seed: u64) -> Self {
+        Self {
+            base,
+            members: 3..=7,
+            properties: None,
+            runs,
+            seed,
+            shard: Shard::ALL,
+            patience: 3,
+            lasting: false,
+            without: None,
+        }
+    }
+
+    /// What run number `run` runs, counted from one.
+    pub fn scenario(&self, run: u64) -> Result<Scenario, ScenarioError> {
+        draw::scenario(self, run)
+    }
+
+    fn judge(&self, run: u64) -> Result<Verdict, ScenarioError> {
+        let scenario = self.scenario(run)?;
+        let mut case = scenario.resolve()?;
+        if let Some(rule) = self.without {
+            case.config.quorum.rules = case.config.quorum.rules.without(rule);
+        }
+        let promised = || match self.lasting {
+            true => Property::usual_while_faults_last(),
+            false => Property::usual_at_random(case.algorithm),
+        };
+        let mut oracle = Oracle::of(&case, &self.properties.clone().unwrap_or_else(promised));
+        let outcome = oracle::judge(&case, None, &mut oracle);
+        let bound = case.recovery();
+        let first_lease = oracle.first_lease(outcome.end);
+        Ok(Verdict {
+            first_lease: first_lease.map(|lasted| Wait { run, lasted, bound }),
+            algorithm: case.algorithm,
+            scenario,
+            outcome,
+            breach: oracle.breach().cloned(),
+            undecided: oracle.is_undecided(),
+            recovery: oracle.recovery(case.calm()),
+        })
+    }
+}
+
+/// Judges one scenario: the first of `properties` that it breaks, if it does.
+pub fn judge(
+    scenario: &Scenario,
+    properties: &[Property],
+) -> Result<Option<Breach>, ScenarioError> {
+    let case = scenario.resolve()?;
+    let mut oracle = Oracle::of(&case, properties);
+    oracle::judge(&case, None, &mut oracle);
+    Ok(oracle.breach().cloned())
+}
+
+/// So many runs are made before anybody counts how many failed.
+const BLOCK: usize = 64;
+
+/// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
+/// it says no, only runs under way are brought to their end, and the report is about those that were made. With the feature `parallel` runs
+/// are made on all cores; the report is the same.
+pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Report, Unmade> {
+    let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
+    let made = AtomicU64::new(0);
+    let mut report = Report::default();
+    for block in numbers.chunks(BLOCK) {
+        let verdicts = each(block, |number| {
+            go_on(made.load(Ordering::Relaxed)).then(|| {
+                let verdict = make(number, || campaign.judge(number));
+                made.fetch_add(1, Ordering::Relaxed);
+                verdict
+            })
+        });
+        let is_cut = verdicts.iter().any(Option::is_none);
+        for (&number, verdict) in block.iter().zip(verdicts) {
+            let Some(verdict) = verdict else { continue };
+            report.add(number, verdict?);
+            if report.failures.len() >= campaign.patience.max(1) {
+                return Ok(report);
+            }
+        }
+        if is_cut {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// Makes run number `number` alone.
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, Unmade> {
+    let mut report = Report::default();
+    report.add(number, make(number, || campaign.judge(number))?);
+    Ok(report)
+}
+
+/// Makes one run, or says which could not be made and why.
+fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, Unmade> {
+    match catch(work) {
+        Ok(made) => {
+            made.map_err(|error| Unmade { run, problem: error.to_string(), panicked: false })
+        }
+        Err(problem) => Err(Unmade { run, problem, panicked: true }),
+    }
+}
+
+/// Does `work`. If it panics, that is printed as ever, and the message comes back, so that whoever knows what was going
+/// on can say so.
+pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    // Whatever `work` has left half done goes with it: nothing here looks at it again.
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))
+}
+
+fn message_of(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "it does not say why".to_owned())
+}
+
+#[cfg(feature = "parallel")]
+fn each<T: Send>(numbers: &[u64], make: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    use rayon::prelude::*;
+
+    numbers.par_iter().with_max_len(4).map(|&number| make(number)).collect()
+}
+
+#[cfg(not(feature = "parallel"))]
+fn each<T>(numbers: &[u64], make: impl Fn(u64) -> T) -> Vec<T> {
+    numbers.iter().map(|&number| make(number)).collect()
+}
+
+impl Report {
+    fn add(&mut self, run: u64, verdict: Verdict) {
+        let Verdict { algorithm, scenario, outcome, breach, undecided, recovery, first_lease } =
+            verdict;
+        self.runs += 1;
+        *self.by_algorithm.entry(algorithm).or_default() += 1;
+        self.events += outcome.events;
+        self.messages += outcome.messages.total;
+        self.elections += outcome.elections;
+        self.leader_changes += u64::from(outcome.leader_changes);
+        self.digest = self.digest.wrapping_add(splitmix(outcome.digest ^ splitmix(run)));
+        let mends = |fault: &Fault| matches!(fault.what, Action::Mend { .. } | Action::Heal);
+        let lasts = !scenario.fault.iter().any(mends);
+        for Fault { what, .. } in &scenario.fault {
+            let is_cut = matches!(what, Action::Cut { .. });
+            let kind = if lasts && is_cut { "lasting cut" } else { kind_of(what) };
+            *self.faults.entry(kind).or_default() += 1;
+        }
+        for feature in features(&scenario) {
+            *self.drawn.entry(feature).or_default() += 1;
+        }
+        match breach {
+            Some(breach) => self.failures.push(Failure { run, algorithm, breach, scenario }),
+            None if undecided => self.undecided += 1,
+            // Only a run that recovered says how long that takes.
+            None => {
+                self.recovered(recovery, run);
+                first_lease.into_iter().for_each(|wait| self.first_leases.add(wait));
+            }
+        }
+    }
+
+    /// Of two that took equally long the first counts.
+    fn recovered(&mut self, recovery: Span, run: u64) {
+        let slower = self
+            .slowest_recovery
+            .is_none_or(|(slowest, of)| recovery > slowest || (recovery == slowest && run < of));
+        if slower {
+            self.slowest_recovery = Some((recovery, run));
+        }
+    }
+
+    /// Adds the report of another shard of the same campaign.
+    pub fn merge(mut self, other: Self) -> Self {
+        self.runs += other.runs;
+        for (algorithm, runs) in other.by_algorithm {
+            *self.by_algorithm.entry(algorithm).or_default() += runs;
+        }
+        self.events += other.events;
+        self.messages += other.messages;
+        self.elections += other.elections;
+        self.leader_changes += other.leader_changes;
+        self.undecided += other.undecided;
+        self.digest = self.digest.wrapping_add(other.digest);
+        for (kind, count) in other.faults {
+            *self.faults.entry(kind).or_default() += count;
+        }
+        for (feature, runs) in other.drawn {
+            *self.drawn.entry(feature).or_default() += runs;
+        }
+        if let Some((recovery, run)) = other.slowest_recovery {
+            self.recovered(recovery, run);
+        }
+        self.first_leases.merge(other.first_leases);
+        self.failures.extend(other.failures);
+        self.failures.sort_by_key(|failure| failure.run);
+        self
+    }
+}
+
+/// What a fault is called in a report.
+fn kind_of(action: &Action) -> &'static str {
+    match action {
+        Action::Replace { disk: Disk::Kept, .. } => "clone",
+        Action::Replace { hung, .. } if *hung > Span::ZERO => "replacement, old process hangs",
+        Action::Replace { .. } => "replacement, old process runs on",
+        Action::Restart { disk: Disk::New, .. } => "restart as a new member",
+        Action::Restart { disk: Disk::Restored, .. } => "restart with a copied disk",
+        Action::Restart { disk: Disk::Lost | Disk::LostUnlessAnother, .. } => {
+            "restart without disk"
+        }
+        Action::Restart { pace: Some(_), .. } => "restart with another pace",
+        Action::Restart { place: Place::New | Place::Unnamed, .. } => "restart at another address",
+        Action::LinkOverride(_) => "link override",
+        Action::Attributes { .. } => "changing attribute",
+        Action::Campaign(_) => "false suspicion",
+        other => other.kind(),
+    }
+}
+
+/// What is not as usual in a run of a quorum.
+fn features(scenario: &Scenario) -> impl Iterator<Item = &'static str> {
+    let features = scenario.quorum.as_ref().map_or([("", false); 11], |options| {
+        let prefers = |policy| options.preemption == Some(policy);
+        let actions = || scenario.fault.iter().map(|fault| &fault.what);
+        let lost = actions().filter(|action| kind_of(action) == "restart without disk");
+        let parts_old = |action: &Action| {
+            matches!(action, Action::Partition { old, .. } if old.iter().any(|it| !it.is_empty()))
+        };
+        [
+            ("preemption never", prefers(Preemption::Never)),
+            ("preemption delayed", prefers(Preemption::Delayed)),
+            ("preemption immediate", prefers(Preemption::Immediate)),
+            ("witnesses", !options.witnesses.is_empty()),
+            ("reluctant members", !options.reluctant.is_empty()),
+            ("members with their own pace", !options.pace.is_empty()),
+            ("probes", options.probe.is_some()),
+            ("several lost disks", lost.count() > 1),
+            ("leader at the start", scenario.leader.is_some()),
+            ("sessions", scenario.has_sessions()),
+            ("old processes on another side", actions().any(parts_old)),
+        ]
+    });
+    features.into_iter().filter(|&(_, is)| is).map(|(feature, _)| feature)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Draws the scenario of one run.
+//!
+//! Everything is counted in `D`, a millisecond, and in tenths of it. What the algorithms tolerate differs, and so do their
+//! faults: those for a quorum come from [`quorum`], those for all other algorithms from [`election`], both made with one
+//! [`generator`]. What a quorum tolerates for good comes from [`lasting`].
+
+mod election;
+mod generator;
+mod lasting;
+mod quorum;
+
+use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+
+use super::Campaign;
+use doyen_sim::network::DelayModel;
+use doyen_sim::random::{Random, splitmix};
+use doyen_sim::scenario::{MemberList, Scenario, ScenarioError};
+use doyen_sim::text::Share;
+
+/// Times are drawn in these steps.
+const STEP: Span = Span::from_micros(100);
+const DUPLICATIONS: [f64; 3] = [0.01, 0.05, 0.2];
+
+/// The scenario of run number `number` of `campaign`.
+pub(super) fn scenario(campaign: &Campaign, number: u64) -> Result<Scenario, ScenarioError> {
+    let mut random = Random::new(splitmix(campaign.seed).wrapping_add(number));
+    let mut scenario = campaign.base.clone();
+    let algorithm = scenario.algorithm.unwrap_or_else(|| match campaign.lasting {
+        true => Algorithm::Quorum,
+        false => whose_turn(scenario.mode, number),
+    });
+    scenario.algorithm = Some(algorithm);
+    scenario.mode.get_or_insert(Mode::Hardened);
+    let drawn =
+        random.between(u64::from(*campaign.members.start()), u64::from(*campaign.members.end()));
+    scenario.members.get_or_insert(MemberList::Count(drawn));
+    let faults = match algorithm {
+        Algorithm::Quorum if campaign.lasting => lasting::draw(&mut scenario, random)?,
+        Algorithm::Quorum => quorum::draw(&mut scenario, random)?,
+        _ if campaign.lasting => {
+            let problem = "only a quorum tolerates faults that last";
+            return Err(ScenarioError::new("algorithm", problem));
+        }
+        _ => election::draw(&mut scenario, random)?,
+    };
+    scenario.fault.extend(faults);
+    Ok(scenario)
+}
+
+/// All algorithms take turns, or all that have the mode which is asked for: not all have a textbook to follow.
+fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
+    let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
+    match mode {
+        None | Some(Mode::Hardened) => Algorithm::ALL[turn(Algorithm::ALL.len())],
+        Some(_) => Algorithm::SEEDS[turn(Algorithm::SEEDS.len())],
+    }
+}
+
+/// Attributes of few values, now and then, so that some members have the same and the id decides.
+fn draw_attributes(scenario: &mut Scenario, count: u64, random: &mut Random) {
+    if scenario.attr.is_empty() && random.happens(0.25) {
+        let attr = |id: u32| (id.to_string(), random.between(0, 3) as i64);
+        scenario.attr = (1..=count as u32).map(attr).collect();
+    }
+}
+
+fn pick<T: Copy>(choices: &[T], random: &mut Random) -> T {
+    choices[random.between(0, choices.len() as u64 - 1) as usize]
+}
+
+/// So many steps.
+fn time(steps: u64) -> Span {
+    STEP * steps
+}
+
+/// A delay of so many microseconds.
+const fn fixed(micros: u64) -> DelayModel {
+    DelayModel::Fixed(micros * 1_000)
+}
+
+/// A delay from `min` to `max` microseconds.
+const fn uniform(min: u64, max: u64) -> DelayModel {
+    DelayModel::Uniform { min: min * 1_000, max: max * 1_000 }
+}
+
+/// A share that this module names.
+fn share(fraction: f64) -> Option<Share> {
+    Share::new(fraction).ok()
+}

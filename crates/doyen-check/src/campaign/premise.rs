@@ -1,0 +1,250 @@
+//! What must be given before anything can be asked of a run's end.
+//!
+//! The algorithms promise something about runs in which faults end: the network is whole again, clocks run right,
+//! somebody is alive, and somebody has noticed that a leader is needed. A run without that proves nothing. So every
+//! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it.
+//!
+//! That is a question to the fault schedule, not to one run of it: what waits for a message may happen or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::AdminCommand;
+use doyen_core::time::Span;
+
+use crate::property::Property;
+use doyen_sim::fault::{Action, Disk, Fault, Place};
+use doyen_sim::scenario::Case;
+use doyen_sim::time::Time;
+
+/// The state once every fault of a schedule has happened.
+#[derive(Debug, Default)]
+struct EndState {
+    dead: BTreeSet<NodeId>,
+    cuts: BTreeMap<(NodeId, NodeId), u32>,
+    /// Whether there is a partition or a link override.
+    apart: bool,
+    wrong_clocks: BTreeSet<NodeId>,
+    /// Clocks have been more wrong than a quorum tolerates.
+    beyond_drift: bool,
+    /// Who has lost its disk.
+    diskless: BTreeSet<NodeId>,
+    /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
+    lost_together: bool,
+    /// Whose configured names lead elsewhere: two of them may never find each other, nor one of them and a replacement.
+    unnamed: BTreeSet<NodeId>,
+    replaced: BTreeSet<NodeId>,
+    /// Who is drained, until it is told otherwise.
+    drained: BTreeSet<NodeId>,
+    /// When somebody crashed last, and when a member that is alive in the end last noticed something.
+    last_crash: Option<Time>,
+    noticed: BTreeMap<NodeId, Time>,
+    /// Something that is never mended happens, or may happen at a time that nobody knows.
+    unmendable: bool,
+}
+
+/// Whether `case` gives what `property` needs.
+pub fn suits(property: Property, case: &Case) -> bool {
+    if Property::LASTING.contains(&property) { lasts(case) } else { holds(case) }
+}
+
+/// More members than this are never asked for: every set of them is looked at.
+const MOST_MEMBERS: usize = 16;
+
+/// Whether a clock of this rate is no more wrong than the members of a quorum assume.
+fn is_within_drift(case: &Case, rate_ppm: u32) -> bool {
+    rate_ppm.abs_diff(1_000_000) <= case.config.quorum.pace.drift * 1_000
+}
+
+/// Whether the faults of `case` last, and leave a majority connected both ways, with somebody among it that may lead.
+pub fn lasts(case: &Case) -> bool {
+    let members = case.members();
+    let may_last = |fault: &Fault| match fault.what {
+        Action::Clock { rate_ppm, jump, .. } => {
+            jump == Span::ZERO && is_within_drift(case, rate_ppm)
+        }
+        Action::Cut { .. } | Action::Crash { .. } => true,
+        Action::Command { command: AdminCommand::Attribute(_), .. } => true,
+        _ => false,
+    };
+    let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
+    if members.len() > MOST_MEMBERS || !all_last {
+        return false;
+    }
+    let mut dead: BTreeSet<NodeId> = case.dead.iter().copied().collect();
+    let mut cuts = BTreeSet::new();
+    for fault in &case.faults {
+        match fault.what {
+            Action::Crash { member, .. } => drop(dead.insert(member)),
+            Action::Cut { from, to } => drop(cuts.insert((from, to))),
+            _ => {}
+        }
+    }
+    let settings = &case.config.quorum;
+    let may_lead =
+        |id: NodeId| !settings.witnesses.contains(id) && !settings.reluctant.contains(id);
+    let ids: Vec<NodeId> = members.iter().filter(|id| !dead.contains(id)).collect();
+    let whole = |set: u32| {
+        let chosen = || ids.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
+        let linked = |from: NodeId| chosen().all(|(_, &to)| !cuts.contains(&(from, to)));
+        chosen().count() > members.len() / 2
+            && chosen().any(|(_, &id)| may_lead(id))
+            && chosen().all(|(_, &id)| linked(id))
+    };
+    (0..1_u32 << ids.len()).any(whole)
+}
+
+/// Whether `case` gives what the promises need.
+pub fn holds(case: &Case) -> bool {
+    let mut end = EndState::default();
+    end.dead.extend(&case.dead);
+    if !end.dead.is_empty() {
+        end.last_crash = Some(Time::ZERO);
+    }
+    end.noticed.extend(case.initiators.iter());
+    let mut timed: Vec<(Time, &Action)> =
+        case.faults.iter().filter_map(|fault| Some((fault.time()?, &fault.what))).collect();
+    timed.sort_by_key(|&(at, _)| at);
+    for (at, action) in timed {
+        end.happens(case, at, action);
+    }
+    // What waits for a message may come before everything else or after it, or never.
+    for fault in case.faults.iter().filter(|fault| fault.time().is_none()) {
+        match fault.what {
+            Action::Crash { member, .. } => drop(end.dead.insert(member)),
+            Action::Restart { .. } | Action::Pause { .. } => {}
+            _ => end.unmendable = true,
+        }
+    }
+    end.is_calm(case)
+}
+
+impl EndState {
+    fn happens(&mut self, case: &Case, at: Time, action: &Action) {
+        match *action {
+            Action::Crash { member, .. } => {
+                self.dead.insert(member);
+                self.last_crash = Some(at);
+            }
+            Action::Restart { member, disk, place, .. } => {
+                self.moves(member, place);
+                self.unmendable |= disk == Disk::New;
+                if self.dead.remove(&member) {
+                    self.restarts(member, disk);
+                    // Who comes up looks for a leader.
+                    self.noticed.insert(member, at);
+                }
+            }
+            // A clone is found if a member that knows better is reachable, and stops: nothing is promised then.
+            Action::Replace { disk: Disk::Kept, .. } => self.unmendable = true,
+            Action::Replace { member, disk, place, .. } => {
+                // With two members no rule can tell whose old process one has found.
+                self.unmendable |= case.members().len() < 3;
+                self.moves(member, place);
+                self.dead.remove(&member);
+                self.loses_disk(member, disk);
+                self.replaced.insert(member);
+                self.noticed.insert(member, at);
+            }
+            Action::Campaign(member) if !self.dead.contains(&member) => {
+                self.noticed.insert(member, at);
+            }
+            Action::Clock { member, rate_ppm, jump } => {
+                match rate_ppm == 1_000_000 {
+                    true => self.wrong_clocks.remove(&member),
+                    false => self.wrong_clocks.insert(member),
+                };
+                self.beyond_drift |= jump > Span::ZERO || !is_within_drift(case, rate_ppm);
+            }
+            Action::Cut { from, to } => *self.cuts.entry((from, to)).or_default() += 1,
+            Action::Mend { from, to } => {
+                let cuts = self.cuts.remove(&(from, to)).unwrap_or_default();
+                if cuts > 1 {
+                    self.cuts.insert((from, to), cuts - 1);
+                }
+            }
+            Action::Partition { .. } | Action::LinkOverride(_) => self.apart = true,
+            Action::Heal => {
+                self.apart = false;
+                self.cuts.clear();
+            }
+            Action::Command { member, command: AdminCommand::Drain { lasting: None, .. } } => {
+                self.drained.insert(member);
+            }
+            Action::Command { member, command: AdminCommand::Undrain }
+                if !self.dead.contains(&member) =>
+            {
+                self.drained.remove(&member);
+            }
+            _ => {}
+        }
+    }
+
+    fn moves(&mut self, member: NodeId, place: Place) {
+        if place == Place::Unnamed {
+            self.unnamed.insert(member);
+        }
+    }
+
+    fn restarts(&mut self, member: NodeId, disk: Disk) {
+        match disk {
+            Disk::Kept => {}
+            // It is found if everybody who knows better is reachable. Whether it was drained is what the copy says.
+            Disk::Restored => {
+                let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
+                self.unmendable |= !whole;
+            }
+            Disk::Lost | Disk::LostUnlessAnother | Disk::New => self.loses_disk(member, disk),
+        }
+    }
+
+    fn loses_disk(&mut self, member: NodeId, disk: Disk) {
+        let alone = self.diskless.iter().all(|&other| other == member);
+        self.lost_together |= !alone && disk != Disk::LostUnlessAnother;
+        self.diskless.insert(member);
+        self.drained.remove(&member);
+    }
+
+    /// Whether a majority is alive, with somebody among it that may lead; and everybody is, if somebody asks everybody.
+    fn suits_quorum(&self, case: &Case) -> bool {
+        let settings = &case.config.quorum;
+        let may_lead = |id: NodeId| {
+            !settings.witnesses.contains(id)
+                && !settings.reluctant.contains(id)
+                && !self.drained.contains(&id)
+        };
+        let alive = || case.members().iter().filter(|id| !self.dead.contains(id));
+        let answered = self.diskless.is_empty() || self.dead.is_empty() && !self.lost_together;
+        alive().count() > case.members().len() / 2
+            && alive().any(may_lead)
+            && answered
+            && (self.unnamed.is_empty() || self.unnamed.union(&self.replaced).count() < 2)
+            && !self.beyond_drift
+    }
+
+    fn is_calm(&self, case: &Case) -> bool {
+        let mended = !self.apart
+            && self.cuts.is_empty()
+            && self.wrong_clocks.is_empty()
+            && !self.unmendable
+            && case.chaos.is_none();
+        if case.algorithm.has_leases() {
+            // Its members watch over their leader themselves.
+            return mended && self.suits_quorum(case);
+        }
+        let is_alive = |id: NodeId| !self.dead.contains(&id);
+        mended && case.members().iter().any(is_alive) && self.is_noticed(case)
+    }
+
+    /// Whether somebody who is alive in the end knows that a leader is needed, if one is: because there was none at the
+    /// beginning, or because one may have died and no detector tells.
+    fn is_noticed(&self, case: &Case) -> bool {
+        let noticed = || self.noticed.iter().filter(|(id, _)| !self.dead.contains(id));
+        let by_whom = case.leader.is_some() || noticed().next().is_some();
+        let in_time = match (case.detector, self.last_crash) {
+            (None, Some(crash)) => noticed().any(|(_, &at)| at >= crash + Span::from_nanos(1)),
+            _ => true,
+        };
+        by_whom && in_time
+    }
+}

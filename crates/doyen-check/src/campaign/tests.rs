@@ -1,0 +1,139 @@
+//! Goal: a campaign is what its seed says, whoever runs it, and asks nothing that was not promised.
+
+use doyen_core::config::Mode;
+
+use super::*;
+use doyen_sim::network::DelayModel;
+
+fn campaign(runs: u64) -> Campaign {
+    Campaign::new(Scenario::default(), runs, 7)
+}
+
+#[test]
+fn every_scenario_drawn_makes_sense_and_becomes_calm() {
+    for mode in [Mode::Hardened, Mode::Textbook] {
+        let base = Scenario { mode: Some(mode), ..Scenario::default() };
+        let campaign = Campaign::new(base, 700, 3);
+        for run in 1..=campaign.runs {
+            let scenario = campaign.scenario(run).unwrap();
+            let case = scenario.resolve().unwrap();
+            assert!(premise::holds(&case), "run {run}: {scenario:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_base_says_stays() {
+    let base = Scenario {
+        algorithm: Some(Algorithm::Bully),
+        members: Some(doyen_sim::scenario::MemberList::Listed(vec![4, 9])),
+        delay: Some(DelayModel::Fixed(2_000_000)),
+        seed: Some(5),
+        ..Scenario::default()
+    };
+    let scenario = Campaign::new(base.clone(), 10, 1).scenario(3).unwrap();
+    assert_eq!((&scenario.members, &scenario.delay), (&base.members, &base.delay));
+    assert_eq!(scenario.seed, Some(5));
+}
+
+#[test]
+fn what_is_drawn_never_contradicts_what_the_base_says_of_the_beginning() {
+    let bases = [
+        "members = 4\nconvention = \"configured\"",
+        "members = 4\ninitiators = [1, 2, 3]",
+        "members = 4\ninitiators = \"none\"",
+        "members = 4\ndead = [4]\ninitiators = [{ member = 2, at = \"1ms\" }]",
+    ];
+    for (base, mode) in bases.into_iter().flat_map(|base| [(base, "hardened"), (base, "textbook")])
+    {
+        let text = format!("algorithm = \"bully\"\nmode = \"{mode}\"\n{base}");
+        let campaign = Campaign::new(Scenario::parse("base", &text).unwrap(), 300, 1);
+        for run in 1..=campaign.runs {
+            let scenario = campaign.scenario(run).unwrap();
+            let case =
+                scenario.resolve().unwrap_or_else(|error| panic!("{base}, run {run}: {error}"));
+            assert!(premise::holds(&case), "{base}, run {run}: {scenario:?}");
+        }
+    }
+}
+
+/// So that `--algorithm A --run I` repeats run I of a campaign over all of them.
+#[test]
+fn naming_the_algorithm_whose_turn_it_is_changes_nothing() {
+    let by_turns = campaign(100);
+    for run in 1..=100 {
+        let scenario = by_turns.scenario(run).unwrap();
+        let base = Scenario { algorithm: scenario.algorithm, ..Scenario::default() };
+        assert_eq!(Campaign { base, ..campaign(100) }.scenario(run).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn every_scenario_survives_being_written_down() {
+    let campaign = campaign(200);
+    for run in 1..=200 {
+        let scenario = campaign.scenario(run).unwrap();
+        let text = toml::to_string(&scenario).unwrap();
+        assert_eq!(Scenario::parse("drawn", &text).unwrap(), scenario);
+    }
+}
+
+#[test]
+fn shards_add_up_to_the_whole_and_a_single_run_is_part_of_it() {
+    let whole = run(&campaign(70), |_| true).unwrap();
+    let part = |shard: &str| {
+        let campaign = Campaign { shard: shard.parse().unwrap(), ..campaign(70) };
+        run(&campaign, |_| true).unwrap()
+    };
+    assert_eq!(part("2/3").merge(part("3/3")).merge(part("1/3")), whole);
+    let singles = (1..=70).map(|number| run_one(&campaign(70), number).unwrap());
+    assert_eq!(singles.reduce(Report::merge), Some(whole));
+}
+
+/// Textbook bullies do not bear restarts: the campaign finds that, and stops where it was told to.
+#[test]
+fn failures_stop_a_campaign_at_the_same_run_every_time() {
+    let base = Scenario { mode: Some(Mode::Textbook), ..Scenario::default() };
+    let textbook = Campaign { patience: 2, ..Campaign::new(base, 2_000, 1) };
+    let report = run(&textbook, |_| true).unwrap();
+    assert_eq!(report.failures.len(), 2);
+    assert_eq!(report.runs, report.failures[1].run);
+    let failure = &report.failures[0];
+    let again = judge(&failure.scenario, &Property::USUAL).unwrap();
+    assert_eq!(again.as_ref(), Some(&failure.breach));
+    assert_eq!(run(&textbook, |_| true).unwrap(), report);
+}
+
+/// Whoever has seen enough gets the report of what was made, and no run is made after that.
+#[test]
+fn a_campaign_that_is_stopped_tells_of_the_runs_that_were_made() {
+    let report = run(&campaign(1_000), |made| made < 10).unwrap();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    assert!((10..=10 + threads).contains(&report.runs), "{} runs", report.runs);
+    assert_eq!(run(&campaign(1_000), |_| false).unwrap(), Report::default());
+}
+
+#[test]
+fn a_base_that_makes_no_sense_is_refused() {
+    let base = Scenario { leader: Some(99), ..Scenario::default() };
+    let error = run(&Campaign::new(base, 10, 1), |_| true).unwrap_err();
+    assert!(error.to_string().starts_with("run 1: leader: "), "{error}");
+    assert!(!error.panicked);
+}
+
+#[test]
+fn a_run_that_panics_is_named_and_takes_no_other_with_it() {
+    let sound = |run: u64| {
+        assert_ne!(run, 6, "six is too many");
+        Ok(run)
+    };
+    let made = each(&[5, 6, 7], |run| make(run, || sound(run)));
+    assert_eq!((&made[0], &made[2]), (&Ok(5), &Ok(7)));
+    let unmade = made[1].clone().unwrap_err();
+    assert!(unmade.panicked && unmade.run == 6, "{unmade:?}");
+    let message = unmade.to_string();
+    assert!(
+        message.starts_with("run 6 panicked: ") && message.contains("six is too many"),
+        "{message}"
+    );
+}

@@ -1,0 +1,588 @@
+//! A run that breaks a property, as one file that a person can read.
+//!
+//! ```toml
+//! # A counterexample: in this run A3 does not hold.
+//! # doyen replay FILE        shows it, and says why
+//! doyen = "counterexample"
+//! version = 2
+//! property = "A3"
+//! path = [
+//!     "deliver ELECTION from 1 to 2 #5c02b1f9",
+//!     "crash 2",
+//! ]
+//! cycle = []
+//!
+//! [scenario]
+//! algorithm = "bully"
+//! members = 3
+//!
+//! [rules]
+//! budget = { crashes = 1 }
+//! timers = "bounded"
+//! tick = "1ms"
+//! detection = 2
+//! fifo = true
+//!
+//! # The end of the counterexample.
+//! ```
+//!
+//! There are two forms. With a `path` it is a *schedule* that a check has found: the steps, one a line as `schedule.rs` has them, from the
+//! scene to where the property is broken, and those that are then repeated for ever. With `from` among the rules, the
+//! scenario is simulated up to that time first; with `part`, it is about that part of the quorum. Without one it is a *timed run* of the simulator that a campaign has
+//! found: the scenario holds the faults and the seed.
+//!
+//! A file is read as strictly as a scenario is: what is unknown, missing or cut short is refused, with the line. The
+//! last line is there for that: a file without it has lost its end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::budget::{ANY, Budget, MOST};
+use super::part::Scope;
+use super::property::Property;
+use super::schedule::StepText;
+use super::{MOST_MEMBERS, Rules, Timers, Violation};
+use doyen_sim::scenario::{Case, Scenario, ScenarioError, toml_error};
+use doyen_sim::time::Time;
+
+/// The version of the file format.
+const VERSION: i64 = 2;
+
+/// What a counterexample says it is.
+const KIND: &str = "counterexample";
+
+/// How it ends.
+const END: &str = "# The end of the counterexample.";
+
+/// A run that breaks a property.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Counterexample {
+    /// The property.
+    pub property: Property,
+    /// Where it begins.
+    pub scenario: Scenario,
+    /// How it goes on.
+    pub course: Course,
+    source: Option<Source>,
+}
+
+/// How a run goes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Course {
+    /// Step by step, as a check explores it.
+    Schedule {
+        /// What can happen.
+        rules: Rules,
+        /// The steps to where the property is broken.
+        path: Vec<StepText>,
+        /// The steps that are then repeated for ever; none if nothing is left to do.
+        cycle: Vec<StepText>,
+    },
+    /// By the clock, as the simulator runs it: the scenario says everything.
+    Timed,
+}
+
+/// Where a counterexample was read from, for errors.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Source {
+    name: String,
+    text: String,
+    /// On which line each step stands, those of the cycle behind those of the path.
+    lines: Vec<usize>,
+}
+
+impl Counterexample {
+    /// What a check of `scenario` under `rules` has found.
+    pub fn new(scenario: Scenario, rules: &Rules, violation: Violation) -> Self {
+        let Violation { property, path, cycle } = violation;
+        let rules = Rules { properties: vec![property], ..rules.clone() };
+        let course = Course::Schedule { rules, path, cycle };
+        Self { property, scenario, course, source: None }
+    }
+
+    /// A timed run of `scenario` that breaks `property`.
+    pub fn timed(scenario: Scenario, property: Property) -> Self {
+        Self { property, scenario, course: Course::Timed, source: None }
+    }
+
+    /// The scenario, checked.
+    pub fn case(&self) -> Result<Case, String> {
+        let case = self.scenario.resolve().map_err(|error| self.in_scenario(&error))?;
+        let count = case.members().len();
+        if matches!(self.course, Course::Schedule { .. }) && count > MOST_MEMBERS {
+            let problem =
+                format!("{count} members are too many for a check, which takes {MOST_MEMBERS}");
+            return Err(self.in_scenario(&ScenarioError::new("members", problem)));
+        }
+        Ok(case)
+    }
+
+    fn in_scenario(&self, error: &ScenarioError) -> String {
+        let error = ScenarioError::new(format!("scenario.{}", error.key), error.problem.clone());
+        match &self.source {
+            Some(source) => error.in_file(&source.name, &source.text),
+            None => error.to_string(),
+        }
+    }
+
+    /// `problem` with the step at `index`, which counts on from the path to the cycle.
+    pub(super) fn at_step(&self, index: usize, problem: &str) -> String {
+        match &self.source {
+            Some(source) => format!("{}:{}: {problem}", source.name, source.lines[index]),
+            None => format!("step {}: {problem}", index + 1),
+        }
+    }
+
+    /// Reads a counterexample. `name` is what errors call the text; they name the line as well.
+    pub fn parse(name: &str, text: &str) -> Result<Self, String> {
+        if !text.lines().any(is_kind) {
+            return Err(no_counterexample(name));
+        }
+        let is_whole = text.trim_end().lines().next_back() == Some(END);
+        let damaged = |error: toml::de::Error| match is_whole {
+            true => toml_error(name, text, &error),
+            false => lost_end(name),
+        };
+        check_stamp(name, text, &toml::from_str(text).map_err(damaged)?)?;
+        let document: Document = toml::from_str(text).map_err(damaged)?;
+        if !is_whole {
+            return Err(lost_end(name));
+        }
+        let property = document.property.get_ref().parse().map_err(|problem| {
+            let line = line_at(text, document.property.span().start);
+            format!("{name}:{line}: {problem}")
+        })?;
+        let steps = [&document.path, &document.cycle].map(|steps| steps.as_deref().unwrap_or(&[]));
+        let read = |step: &Spanned<String>| {
+            (StepText::new(step.get_ref()), line_at(text, step.span().start))
+        };
+        let (mut path, lines): (Vec<StepText>, Vec<usize>) =
+            steps.concat().iter().map(read).unzip();
+        let course = match (&document.path, document.rules) {
+            (Some(_), Some(rules)) => {
+                let cycle = path.split_off(steps[0].len());
+                let rules = rules.read(property).map_err(|error| error.in_file(name, text))?;
+                Course::Schedule { rules, path, cycle }
+            }
+            (None, None) if document.cycle.is_none() => Course::Timed,
+            _ => {
+                return Err(format!(
+                    "{name}: `path`, `cycle` and [rules] belong together: the file is damaged; copy it again or \
+                     check again"
+                ));
+            }
+        };
+        let source = Some(Source { name: name.to_owned(), text: text.to_owned(), lines });
+        let read = Self { property, scenario: document.scenario, course, source };
+        read.case().map(|_| read)
+    }
+
+    /// The file's text.
+    pub fn to_toml(&self) -> String {
+        let property = self.property;
+        let mut text = format!(
+            "# A counterexample: in this run {property} does not hold.\n\
+             # {}\n\
+             # doyen replay FILE        shows it, and says why\n\
+             doyen = \"{KIND}\"\nversion = {VERSION}\nproperty = \"{property}\"\n",
+            property.words()
+        );
+        if let Course::Schedule { path, cycle, .. } = &self.course {
+            for (key, steps) in [("path", path), ("cycle", cycle)] {
+                let _ = writeln!(text, "{key} = {}", list(steps));
+            }
+        }
+        let scenario = toml::to_string(&BTreeMap::from([("scenario", &self.scenario)]));
+        let _ = write!(text, "\n{}", scenario.expect("a scenario can always be written"));
+        if let Course::Schedule { rules, .. } = &self.course {
+            let _ = write!(text, "\n{}", RulesEntry::new(rules).written());
+        }
+        text + "\n" + END + "\n"
+    }
+}
+
+/// The file as it stands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(rename = "doyen")]
+    _kind: String,
+    #[serde(rename = "version")]
+    _version: i64,
+    property: Spanned<String>,
+    path: Option<Vec<Spanned<String>>>,
+    cycle: Option<Vec<Spanned<String>>>,
+    scenario: Scenario,
+    rules: Option<RulesEntry>,
+}
+
+/// The rules as they stand.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesEntry {
+    budget: Budget,
+    timers: String,
+    expiries: Option<u8>,
+    tick: Option<String>,
+    detection: Option<u8>,
+    drift: Option<f64>,
+    fifo: bool,
+    from: Option<String>,
+    part: Option<String>,
+    terms: Option<u64>,
+    mixed: Option<bool>,
+    without: Option<String>,
+}
+
+impl RulesEntry {
+    fn new(rules: &Rules) -> Self {
+        let (budget, fifo) = (rules.budget, rules.fifo);
+        let (timers, expiries, tick, detection, drift) = match rules.timers {
+            Timers::Free { expiries } => ("free", Some(expiries), None, None, None),
+            Timers::Bounded { tick, detection } => {
+                ("bounded", None, Some(tick.to_string()), Some(detection), None)
+            }
+            Timers::Clocked { tick, drift } => {
+                let drift = (drift > 0).then_some(f64::from(drift) / 1000.0);
+                ("clocked", None, Some(tick.to_string()), None, drift)
+            }
+        };
+        let from = rules.from.map(|at| at.to_string());
+        let timers = timers.to_owned();
+        let scope = rules.scope;
+        Self {
+            budget,
+            timers,
+            expiries,
+            tick,
+            detection,
+            drift,
+            fifo,
+            from,
+            part: scope.map(|scope| scope.part.to_string()),
+            terms: scope.map(|scope| scope.terms),
+            mixed: scope.and_then(|scope| scope.mixed.then_some(true)),
+            without: scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
+        }
+    }
+
+    fn read_timers(&self) -> Result<Timers, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let parse_tick = |text: &String| match text.parse::<Span>() {
+            Ok(Span::ZERO) => Err(wrong("tick", "must be above zero".to_owned())),
+            Ok(tick) => Ok(tick),
+            Err(problem) => Err(wrong("tick", problem)),
+        };
+        let parse_drift = |drift: f64| match (0.0..1.0).contains(&drift) {
+            true => Ok((drift * 1000.0).round() as u32),
+            false => Err(wrong("drift", format!("{drift} is not at least 0 and below 1"))),
+        };
+        let Self { expiries, tick, detection, drift, .. } = self;
+        match (self.timers.as_str(), expiries, tick, detection, drift) {
+            ("free", &Some(expiries), None, None, None) => Ok(Timers::Free { expiries }),
+            ("bounded", None, Some(tick), &Some(detection), None) => {
+                Ok(Timers::Bounded { tick: parse_tick(tick)?, detection })
+            }
+            ("clocked", None, Some(tick), None, drift) => {
+                let drift = parse_drift(drift.unwrap_or(0.0))?;
+                Ok(Timers::Clocked { tick: parse_tick(tick)?, drift })
+            }
+            _ => {
+                let problem = "timers are either \"free\", with `expiries`, or \"bounded\", with `tick` and \
+                               `detection`, or \"clocked\", with `tick` and perhaps `drift`";
+                Err(wrong("timers", problem.to_owned()))
+            }
+        }
+    }
+
+    fn read(self, property: Property) -> Result<Rules, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let timers = self.read_timers()?;
+        if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > ANY) {
+            let most = format!("at most {MOST}, or {ANY} for any number");
+            return Err(wrong("budget", format!("{count} {name} are too many; {most}")));
+        }
+        let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
+        let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
+        let scope = self.read_scope()?;
+        if scope.is_some() && from.is_some() {
+            return Err(wrong(
+                "from",
+                "a part of the quorum is explored from its beginning".to_owned(),
+            ));
+        }
+        let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
+        Ok(Rules { budget, timers, fifo, properties, from, scope })
+    }
+
+    fn read_scope(&self) -> Result<Option<Scope>, ScenarioError> {
+        let wrong =
+            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
+        let Self { part, terms, mixed, without, .. } = self;
+        match (part, terms) {
+            (Some(part), &Some(terms)) => {
+                let part = part.parse().map_err(|problem| wrong("part", problem))?;
+                let without = without.as_ref().map(|rule| rule.parse()).transpose();
+                let without = without.map_err(|problem| wrong("without", problem))?;
+                Ok(Some(Scope { part, terms, mixed: mixed.unwrap_or(false), without }))
+            }
+            (None, None) if mixed.is_none() && without.is_none() => Ok(None),
+            _ => {
+                let problem =
+                    "`part` and `terms` belong together, and `mixed` and `without` to them";
+                Err(wrong("part", problem.to_owned()))
+            }
+        }
+    }
+
+    fn written(&self) -> String {
+        let spent = self.budget.items().into_iter().filter(|&(_, count)| count > 0);
+        let budget: Vec<String> = spent.map(|(name, count)| format!("{name} = {count}")).collect();
+        let budget = match budget.is_empty() {
+            true => "{}".to_owned(),
+            false => format!("{{ {} }}", budget.join(", ")),
+        };
+        let mut text = format!("[rules]\nbudget = {budget}\ntimers = \"{}\"\n", self.timers);
+        if let Some(expiries) = self.expiries {
+            let _ = writeln!(text, "expiries = {expiries}");
+        }
+        if let Some(tick) = &self.tick {
+            let _ = writeln!(text, "tick = \"{tick}\"");
+        }
+        if let Some(detection) = self.detection {
+            let _ = writeln!(text, "detection = {detection}");
+        }
+        if let Some(drift) = self.drift {
+            let _ = writeln!(text, "drift = {drift}");
+        }
+        let _ = writeln!(text, "fifo = {}", self.fifo);
+        if let Some(from) = &self.from {
+            let _ = writeln!(text, "from = \"{from}\"");
+        }
+        if let (Some(part), Some(terms)) = (&self.part, self.terms) {
+            let _ = writeln!(text, "part = \"{part}\"\nterms = {terms}");
+        }
+        if let Some(mixed) = self.mixed {
+            let _ = writeln!(text, "mixed = {mixed}");
+        }
+        if let Some(rule) = &self.without {
+            let _ = writeln!(text, "without = \"{rule}\"");
+        }
+        text
+    }
+}
+
+/// What must be right before anything else of the file means anything.
+#[derive(Deserialize)]
+struct Stamp {
+    doyen: Option<String>,
+    version: Option<Spanned<i64>>,
+}
+
+fn check_stamp(name: &str, text: &str, stamp: &Stamp) -> Result<(), String> {
+    if stamp.doyen.as_deref() != Some(KIND) {
+        return Err(no_counterexample(name));
+    }
+    let Some(version) = &stamp.version else {
+        return Err(format!("{name}: version is missing; this doyen reads version {VERSION}"));
+    };
+    if *version.get_ref() != VERSION {
+        return Err(format!(
+            "{name}:{}: the file has version {}, this doyen reads version {VERSION}; run the check again to make a new \
+             file, or replay this one with the doyen that wrote it",
+            line_at(text, version.span().start),
+            version.get_ref()
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a line says what a counterexample says it is.
+fn is_kind(line: &str) -> bool {
+    let said = line.split_once('=').filter(|(key, _)| key.trim() == "doyen");
+    said.is_some_and(|(_, kind)| kind.contains(KIND))
+}
+
+fn no_counterexample(name: &str) -> String {
+    format!(
+        "{name} is not a counterexample, which has a line doyen = \"{KIND}\", nor the trace of a node; `doyen check` and \
+         `doyen node --trace` write them, `doyen sim` runs scenarios"
+    )
+}
+
+fn lost_end(name: &str) -> String {
+    format!(
+        "{name}: the file is damaged or cut short: its last line should be `{END}`; copy it again or check again"
+    )
+}
+
+/// The line on which the byte at `place` stands.
+fn line_at(text: &str, place: usize) -> usize {
+    text.as_bytes()[..place.min(text.len())].iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+/// Steps as a list in TOML, one a line.
+fn list(steps: &[StepText]) -> String {
+    if steps.is_empty() {
+        return "[]".to_owned();
+    }
+    let quoted = |step: &StepText| format!("    {},\n", toml::Value::String(step.line()));
+    format!("[\n{}]", steps.iter().map(quoted).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Counterexample {
+        let scenario = Scenario::parse("test", "algorithm = \"bully\"\nmembers = 3").unwrap();
+        let rules = Rules {
+            budget: Budget { crashes: 2, losses: 1, ..Budget::default() },
+            timers: Timers::Bounded { tick: Span::from_millis(1), detection: 2 },
+            fifo: true,
+            properties: vec![Property::Agreement, Property::Termination],
+            from: None,
+            scope: None,
+        };
+        let steps = |lines: &[&str]| lines.iter().map(|line| StepText::new(line)).collect();
+        let path =
+            steps(&["deliver ELECTION from 1 to 2, crash after 1 #0badcafe", "wait 2 ticks"]);
+        let cycle = steps(&["expire Reply at 1"]);
+        let property = Property::Termination;
+        Counterexample::new(scenario, &rules, Violation { property, path, cycle })
+    }
+
+    fn refused(text: &str) -> String {
+        Counterexample::parse("file.toml", text).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let written = example();
+        let text = written.to_toml();
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(Counterexample { source: None, ..read.clone() }, written);
+        assert_eq!(read.to_toml(), text);
+        let expected = "\
+# A counterexample: in this run A3 does not hold.
+# termination: every run comes to rest, with nobody still electing and everybody knowing a leader
+# doyen replay FILE        shows it, and says why
+doyen = \"counterexample\"
+version = 2
+property = \"A3\"
+path = [
+    \"deliver ELECTION from 1 to 2, crash after 1 #0badcafe\",
+    \"wait 2 ticks\",
+]
+cycle = [
+    \"expire Reply at 1\",
+]
+
+[scenario]
+algorithm = \"bully\"
+members = 3
+
+[rules]
+budget = { crashes = 2, losses = 1 }
+timers = \"bounded\"
+tick = \"1ms\"
+detection = 2
+fifo = true
+
+# The end of the counterexample.
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn free_timers_and_no_faults_are_written_as_well() {
+        let mut free = example();
+        if let Course::Schedule { rules, .. } = &mut free.course {
+            rules.timers = Timers::Free { expiries: 3 };
+            rules.budget = Budget::default();
+            rules.from = Some(Time(1_500_000));
+        }
+        let text = free.to_toml();
+        assert!(
+            text.contains(
+                "budget = {}\ntimers = \"free\"\nexpiries = 3\nfifo = true\nfrom = \"1.5ms\"\n"
+            ),
+            "{text}"
+        );
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(read.course, free.course);
+    }
+
+    #[test]
+    fn wrong_clocks_and_any_number_of_faults_are_written_as_well() {
+        let mut clocked = example();
+        if let Course::Schedule { rules, .. } = &mut clocked.course {
+            rules.timers = Timers::Clocked { tick: Span::from_millis(2), drift: 125 };
+            rules.budget = Budget { losses: ANY, ..Budget::default() };
+        }
+        let text = clocked.to_toml();
+        let expected =
+            "budget = { losses = 15 }\ntimers = \"clocked\"\ntick = \"2ms\"\ndrift = 0.125\n";
+        assert!(text.contains(expected), "{text}");
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(read.course, clocked.course);
+    }
+
+    #[test]
+    fn a_timed_run_is_its_scenario() {
+        let text =
+            "algorithm = \"bully\"\nmembers = 3\nseed = 7\n[[fault]]\nat = \"1ms\"\ncrash = 3";
+        let scenario = Scenario::parse("test", text).unwrap();
+        let written = Counterexample::timed(scenario, Property::Agreement);
+        let text = written.to_toml();
+        assert!(text.contains("[[scenario.fault]]\nat = \"1ms\"\ncrash = 3\n"), "{text}");
+        let read = Counterexample::parse("file.toml", &text).unwrap();
+        assert_eq!(Counterexample { source: None, ..read }, written);
+    }
+
+    #[test]
+    fn a_file_cut_short_anywhere_is_refused() {
+        let timed = Counterexample::timed(example().scenario, Property::Agreement);
+        for text in [example().to_toml(), timed.to_toml()] {
+            for end in 0..text.len() - 1 {
+                let cut = &text[..end];
+                assert!(Counterexample::parse("file.toml", cut).is_err(), "{cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_named_with_its_line() {
+        let text = example().to_toml();
+        for (from, to, expected) in [
+            ("version = 2", "version = 1", "file.toml:5: the file has version 1, this doyen reads"),
+            ("version = 2\n", "", "file.toml: version is missing"),
+            ("\"counterexample\"", "\"recipe\"", "file.toml is not a counterexample"),
+            ("\"A3\"", "\"A9\"", "file.toml:6: unknown property `A9`; there are A1, A2"),
+            ("fifo = true", "fifo = true\nlifo = true", "file.toml:25: unknown field `lifo`"),
+            ("version = 2", "version = 2\nspeed = 3", "file.toml:6: unknown field `speed`"),
+            ("crashes = 2", "crashes = 16", "file.toml:20: rules.budget: 16 crashes are too many"),
+            ("tick = \"1ms\"", "tick = \"0\"", "file.toml:22: rules.tick: must be above zero"),
+            ("tick = \"1ms\"", "tick = \"1 day\"", "file.toml:22: rules.tick: `1 day` is not a"),
+            ("tick = \"1ms\"\n", "", "file.toml:21: rules.timers: timers are either"),
+            ("\"bully\"", "\"buly\"", "file.toml:16: unknown algorithm `buly`"),
+            ("members = 3", "members = 99", "file.toml:17: scenario.members: 99 members are too"),
+            ("members = 3\n", "", "scenario.members: is missing"),
+            ("# The end", "# An end", "file.toml: the file is damaged or cut short"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let problem = refused(&text.replacen(from, to, 1));
+            assert!(problem.contains(expected), "{problem}");
+            assert!(!problem.contains('\n'), "{problem}");
+        }
+        let (head, rules) = text.split_once("[rules]").unwrap();
+        let end = rules.split_once("\n\n").unwrap().1;
+        assert!(refused(&format!("{head}{end}")).contains("belong together"));
+    }
+}

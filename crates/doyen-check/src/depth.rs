@@ -1,0 +1,161 @@
+//! The depth-first search: one path at a time, eight bytes for each state seen.
+
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
+use std::time::Instant;
+
+use super::search::{Found, Judge, Limit, Plan, Progress, Violation, Watch};
+use super::space::{Space, Successors};
+use doyen_sim::hash::FastHasher;
+
+/// How many states are visited between two looks at the limits.
+const GLANCE: u64 = 4096;
+
+/// A state on the path: how it was reached, its steps, and which of them comes next.
+struct Frame<S> {
+    step: Option<S>,
+    steps: Successors<S>,
+    next: usize,
+}
+
+/// Explores `space` depth first. It does not look for runs that never end.
+pub(super) fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {
+    Depth {
+        space,
+        plan,
+        watch,
+        began: Instant::now(),
+        hand: space.hand(),
+        judge: Judge::default(),
+        seen: HashSet::default(),
+        path: Vec::new(),
+        spare: Vec::new(),
+        cut_off: 0,
+        progress: Progress::default(),
+    }
+    .run()
+}
+
+struct Depth<'a, S: Space> {
+    space: &'a S,
+    plan: &'a Plan,
+    watch: Watch<'a>,
+    began: Instant,
+    hand: S::Hand,
+    judge: Judge,
+    seen: HashSet<u64, BuildHasherDefault<FastHasher>>,
+    path: Vec<Frame<S::Step>>,
+    /// Kept to be used again.
+    spare: Vec<Successors<S::Step>>,
+    /// How many states had steps that were not followed, for they stand as deep as one may go.
+    cut_off: u64,
+    progress: Progress,
+}
+
+impl<S: Space> Depth<'_, S> {
+    fn run(mut self) -> Found<S::Step> {
+        let start = self.space.start();
+        self.seen.insert(self.space.fingerprint(&mut self.hand, &start));
+        let mut pending = Some((None, start));
+        loop {
+            if let Some((step, words)) = pending.take() {
+                if let Some(claim) = self.enter(step, &words) {
+                    return self.end(None, Some((claim, None)));
+                }
+                if let Some(limit) = self.limit() {
+                    return self.end(Some(limit), None);
+                }
+            }
+            let depth = self.path.len();
+            let Some(frame) = self.path.last_mut() else { return self.end(None, None) };
+            let Some(next) = frame.steps.list().get(frame.next) else {
+                self.spare.extend(self.path.pop().map(|frame| frame.steps));
+                continue;
+            };
+            frame.next += 1;
+            self.progress.generated += 1;
+            if let Some(claim) = next.breaks {
+                let step = next.step;
+                return self.end(None, Some((claim, Some(step))));
+            }
+            let state = frame.steps.state(next);
+            let print = self.space.fingerprint(&mut self.hand, state);
+            let too_deep = self.plan.limits.depth.is_some_and(|limit| depth as u32 > limit);
+            if !too_deep && self.seen.insert(print) {
+                pending = Some((Some(next.step), state.to_vec()));
+            }
+        }
+    }
+
+    /// Comes to a new state; says which claim it breaks.
+    fn enter(&mut self, step: Option<S::Step>, words: &[u32]) -> Option<usize> {
+        let Self { space, hand, seen, .. } = self;
+        let mut out = self.spare.pop().unwrap_or_default();
+        let reduced = space.steps(hand, words, self.plan.reduce, &mut out);
+        // A step to a state that is known may close a loop, in which what was left out would be put off for ever.
+        let mut is_known = |next| seen.contains(&space.fingerprint(hand, out.state(next)));
+        if reduced && out.list().iter().any(&mut is_known) {
+            space.steps(hand, words, false, &mut out);
+        }
+        let mood = space.mood(hand, words);
+        let at_rest = !out.list().iter().any(|next| space.duty(next.step).is_some());
+        self.progress.stranded += u64::from(at_rest && out.is_stranded());
+        let broken = self.judge.broken(self.space, mood, at_rest && !out.is_stranded());
+        let depth = self.path.len() as u32;
+        let is_deepest = self.plan.limits.depth.is_some_and(|limit| depth >= limit);
+        self.cut_off += u64::from(is_deepest && !out.list().is_empty());
+        self.path.push(Frame { step, steps: out, next: 0 });
+        self.progress.depth = self.progress.depth.max(depth);
+        broken
+    }
+
+    fn limit(&mut self) -> Option<Limit> {
+        let limits = self.plan.limits;
+        self.progress.states = self.seen.len() as u64;
+        let is_full = self.seen.len() == self.seen.capacity();
+        if !self.progress.states.is_multiple_of(GLANCE)
+            && limits.states.is_none_or(|limit| self.progress.states < limit)
+            && !is_full
+        {
+            return None;
+        }
+        self.take_stock();
+        (self.watch)(&self.progress);
+        // The next state makes the table twice as large, beside the one there is: if that is more than there may be,
+        // this is the limit.
+        let more = if is_full { 2 * self.table_bytes() } else { 0 };
+        let is_too_large = limits.is_full(self.progress.memory, more);
+        let reached = limits.reached(&self.progress).filter(|&limit| limit != Limit::Depth);
+        reached.or(is_too_large.then_some(Limit::Memory))
+    }
+
+    /// What the table of states takes: of eight places it fills at most seven, each with a byte of its own besides.
+    fn table_bytes(&self) -> u64 {
+        self.seen.capacity() as u64 * 9 * 8 / 7
+    }
+
+    fn take_stock(&mut self) {
+        let frames: u64 = self.path.iter().map(|frame| frame.steps.bytes()).sum();
+        self.progress.states = self.seen.len() as u64;
+        self.progress.memory = self.table_bytes() + frames;
+        self.progress.frontier = self.path.len() as u64 + self.cut_off;
+        self.progress.elapsed = self.began.elapsed();
+    }
+
+    /// What came of it. `broken`: a claim, and the step that broke it if a state did not.
+    fn end(
+        mut self,
+        limit: Option<Limit>,
+        broken: Option<(usize, Option<S::Step>)>,
+    ) -> Found<S::Step> {
+        self.take_stock();
+        let violation = broken.map(|(claim, last)| {
+            let path = self.path.iter().filter_map(|frame| frame.step).chain(last).collect();
+            Violation { claim, path, cycle: Vec::new() }
+        });
+        let is_cut = violation.is_none() && self.cut_off > 0;
+        let limit = limit.or(is_cut.then_some(Limit::Depth));
+        let void = violation.is_none() && !self.space.is_sound();
+        Found { progress: self.progress, limit, violation, sought_endless: false, void }
+    }
+}

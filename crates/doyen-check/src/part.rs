@@ -1,0 +1,349 @@
+//! Parts of the quorum, each explored as far as it can be.
+//!
+//! | part | what it is | what it leaves out |
+//! |---|---|---|
+//! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
+//! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
+//! | leases | the quorum without courtesy, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
+//! | whole | the quorum as it is shipped | penalties, probes, restored disks |
+//!
+//! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
+//! moment, also between two writes; in all but the whole, any of them campaigns at any moment at which the rules let it. How
+//! often leaders transfer, operators give commands and members lose their disks is a matter of the [budget](Budget). What
+//! is asked for in every state is the safety of a quorum ([`Property::QUORUM`]), as far as it is about the part. Clocks go
+//! in ticks, and the settings are the shortest that have a lease renewed while it runs:
+//!
+//! ```text
+//!     heartbeat 1 tick     vote lease 3 ticks     lease 2 ticks     answers 1 tick
+//! ```
+//!
+//! Where clocks are wrong by a fifth, the heartbeat takes 2 ticks and the vote lease 6, by a clock that is right; hence
+//! the lease 3. By real time a heartbeat then takes 1 to 3 ticks, the vote lease 5 to 8 and the lease 2 to 4. Where timings
+//! are mixed, the highest member asks for vote leases that are a tick longer (two ticks where clocks are wrong).
+//!
+//! Whole ticks lose nothing: every timer is due after a whole number of ticks, or at any moment between two of them, and
+//! what happens in an order at fractions of a tick can happen in the same order at whole ones (Henzinger, Manna and
+//! Pnueli 1992, *What good are digital clocks?*).
+
+use std::fmt;
+use std::str::FromStr;
+
+use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
+use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::members::{Members, NodeId, Term};
+use doyen_core::registry::Algorithm;
+use doyen_core::session::SessionConfig;
+use doyen_core::time::Span;
+
+use super::budget::{ANY, Budget};
+use super::property::Property;
+use super::{Rules, Timers};
+use doyen_sim::scenario::{Case, Initiators, MemberList, Scenario};
+
+/// The length of a tick. Nothing depends on it.
+const TICK: Span = Span::from_millis(2);
+
+/// By how much clocks are wrong where they are, in thousandths.
+const WRONG: u32 = 200;
+
+/// What holds of every vote: the others of [`Property::QUORUM`] are about leases.
+const OF_VOTES: [Property; 4] = [
+    Property::OneLeaderPerTerm,
+    Property::OneVotePerTerm,
+    Property::TermsNeverFall,
+    Property::StoredFirst,
+];
+
+/// A part of the quorum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Part {
+    /// Who is elected in which term.
+    Votes,
+    /// Which process of a member counts.
+    Sessions,
+    /// Who has a lease when.
+    Leases,
+    /// Everything.
+    Whole,
+}
+
+/// What is explored of the quorum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Scope {
+    /// The part.
+    pub part: Part,
+    /// The last term that is opened.
+    pub terms: u64,
+    /// One member asks for longer vote leases than the others.
+    pub mixed: bool,
+    /// The rule that is taken away.
+    pub without: Option<Rule>,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Self; 4] = [Self::Votes, Self::Sessions, Self::Leases, Self::Whole];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Votes => "votes",
+            Self::Sessions => "sessions",
+            Self::Leases => "leases",
+            Self::Whole => "whole",
+        }
+    }
+}
+
+impl Scope {
+    /// The whole of a part, with two terms.
+    pub fn new(part: Part) -> Self {
+        Self { part, terms: 2, mixed: false, without: None }
+    }
+
+    /// The smallest exploration that notices that `rule` is missing, if one does.
+    pub fn that_misses(rule: Rule) -> Option<Self> {
+        let part = match rule {
+            Rule::VoteIsStored
+            | Rule::OneVotePerTerm
+            | Rule::VoteCountsInItsTerm
+            | Rule::VoteOutlivesRole => Part::Votes,
+            rule if is_of_sessions(rule) => Part::Sessions,
+            Rule::Majority
+            | Rule::TermIsStored
+            | Rule::VoteLease
+            | Rule::HoldDown
+            | Rule::LeaseFromSending
+            | Rule::DriftMargin
+            | Rule::VoteIsNoLease
+            | Rule::AckCountsInItsTerm
+            | Rule::LeaseEndsBeforeTransfer
+            | Rule::ReleaseIsForItsTerm
+            | Rule::LeaseBindsItsHolder
+            | Rule::RetiredFirst
+            | Rule::RejoinVotesLater
+            | Rule::RejoinAsksAll
+            | Rule::HoldDownIsLongest
+            | Rule::VoteLeaseAsRequested
+            | Rule::LapsedRoundIsOver
+            | Rule::VoteLeaseNeverShrinks
+            | Rule::LongestFallsLate
+            | Rule::RejoinWaitsTheLongest => Part::Leases,
+            _ => return None,
+        };
+        let mixed = matches!(
+            rule,
+            Rule::HoldDownIsLongest
+                | Rule::VoteLeaseAsRequested
+                | Rule::VoteLeaseNeverShrinks
+                | Rule::LongestFallsLate
+                | Rule::RejoinWaitsTheLongest
+        );
+        let terms = match (rule, part) {
+            (Rule::ReleaseIsForItsTerm, _) => 3,
+            (_, Part::Sessions) => 1,
+            _ => 2,
+        };
+        Some(Self { part, terms, mixed, without: Some(rule) })
+    }
+
+    /// How many members there are unless one says otherwise: three, or as many as it takes to notice within a minute that
+    /// a rule is missing.
+    pub fn members(self) -> u32 {
+        let is_of_two = self.part == Part::Sessions && self.without == Some(Rule::SessionIsStored);
+        if is_of_two { 2 } else { 3 }
+    }
+
+    /// Whether only a search depth first notices within a minute that a rule is missing.
+    pub fn depth_first(self) -> bool {
+        let is_deep = matches!(self.without, Some(Rule::RejoinTakesOver | Rule::RejoinIsConfirmed));
+        self.part == Part::Sessions && is_deep
+    }
+
+    /// The scene in which it begins: the highest of so many members leads in the first term, unless it is about votes.
+    pub fn scenario(self, members: u32) -> Scenario {
+        let is_led = matches!(self.part, Part::Leases | Part::Whole);
+        Scenario {
+            algorithm: Some(Algorithm::Quorum),
+            mode: Some(Mode::Hardened),
+            members: Some(MemberList::Count(members.into())),
+            leader: is_led.then_some(members),
+            initiators: Some(Initiators::None),
+            fifo: Some(false),
+            ..Scenario::default()
+        }
+    }
+
+    /// What may happen unless one says otherwise: any number of everything that needs no operator, and of the rest what it
+    /// takes to notice that a rule is missing.
+    pub fn budget(self) -> Budget {
+        if self.part == Part::Sessions {
+            return self.budget_of_sessions();
+        }
+        // A member that rejoins has crashed once. With more crashes there is too much to explore in a minute.
+        let faults = if self.without.is_some_and(is_of_rejoining) { 1 } else { ANY };
+        Budget {
+            crashes: faults,
+            restarts: faults,
+            losses: ANY,
+            duplications: ANY,
+            campaigns: if self.part == Part::Whole { 0 } else { ANY },
+            transfers: u8::from(self.without.is_some_and(is_of_transfers)) * 2,
+            rejoins: u8::from(self.without.is_some_and(is_of_rejoining)),
+            ..Budget::default()
+        }
+    }
+
+    /// Every start takes a new session, so there is no end to what happens with any number of them.
+    fn budget_of_sessions(self) -> Budget {
+        let (replacements, faults) = match self.without {
+            Some(Rule::SessionIsStored) => (1, 1),
+            Some(Rule::SameSessionOnly | Rule::RejoinTakesOver | Rule::RejoinIsConfirmed) => (2, 0),
+            _ => (1, 0),
+        };
+        Budget {
+            crashes: faults,
+            restarts: faults,
+            losses: ANY,
+            duplications: ANY,
+            campaigns: ANY,
+            replacements,
+            ..Budget::default()
+        }
+    }
+
+    /// When timers expire. `wrong_clocks`: whether clocks may be wrong.
+    pub fn timers(self, wrong_clocks: bool) -> Timers {
+        match self.part {
+            Part::Votes => Timers::Free { expiries: ANY },
+            // A candidate that stands down in its term can do less than before.
+            Part::Sessions => Timers::Free { expiries: 0 },
+            Part::Leases | Part::Whole => {
+                Timers::Clocked { tick: TICK, drift: if wrong_clocks { WRONG } else { 0 } }
+            }
+        }
+    }
+
+    /// What must hold.
+    pub fn properties(self) -> Vec<Property> {
+        match self.part {
+            Part::Votes | Part::Sessions => OF_VOTES.to_vec(),
+            Part::Leases | Part::Whole => Property::QUORUM.to_vec(),
+        }
+    }
+
+    /// What is explored unless one says otherwise.
+    pub fn rules(self, wrong_clocks: bool) -> Rules {
+        Rules {
+            budget: self.budget(),
+            timers: self.timers(wrong_clocks),
+            fifo: false,
+            properties: self.properties(),
+            from: None,
+            scope: Some(self),
+        }
+    }
+
+    /// The same case, of this part of the quorum: its members and who leads are as they were, everything else is as short
+    /// as it can be.
+    pub(super) fn apply(self, case: &Case, timers: Timers) -> Case {
+        let mut case = case.clone();
+        case.config = self.config(case.members().clone(), timers);
+        (case.reliable, case.detector) = (false, None);
+        case
+    }
+
+    fn config(self, mut members: Members, timers: Timers) -> Config {
+        // Answers are waited for twice as long as a message takes.
+        let timing = Timing::for_transmission(Span::from_nanos(TICK.as_nanos() / 2));
+        let highest = members.highest();
+        if self.part != Part::Whole {
+            // No member is better than another, and nothing that is explored asks who is.
+            let alike: Vec<(NodeId, i64)> = members.iter().map(|id| (id, 0)).collect();
+            members = members.with_attrs(alike).expect("members have attributes");
+        }
+        let mut config = Config::new(members, timing, Mode::Hardened);
+        let quorum = &mut config.quorum;
+        let drift = match timers {
+            Timers::Clocked { drift, .. } => drift,
+            Timers::Free { .. } | Timers::Bounded { .. } => 0,
+        };
+        let scale = if drift == 0 { 1 } else { 2 };
+        let heartbeat = TICK * scale;
+        let pace = Pace { heartbeat, vote_lease: heartbeat * 3, drift, grain: TICK };
+        quorum.pace = pace;
+        if self.mixed {
+            let vote_lease = pace.vote_lease + TICK * scale;
+            quorum.paces.insert(highest, Pace { vote_lease, ..pace });
+        }
+        // What makes no difference to safety takes no time, and nothing is remembered for it.
+        (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
+        (quorum.penalty_decay, quorum.deferrals) = (Span::ZERO, 0);
+        (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
+        let bold = (self.part == Part::Leases).then_some(Rule::PreVote);
+        let missing = [self.without, bold].into_iter().flatten();
+        let rules = QuorumRules::default().until(Term(self.terms));
+        quorum.rules = missing.fold(rules, QuorumRules::without);
+        config
+    }
+}
+
+/// And is missed by a search. Without [`Rule::SameSessionOnly`] only a copy of a disk does harm, which does so with it too.
+fn is_of_sessions(rule: Rule) -> bool {
+    matches!(
+        rule,
+        Rule::MetSessionOnly
+            | Rule::IncarnationsRise
+            | Rule::SessionIsStored
+            | Rule::RejoinTakesOver
+            | Rule::RejoinIsConfirmed
+    )
+}
+
+fn is_of_transfers(rule: Rule) -> bool {
+    matches!(rule, Rule::LeaseEndsBeforeTransfer | Rule::ReleaseIsForItsTerm | Rule::RetiredFirst)
+}
+
+fn is_of_rejoining(rule: Rule) -> bool {
+    matches!(rule, Rule::RejoinVotesLater | Rule::RejoinAsksAll | Rule::RejoinWaitsTheLongest)
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|part| part.name() == text).ok_or_else(|| {
+            format!("unknown part `{text}`; there are {}", Self::ALL.map(Self::name).join(", "))
+        })
+    }
+}
+
+impl fmt::Display for Scope {
+    /// `leases, 2 terms, mixed timings, without ack-counts-in-its-term`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { part, terms, mixed, without } = self;
+        write!(f, "{part}, {terms} term{}", if *terms == 1 { "" } else { "s" })?;
+        if *mixed {
+            f.write_str(", mixed timings")?;
+        }
+        without.map_or(Ok(()), |rule| write!(f, ", without {rule}"))
+    }
+}
+
+/// What processes of a member are configured with where they are told apart.
+pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
+    SessionConfig {
+        inner: case.config.clone(),
+        members: case.members().clone(),
+        round_trip: case.config.timing.reply(),
+        upkeep: false,
+        rules: case.config.quorum.rules,
+    }
+}

@@ -1,0 +1,17 @@
+//! Tests of the checker: explorations, random runs, mutants.
+
+mod campaign;
+mod check_counts;
+mod check_flaws;
+mod check_from;
+mod check_hardened;
+mod check_quorum;
+mod check_reduction;
+mod check_sessions;
+mod lasting;
+mod leases_covered;
+mod mutants;
+mod quorum;
+mod quorum_mutants;
+mod quorum_scenarios;
+mod stateright;

@@ -1,0 +1,282 @@
+//! What the literature prints, put to the test.
+//!
+//! The sources make statements about elections: formulas for messages, numbers of stages, lengths of time, examples
+//! with their outcome. `claims.toml` has each of them with its trials: runs for which it says what must come out. The
+//! trials are simulated on the spot, message by message, and the [`Verdict`] follows from what they come to:
+//!
+//! - every trial comes out as printed: it **holds**;
+//! - every trial that meets a condition does, and some other does not: it **holds only if** that condition is met;
+//! - otherwise it is **wrong**. Where it is known what would be right, the trials have to show that as well.
+//!
+//! So no verdict is written down anywhere; the words for a condition or a correction are, and appear only if the
+//! numbers ask for them. [`tables`] has each algorithm's best, worst and average case: formula beside measurement.
+//!
+//! Simulations are independent of each other: the caller brings a [`Runner`], which measures a list of cases in any
+//! way it likes, on several threads for example; [`one_by_one`] is the simplest.
+//!
+//! ```no_run
+//! use doyen_report::claims;
+//!
+//! for claim in claims::claims(&claims::one_by_one) {
+//!     println!("{} {}: {}", claim.source, claim.text, claim.verdict);
+//! }
+//! ```
+
+mod cost;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use cost::{Row, Table, tables};
+use doyen_sim::account::Outcome;
+use doyen_sim::run;
+use doyen_sim::scenario::Case;
+use trial::{Entry, Trial};
+
+/// The statements and the costs, as they are written.
+const LITERATURE: &str = include_str!("claims.toml");
+
+/// Measures cases, each on its own, in the order given.
+pub type Runner<'a> = &'a dyn Fn(&[Case]) -> Vec<Outcome>;
+
+/// The simplest [`Runner`].
+pub fn one_by_one(cases: &[Case]) -> Vec<Outcome> {
+    cases.iter().map(measure).collect()
+}
+
+/// Simulates one case and says what it came to, without what is kept for each member.
+pub fn measure(case: &Case) -> Outcome {
+    let outcome = run::run(case, None);
+    Outcome { by_member: Vec::new(), views: Vec::new(), ..outcome }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Literature {
+    claim: Vec<Statement>,
+    cost: BTreeMap<String, Vec<cost::Entry>>,
+}
+
+impl Literature {
+    fn read() -> Self {
+        toml::from_str(LITERATURE).expect("the embedded table is read by a test")
+    }
+}
+
+/// Every statement with its verdict and the evidence for it, source by source.
+pub fn claims(runner: Runner<'_>) -> Vec<Claim> {
+    let statements = Literature::read().claim;
+    let trials: Vec<Vec<Trial>> = statements.iter().map(Statement::trials).collect();
+    let cases: Vec<Case> = trials.iter().flatten().flat_map(Trial::cases).cloned().collect();
+    let mut outcomes = runner(&cases).into_iter();
+    let judge = |(statement, trials): (Statement, Vec<Trial>)| {
+        let values: Vec<f64> = trials.iter().map(|trial| trial.value(&mut outcomes)).collect();
+        statement.judge(&trials, &values)
+    };
+    statements.into_iter().zip(trials).map(judge).collect()
+}
+
+/// A statement of a source, and what became of it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Claim {
+    /// A name for it.
+    pub id: String,
+    /// Which source it comes from, and where it stands there.
+    pub source: String,
+    /// As it is printed.
+    pub text: String,
+    /// What the simulation says about it.
+    pub verdict: Verdict,
+    /// Why.
+    pub evidence: Vec<Evidence>,
+}
+
+/// What the simulation says about a statement.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "is", content = "because", rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is true.
+    Holds,
+    /// It is true under this condition, which is not printed with it.
+    HoldsOnlyIf(String),
+    /// It is not true; this is.
+    Wrong(String),
+}
+
+impl Verdict {
+    /// `holds`, `holds only if` or `wrong`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::HoldsOnlyIf(_) => "holds only if",
+            Self::Wrong(_) => "wrong",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Holds => f.write_str(self.word()),
+            Self::HoldsOnlyIf(condition) => write!(f, "{} {condition}", self.word()),
+            Self::Wrong(right) => write!(f, "{}: {right}", self.word()),
+        }
+    }
+}
+
+/// One trial of a statement.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Evidence {
+    /// What was simulated.
+    pub case: String,
+    /// What comes out by the statement.
+    pub printed: String,
+    /// What came out.
+    pub measured: String,
+    /// Whether that is the same.
+    pub agrees: bool,
+    /// Whether the case meets the condition under which the statement holds.
+    pub meets_condition: bool,
+}
+
+/// What is said of a statement that is wrong for no known reason.
+const UNEXPLAINED: &str = "it is not what comes out";
+
+/// A statement and its trials, as they are written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Statement {
+    id: String,
+    source: String,
+    text: String,
+    condition: Option<String>,
+    correction: Option<String>,
+    algorithm: Option<trial::Names>,
+    trial: Vec<Entry>,
+}
+
+impl Statement {
+    fn trials(&self) -> Vec<Trial> {
+        self.trial.iter().flat_map(|entry| entry.trials(self.algorithm.as_ref())).collect()
+    }
+
+    /// The verdict, from what the trials came to.
+    fn judge(self, trials: &[Trial], values: &[f64]) -> Claim {
+        let tried = || trials.iter().zip(values);
+        let holds = tried().all(|(trial, &value)| trial.admits(value));
+        let holds_within = tried().all(|(trial, &value)| trial.outside || trial.admits(value));
+        let right =
+            tried().all(|(trial, &value)| trial.corrected.is_none_or(|right| same(right, value)));
+        let verdict = match (self.condition, self.correction) {
+            _ if holds => Verdict::Holds,
+            (Some(condition), _) if holds_within => Verdict::HoldsOnlyIf(condition),
+            (_, Some(correction)) if right => Verdict::Wrong(correction),
+            _ => Verdict::Wrong(UNEXPLAINED.to_owned()),
+        };
+        let evidence = tried().map(|(trial, &value)| trial.evidence(value)).collect();
+        Claim { id: self.id, source: self.source, text: self.text, verdict, evidence }
+    }
+}
+
+/// Whether two numbers are equal but for what the last digits of a mean may lose.
+fn same(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9 * one.abs().max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doyen_core::registry::Algorithm;
+
+    #[test]
+    fn every_statement_has_its_verdict() {
+        let claims = claims(&one_by_one);
+        let verdicts: Vec<(&str, &str)> =
+            claims.iter().map(|claim| (claim.id.as_str(), claim.verdict.word())).collect();
+        let expected = [
+            ("cs677-consistent", "holds"),
+            ("cs677-no-harm", "holds only if"),
+            ("cs677-order", "holds only if"),
+            ("notes-example", "holds"),
+            ("notes-one-interval", "holds only if"),
+            ("kordafshari-1", "holds only if"),
+            ("kordafshari-2", "wrong"),
+            ("kordafshari-3", "holds only if"),
+            ("kordafshari-4", "holds"),
+            ("kordafshari-5", "holds only if"),
+            ("kordafshari-6", "holds only if"),
+            ("kordafshari-after-grant", "wrong"),
+            ("kordafshari-answerers", "holds only if"),
+            ("kordafshari-bully-always", "wrong"),
+            ("kordafshari-bully-stages", "holds"),
+            ("kordafshari-example", "holds only if"),
+            ("kordafshari-fewer-messages", "holds only if"),
+            ("kordafshari-fewer-stages", "holds only if"),
+            ("kordafshari-figure-2", "holds only if"),
+            ("kordafshari-modified-after-four", "holds only if"),
+            ("kordafshari-modified-stages", "holds"),
+            ("kordafshari-order", "holds only if"),
+            ("os-textbook-maximum", "holds only if"),
+            ("os-textbook-order", "holds"),
+            ("os-textbook-parallel", "holds"),
+            ("os-textbook-time", "holds"),
+            ("cs425-best-attribute", "holds"),
+            ("cs425-best-messages", "holds only if"),
+            ("cs425-best-time", "holds only if"),
+            ("cs425-failure", "holds"),
+            ("cs425-no-failures", "holds"),
+            ("cs425-repeated", "holds only if"),
+            ("cs425-whoever-calls", "holds"),
+            ("cs425-worst-elections", "holds only if"),
+            ("cs425-worst-messages", "holds"),
+            ("cs425-worst-ring", "holds only if"),
+            ("cs425-worst-time", "holds only if"),
+        ];
+        assert_eq!(verdicts, expected);
+        for Claim { id, verdict, evidence, .. } in &claims {
+            // A condition must be needed, and a correction must be known.
+            let needed = evidence.iter().all(|one| one.agrees == one.meets_condition);
+            assert!(needed || verdict.word() != "holds only if", "{id}: {evidence:#?}");
+            assert_ne!(*verdict, Verdict::Wrong(UNEXPLAINED.to_owned()), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_verdict_follows_from_the_numbers_and_not_from_what_is_written_down() {
+        // Five bullies of which the lowest starts send 24 messages.
+        let judged = |trials: &str| {
+            let text = format!(
+                "id = ''\nsource = ''\ntext = ''\ncondition = 'so'\ncorrection = 'thus'\n\
+                 algorithm = 'bully'\ntrial = [{trials}]"
+            );
+            let statement: Statement = toml::from_str(&text).unwrap();
+            let trials = statement.trials();
+            let mut outcomes = trials.iter().flat_map(Trial::cases).map(measure);
+            let values: Vec<f64> = trials.iter().map(|trial| trial.value(&mut outcomes)).collect();
+            statement.judge(&trials, &values).verdict
+        };
+        let (so, thus) = ("so".to_owned(), "thus".to_owned());
+        assert_eq!(judged("{ n = 5, is = 24 }"), Verdict::Holds);
+        let outside = "{ n = 5, is = 24 }, { n = 5, is = 25, outside = true }";
+        assert_eq!(judged(outside), Verdict::HoldsOnlyIf(so));
+        assert_eq!(judged("{ n = 5, is = 25, corrected = 24 }"), Verdict::Wrong(thus));
+        let unexplained = Verdict::Wrong(UNEXPLAINED.to_owned());
+        assert_eq!(judged("{ n = 5, is = 25, corrected = 23 }"), unexplained);
+    }
+
+    #[test]
+    fn every_row_of_every_table_matches_its_formula() {
+        let tables = tables(&one_by_one);
+        let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
+        assert_eq!(names, Algorithm::SEEDS.map(Algorithm::name));
+        for table in &tables {
+            assert!(!table.rows.is_empty(), "{}", table.algorithm);
+            for row in &table.rows {
+                assert!(row.matches, "{}: {row:#?}", table.algorithm);
+            }
+        }
+    }
+}

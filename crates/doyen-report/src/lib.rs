@@ -1,0 +1,16 @@
+//! What simulated elections cost, against what the literature says: closed [formulas](formula), the
+//! [claims](claims) of the sources put to the test, the [expectations](expect) of scenarios, [sweeps](sweep) of whole
+//! [plans](plan) of runs, [reports](report) with charts, and estimates of [availability](availability).
+//!
+//! Feature: `parallel` runs sweeps on all cores.
+
+pub mod availability;
+pub mod claims;
+pub mod expect;
+pub mod expression;
+pub mod formula;
+pub mod plan;
+pub mod report;
+pub mod row;
+pub mod summary;
+pub mod sweep;

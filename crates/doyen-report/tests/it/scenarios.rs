@@ -1,0 +1,122 @@
+//! Every file in `scenarios/` is a figure or an example of a seed. Here all of them run, and must give what they say.
+
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use doyen_report::{expect, formula};
+use doyen_sim::run;
+use doyen_sim::scenario::{Case, Scenario};
+use doyen_sim::trace::{EventKind, TraceEvent};
+
+/// Runs with more messages than this are not run twice more just to see that they are the same.
+const SMALL: u64 = 10_000;
+
+/// A scenario, and the name of its file without `.toml`.
+struct File {
+    name: String,
+    case: Case,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn read(file: &str) -> String {
+    fs::read_to_string(folder().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn load(name: &str) -> Result<File, String> {
+    let file = format!("{name}.toml");
+    let case = Scenario::from_toml(&file, &read(&file))?;
+    Ok(File { name: name.to_owned(), case })
+}
+
+/// The names of all scenarios, in order.
+fn names() -> Vec<String> {
+    let entries = fs::read_dir(folder()).expect("there is a folder of scenarios");
+    let file_name = |entry: io::Result<DirEntry>| entry.expect("it can be read").file_name();
+    let mut names: Vec<String> = entries
+        .map(|entry| file_name(entry).to_string_lossy().into_owned())
+        .filter_map(|file| file.strip_suffix(".toml").map(str::to_owned))
+        .collect();
+    names.sort_unstable();
+    assert!(names.len() >= 30, "where are the scenarios? {names:?}");
+    names
+}
+
+/// Fails with all problems that `check` finds in all scenarios, each behind the name of its file.
+fn check_all(check: impl Fn(&File) -> Vec<String>) {
+    let problems_of = |name: &String| match load(name) {
+        Ok(file) => check(&file).iter().map(|problem| format!("{name}.toml: {problem}")).collect(),
+        Err(problem) => vec![problem],
+    };
+    let problems: Vec<String> = names().iter().flat_map(problems_of).collect();
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+#[test]
+fn every_scenario_gives_what_it_says() {
+    check_all(|file| {
+        let outcome = run::run(&file.case, None);
+        expect::differences(&file.case, &outcome, formula::of(&file.case).as_ref())
+    });
+}
+
+#[test]
+fn every_scenario_says_where_it_comes_from_and_what_to_expect() {
+    check_all(|file| {
+        let mut problems = Vec::new();
+        let (seed, _) = file.name.split_once('-').unwrap_or_default();
+        if !file.case.about.starts_with(seed) || seed.len() != 3 {
+            problems.push(format!("`about` does not begin with its seed, `{seed}`"));
+        }
+        if file.case.about.lines().count() > 3 {
+            problems.push("`about` is longer than three lines".to_owned());
+        }
+        match &file.case.expect {
+            None => problems.push("`expect` is missing".to_owned()),
+            Some(expect) if expect.quiet.is_none() => {
+                problems.push("`expect` does not say whether the run becomes quiet".to_owned());
+            }
+            Some(_) => {}
+        }
+        problems
+    });
+}
+
+#[test]
+fn every_small_run_can_be_repeated() {
+    check_all(|file| {
+        if file.case.expect.as_ref().and_then(|expect| expect.messages) > Some(SMALL) {
+            return Vec::new();
+        }
+        let again = load(&file.name).expect("it was right a moment ago");
+        let (first, second) = (run::run(&file.case, None), run::run(&again.case, None));
+        if first == second { Vec::new() } else { vec!["two runs differ".to_owned()] }
+    });
+}
+
+#[test]
+fn the_table_lists_every_scenario_once() {
+    let table = read("README.md");
+    let listed: Vec<&str> = (table.lines())
+        .filter_map(|line| line.strip_prefix("| [")?.split_once(']').map(|(name, _)| name))
+        .collect();
+    assert_eq!(listed, names());
+}
+
+/// cs425's picture: "The election was started by process 17. The highest process identifier encountered so far is 24."
+#[test]
+fn the_ring_of_004_stops_at_its_picture() {
+    let file = load("cs425/ring-pictured").expect("the scenario is right");
+    let mut records: Vec<TraceEvent> = Vec::new();
+    run::run(&file.case, Some(&mut records));
+    let sent: Vec<String> = (records.iter())
+        .filter_map(|record| match &record.kind {
+            EventKind::Sent { from, to, text, .. } => Some(format!("{from} to {to}: {text}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(sent, ["17 to 24: ELECTION 17", "24 to 1: ELECTION 24", "1 to 28: ELECTION 24"]);
+}

@@ -1,0 +1,5 @@
+//! Tests of the simulator.
+
+mod hardened;
+mod render;
+mod world;
