@@ -278,7 +278,7 @@ pub const GUARANTEES: &[Guarantee] = &[
         Algorithm::Quorum,
         true,
         [
-            "a majority is connected and stable; at most one leads at any instant whatever happens",
+            "a majority is connected and stable; at most one leads at any instant while no clock is off by more than the drift",
             "a majority is connected, and D holds from some moment on",
             "the side with a majority has the leader, with a fencing token; the other has none",
             "6(N−1) for one candidate, then 2(N−1) every heartbeat",
