@@ -18,8 +18,8 @@ use doyen_sim::sweep;
 use serde_json::json;
 
 use super::output::{self, Output};
-use super::progress::{self, Spinner};
-use super::{Answer, memory, sim};
+use super::progress::Progress;
+use super::{Answer, sim, system};
 
 /// Compare the algorithms: messages, stages and time, formula beside measurement
 #[derive(Args, Debug)]
@@ -61,7 +61,7 @@ impl Compare {
     /// The tables and verdicts of the literature.
     fn run_literature(&self) -> Result<Answer> {
         let mut outputs = self.open()?;
-        let spinner = Spinner::start("simulating the literature");
+        let spinner = Progress::spinner("simulating the literature");
         let tables = claims::tables(&in_parallel);
         let claims = claims::claims(&in_parallel);
         drop(spinner);
@@ -146,10 +146,8 @@ impl Compare {
 }
 
 fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
-    let bar = progress::bar(plan.size().runs, "runs");
-    let rows = sweep::run(plan, limits, |done| bar.set_position(done));
-    bar.finish_and_clear();
-    rows.map_err(|error| anyhow!(error))
+    let progress = Progress::bar(plan.size().runs, "runs");
+    sweep::run(plan, limits, |done| progress.set_position(done)).map_err(|error| anyhow!(error))
 }
 
 /// The files that are asked for.
@@ -179,5 +177,5 @@ fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
 }
 
 fn limits() -> Limits {
-    Limits { bytes: memory::available(), ..Limits::default() }
+    Limits { bytes: system::available_memory(), ..Limits::default() }
 }

@@ -10,7 +10,8 @@ use doyen_core::time::Span;
 use doyen_sim::availability::{self, Estimate as Estimated, Quantiles, Question};
 use serde_json::json;
 
-use super::{Answer, progress};
+use super::Answer;
+use super::progress::Progress;
 
 /// More members than anybody elects among by these means.
 const MOST_MEMBERS: u32 = 1000;
@@ -80,17 +81,15 @@ impl Estimate {
 
     pub(crate) fn run(self) -> Result<Answer> {
         let question = self.question()?;
-        let bar = progress::bar(
-            Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question)).sum(),
-            "runs",
-        );
+        let work = Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question));
+        let progress = Progress::bar(work.sum(), "runs");
         let measure = |algorithm: Algorithm| {
-            availability::measure(algorithm, &question, &mut || bar.inc(1))
+            availability::measure(algorithm, &question, &mut || progress.inc())
                 .map_err(|error| anyhow!("{algorithm}: {error}"))
         };
         let estimates =
             Algorithm::ALL.into_iter().map(measure).collect::<Result<Vec<Estimated>>>()?;
-        bar.finish_and_clear();
+        drop(progress);
         let mut out = io::stdout().lock();
         if self.json {
             let document = json!({
