@@ -113,24 +113,19 @@ pub(crate) struct Check {
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Quorum")]
 struct Parts {
     /// Explore this part of the quorum: votes, sessions, leases or whole. Defaults: 3 members; any number of crashes,
     /// restarts, losses and duplications; 50 s. For sessions: one replacement and no crashes
-    #[arg(long, value_name = "PART", conflicts_with_all = NOT_WITH_PART, help_heading = "Quorum")]
+    #[arg(long, value_name = "PART", conflicts_with_all = NOT_WITH_PART)]
     part: Option<Part>,
 
     /// Last term that is opened [default: 2]
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = value_parser!(u64).range(1..=100),
-        requires = "part",
-        help_heading = "Quorum"
-    )]
+    #[arg(long, value_name = "COUNT", requires = "part", value_parser = value_parser!(u64).range(1..=100))]
     terms: Option<u64>,
 
     /// Let one member ask for longer vote leases than the others
-    #[arg(long, requires = "part", help_heading = "Quorum")]
+    #[arg(long, requires = "part")]
     mixed_timings: bool,
 
     /// Remove this rule from all members
@@ -140,151 +135,120 @@ struct Parts {
 
 /// How often each fault may happen: a number, or `any`. None happens by default, except with `--part`.
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Faults")]
 struct Faults {
     /// Members that crash, at any moment
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     crashes: Option<u8>,
 
     /// Members that restart, crashed or dead from the beginning
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     restarts: Option<u8>,
 
     /// Messages that are lost
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     losses: Option<u8>,
 
     /// Messages that arrive twice
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     duplications: Option<u8>,
 
     /// Live members that a failure detector suspects, until it reaches them again
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     suspicions: Option<u8>,
 
     /// Members that call an election without a reason, at any moment
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     campaigns: Option<u8>,
 
     /// Commands to the leader of a quorum to transfer or to resign
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     transfers: Option<u8>,
 
     /// Other admin commands to a quorum: drain, undrain, prefer
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     commands: Option<u8>,
 
     /// Members of a quorum that lose their disk and rejoin
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Faults")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     rejoins: Option<u8>,
 
     /// With --part sessions: members that are replaced by a new process, which rejoins while the old one goes on
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = fault_count,
-        requires = "part",
-        help_heading = "Faults"
-    )]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count, requires = "part")]
     replacements: Option<u8>,
 
     /// With --part sessions: second processes that start from a copy of a member's disk
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = fault_count,
-        requires = "part",
-        help_heading = "Faults"
-    )]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count, requires = "part")]
     clones: Option<u8>,
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Random runs")]
 struct Random {
     /// Make random runs in the simulator instead: random faults, each time followed by calm [default mode: hardened].
     /// No fault budget, timer model or limit but --max-time goes with it
-    #[arg(
-        long,
-        conflicts_with_all = ["Faults", "Model", "Search", "part", "terms", "mixed_timings"],
-        help_heading = "Random runs"
-    )]
+    #[arg(long, conflicts_with_all = ["Faults", "Model", "Search", "part", "terms", "mixed_timings"])]
     random: bool,
 
     /// Never repair faults: members stay down and links stay cut, but a majority stays connected and must keep a leader
     /// [algorithm: quorum]
-    #[arg(long, requires = "random", help_heading = "Random runs")]
+    #[arg(long, requires = "random")]
     lasting: bool,
 
     /// Number of random runs
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = positive::<u64>,
-        default_value = "100000",
-        requires = "random",
-        help_heading = "Random runs"
-    )]
+    #[arg(long, value_name = "COUNT", requires = "random", default_value = "100000", value_parser = positive::<u64>)]
     runs: u64,
 
     /// Random seed
-    #[arg(
-        long,
-        value_name = "SEED",
-        default_value_t = 1,
-        requires = "random",
-        help_heading = "Random runs"
-    )]
+    #[arg(long, value_name = "SEED", default_value_t = 1, requires = "random")]
     seed: u64,
 
     /// Make only this random run
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        value_parser = positive::<u64>,
-        requires = "random",
-        help_heading = "Random runs"
-    )]
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>, requires = "random")]
     run: Option<u64>,
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Model")]
 struct Model {
     /// When timers expire: bounded, clocked or free [default: bounded, or free where members have none]
-    #[arg(long, value_name = "MODEL", help_heading = "Model")]
+    #[arg(long, value_name = "MODEL")]
     timers: Option<TimerModel>,
 
     /// How often each member's free timers expire at most [default: 2]
-    #[arg(long, value_name = "COUNT", value_parser = fault_count, help_heading = "Model")]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
     expiries: Option<u8>,
 
     /// How long a failure detector takes at most, in multiples of D, with bounded timers [default: 2]
-    #[arg(long, value_name = "COUNT", help_heading = "Model")]
+    #[arg(long, value_name = "COUNT")]
     detection: Option<u8>,
 
     /// By how much any clock may be wrong, such as 0.1, with clocked timers [default: 0]
-    #[arg(long, value_name = "SHARE", value_parser = parse_drift, help_heading = "Model")]
+    #[arg(long, value_name = "SHARE", value_parser = parse_drift)]
     drift: Option<u32>,
 
     /// Simulate the scenario until this time, and explore from there
-    #[arg(long, value_name = "TIME", requires = "file", help_heading = "Model")]
+    #[arg(long, value_name = "TIME", requires = "file")]
     from: Option<Span>,
 }
 
 #[derive(Args, Debug)]
+#[command(next_help_heading = "Search")]
 struct Search {
     /// Stop after this many states
-    #[arg(long, value_name = "COUNT", value_parser = positive::<u64>, help_heading = "Search")]
+    #[arg(long, value_name = "COUNT", value_parser = positive::<u64>)]
     max_states: Option<u64>,
 
     /// Stop when this much memory is used, such as 2GB [default: 60 % of what is free]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, help_heading = "Search")]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_memory: Option<u64>,
 
     /// Go at most this many steps from the start
-    #[arg(long, value_name = "COUNT", value_parser = positive::<u32>, help_heading = "Search")]
+    #[arg(long, value_name = "COUNT", value_parser = positive::<u32>)]
     max_depth: Option<u32>,
 
     /// Also explore equivalent orders of steps
-    #[arg(long, help_heading = "Search")]
+    #[arg(long)]
     no_reduction: bool,
 }
 

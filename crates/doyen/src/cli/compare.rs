@@ -1,5 +1,5 @@
-//! `doyen compare`: what each algorithm costs, formula beside measurement, and what is true of what the literature
-//! prints. With a plan: any sweep.
+//! `doyen compare`: the cost of each algorithm, formula beside measurement, and whether the statements of the literature
+//! hold. With a plan: any sweep.
 
 mod tables;
 
@@ -25,7 +25,7 @@ use super::{Answer, sim, system};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen compare                                         the tables and verdicts of the literature
+  doyen compare                                         tables and verdicts on the literature
   doyen compare --html report.html                      the same as a page with charts
   doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans")]
 pub(crate) struct Compare {
@@ -37,7 +37,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Write tables and verdicts, or the rows of a sweep, as JSON; - or nothing is the standard output
+    /// Write tables and verdicts, or the rows of a sweep, as JSON; - or no value is the standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 
@@ -58,7 +58,6 @@ impl Compare {
         }
     }
 
-    /// The tables and verdicts of the literature.
     fn run_literature(&self) -> Result<Answer> {
         let mut outputs = self.open()?;
         let spinner = Progress::spinner("simulating the literature");
@@ -81,7 +80,7 @@ impl Compare {
             tables::write(&mut out, &tables)?;
             tables::write_claims(&mut out, &claims, self.evidence)?;
         }
-        // A formula that stands in a table without holding is our own mistake, unlike a claim that is wrong.
+        // A formula in a table that does not hold is a mistake of doyen, unlike a wrong claim.
         let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
@@ -96,14 +95,13 @@ impl Compare {
         Ok(page.with_command("doyen compare --html FILE").html())
     }
 
-    /// A sweep.
     fn run_plan(&self, path: &Path) -> Result<Answer> {
         let (name, text) = sim::read(path)?;
         let limits = limits();
         let plan = Plan::from_toml(&name, &text, &limits).map_err(|error| anyhow!(error))?;
         if self.csv.is_none() && self.json.is_none() && self.html.is_none() {
             bail!(
-                "nowhere to put the result; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
+                "--plan needs an output; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
             );
         }
         let mut outputs = self.open()?;
@@ -130,7 +128,7 @@ impl Compare {
         Ok(Answer::Yes)
     }
 
-    /// Opens the files, so that a wrong name is found before anything runs.
+    /// A file that cannot be written is an error before the runs, not after them.
     fn open(&self) -> Result<Outputs> {
         let files = [&self.csv, &self.json, &self.html];
         output::check_distinct(files.into_iter().flatten().map(PathBuf::as_path))?;
@@ -150,17 +148,16 @@ fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
     sweep::run(plan, limits, |done| progress.set_position(done)).map_err(|error| anyhow!(error))
 }
 
-/// The files that are asked for.
 struct Outputs {
     csv: Option<Output>,
     json: Option<Output>,
     html: Option<Output>,
-    /// One of them is the standard output.
+    /// Whether one of them is stdout.
     quiet: bool,
 }
 
 impl Outputs {
-    /// Gives all files their names; says whether the standard output is taken.
+    /// Moves all files into place; tells whether stdout is taken.
     fn finish(self) -> Result<bool> {
         for output in [self.csv, self.json, self.html].into_iter().flatten() {
             output.finish()?;
@@ -169,7 +166,7 @@ impl Outputs {
     }
 }
 
-/// Measures cases on all cores; the order of the results is that of the cases.
+/// Measures cases on all cores, and returns the results in their order.
 fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
     use rayon::prelude::*;
 
