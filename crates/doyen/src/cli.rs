@@ -146,11 +146,12 @@ fn explain(error: &clap::Error) -> Result<Answer> {
         error.print()?;
         return Ok(Answer::Yes);
     }
-    // The message and clap's tips; usage follows.
+    // The message and clap's suggestion; usage follows.
     let text = error.render().to_string();
     let parts = text.trim_start_matches("error: ").split("\n\n");
     let parts =
         parts.take_while(|part| !part.starts_with("Usage") && !part.starts_with("For more"));
+    let parts = parts.filter(|part| !part.contains("tip: to pass"));
     let parts: Vec<String> =
         parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let named = std::env::args().nth(1).unwrap_or_default();

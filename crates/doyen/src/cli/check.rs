@@ -37,9 +37,20 @@ const PART_TIME: Duration = Duration::from_secs(50);
 
 const DEFAULT_EXPIRIES: u8 = 2;
 
-/// Part of the quorum with settings of its own: these flags do not go with it.
-const NOT_WITH_PART: [&str; 7] =
-    ["file", "Details", "suspicions", "timers", "detection", "from", "unordered"];
+/// A part of the quorum has settings of its own.
+#[rustfmt::skip]
+const NOT_WITH_PART: [&str; 21] = [
+    "file", "mode", "initiators", "dead", "leader", "attr", "ring", "convention", "contact_dead", "announce", "fifo",
+    "reliable", "window", "heartbeat", "preempt", "detector", "suspicions", "timers", "detection", "from", "unordered",
+];
+
+/// Random runs draw their faults, and have neither a timer model nor limits but time.
+#[rustfmt::skip]
+const NOT_WITH_RANDOM: [&str; 23] = [
+    "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
+    "replacements", "clones", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
+    "max_states", "max_memory", "max_depth", "no_reduction",
+];
 
 /// Explore every run of an election within a fault budget, or make random runs
 #[derive(Args, Debug)]
@@ -187,7 +198,7 @@ struct Faults {
 struct Random {
     /// Make random runs in the simulator instead: random faults, each time followed by calm [default mode: hardened].
     /// No fault budget, timer model or limit but --max-time goes with it
-    #[arg(long, conflicts_with_all = ["Faults", "Model", "Search", "part", "terms", "mixed_timings"])]
+    #[arg(long, conflicts_with_all = NOT_WITH_RANDOM)]
     random: bool,
 
     /// Never repair faults: members stay down and links stay cut, but a majority stays connected and must keep a leader
@@ -281,7 +292,7 @@ fn fault_count(text: &str) -> Result<u8, String> {
 }
 
 fn positive<T: TryFrom<u64>>(text: &str) -> Result<T, &'static str> {
-    let number = text.parse::<u64>().map_err(|_| "use a whole number")?;
+    let number = text.parse::<u64>().map_err(|_| "use a whole number of at least 1")?;
     let number = if number > 0 { Ok(number) } else { Err("must be at least 1") };
     T::try_from(number?).map_err(|_| "too large")
 }

@@ -18,12 +18,6 @@ pub(crate) struct Election {
     #[arg(long, short = 'n', value_name = "N", help_heading = "Election")]
     members: Option<MemberList>,
 
-    #[command(flatten)]
-    details: Details,
-}
-
-#[derive(Args, Debug)]
-struct Details {
     /// textbook, hardened, or a literal variant (`doyen algorithms` lists them) [default: textbook]
     #[arg(long, value_name = "MODE", help_heading = "Election")]
     mode: Option<Mode>,
@@ -90,27 +84,26 @@ struct Details {
 impl Election {
     /// Sets in `scenario` what the flags say.
     pub(crate) fn apply(&self, scenario: &mut Scenario) -> Result<()> {
-        let Self { algorithm, members, details } = self;
-        set(&mut scenario.algorithm, algorithm);
-        set(&mut scenario.members, members);
-        set(&mut scenario.mode, &details.mode);
-        set(&mut scenario.initiators, &details.initiators);
-        set(&mut scenario.leader, &details.leader);
-        set(&mut scenario.ring, &details.ring);
-        set(&mut scenario.convention, &details.convention);
-        set(&mut scenario.announce, &details.announce);
-        set(&mut scenario.fifo, &details.fifo.then_some(true));
-        set(&mut scenario.window, &details.window);
-        set(&mut scenario.heartbeat, &details.heartbeat);
-        set(&mut scenario.preempt, &details.preempt);
-        set(&mut scenario.detector, &details.detector);
-        scenario.contact_dead |= details.contact_dead;
-        scenario.reliable |= details.reliable;
-        if !details.dead.is_empty() {
-            scenario.dead.clone_from(&details.dead);
+        set(&mut scenario.algorithm, &self.algorithm);
+        set(&mut scenario.members, &self.members);
+        set(&mut scenario.mode, &self.mode);
+        set(&mut scenario.initiators, &self.initiators);
+        set(&mut scenario.leader, &self.leader);
+        set(&mut scenario.ring, &self.ring);
+        set(&mut scenario.convention, &self.convention);
+        set(&mut scenario.announce, &self.announce);
+        set(&mut scenario.fifo, &self.fifo.then_some(true));
+        set(&mut scenario.window, &self.window);
+        set(&mut scenario.heartbeat, &self.heartbeat);
+        set(&mut scenario.preempt, &self.preempt);
+        set(&mut scenario.detector, &self.detector);
+        scenario.contact_dead |= self.contact_dead;
+        scenario.reliable |= self.reliable;
+        if !self.dead.is_empty() {
+            scenario.dead.clone_from(&self.dead);
         }
-        for (place, (id, value)) in details.attr.iter().enumerate() {
-            if details.attr[..place].iter().any(|(other, _)| other == id) {
+        for (place, (id, value)) in self.attr.iter().enumerate() {
+            if self.attr[..place].iter().any(|(other, _)| other == id) {
                 bail!("--attr: member {id} is given two attributes");
             }
             scenario.attr.insert(id.to_string(), *value);

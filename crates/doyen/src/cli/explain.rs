@@ -45,8 +45,8 @@ Examples:
   doyen explain --if-dies n2
   doyen explain --if-dies n2,n3
 
---if-dies simulates the election with the members as this node sees them now: which are up, and which
-reach each other.
+--if-dies simulates the election with the members as this node sees them now: which are up, and
+which reach each other.
 Exit: 0 there is a leader, or would be; 1 there is none; 3 the node cannot be reached.")]
 pub(crate) struct Explain {
     #[command(flatten)]
@@ -115,7 +115,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
     match (status.leader, status.next.map(|next| status.name_of(next))) {
         (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
         (None, Some(next)) => {
-            lines.push(format!("\n{next} is first in line, if it reaches a majority"))
+            lines.push(format!("\n{next} is first in line, if it reaches a majority"));
         }
         // Only a quorum tells which member is next.
         (Some(leader), None) if needed(status).is_some() => {

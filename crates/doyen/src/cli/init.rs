@@ -113,7 +113,8 @@ impl Init {
         let members = (1..).zip(&self.members).map(|(id, member)| NewMember {
             id,
             priority: priorities.get(&member.name).copied().unwrap_or_default(),
-            witness: self.witnesses.contains(&member.name),
+            witness: self.witnesses.contains(&member.name)
+                && !priorities.contains_key(&member.name),
             ..member.clone()
         });
         let founding = Founding {

@@ -17,7 +17,7 @@ use doyen_sim::trace::Observer;
 use serde_json::{Value, json};
 
 use super::output::{self, Output};
-use super::terminal::{count, has_colours, times};
+use super::terminal::{count, has_colours, leader_changes};
 use super::{Answer, sim};
 
 /// How many events before a difference are shown.
@@ -248,13 +248,13 @@ fn totals(traces: &[TraceFile]) -> String {
     let sum = |number: fn(&TraceFile) -> usize| traces.iter().map(number).sum::<usize>() as u64;
     let leaders = traces.iter().map(|it| it.played.leaders).max().unwrap_or_default();
     format!(
-        "{} of {}: {} with {} compared, {}, the leader changed {}",
+        "{} of {}: {} with {} compared, {}, {}",
         count(traces.len() as u64, "trace"),
         count(members.len() as u64, "member"),
         count(sum(|it| it.played.steps.len()), "event"),
         count(sum(TraceFile::effects), "effect"),
         count(sum(|it| node::leases(&it.trace).len()), "lease"),
-        times(leaders as u64),
+        leader_changes(leaders as u64),
     )
 }
 

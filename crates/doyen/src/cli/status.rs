@@ -26,7 +26,7 @@ Examples:
   doyen status --node http://127.0.0.1:7400 --json
   doyen status --wait-leader --timeout 10s && ./deploy
 
-Exit: 0 there is a leader, 1 there is none, 3 the node cannot be reached, 4 no leader before the timeout.")]
+Exit: 0 there is a leader, 1 there is none, 3 the node cannot be reached, 4 the timeout passed.")]
 pub(crate) struct Status {
     #[command(flatten)]
     node: NodeFlags,

@@ -49,13 +49,19 @@ pub(crate) fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// `never`, `once`, `twice`, `3 times`.
+/// `once`, `twice`, `3 times`.
 pub(crate) fn times(number: impl Into<u64>) -> String {
     match number.into() {
-        0 => "never".to_owned(),
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
         number => format!("{number} times"),
+    }
+}
+
+pub(crate) fn leader_changes(number: impl Into<u64>) -> String {
+    match number.into() {
+        0 => "the leader never changed".to_owned(),
+        number => format!("the leader changed {}", times(number)),
     }
 }
 

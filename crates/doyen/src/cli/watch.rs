@@ -30,8 +30,8 @@ Examples:
   doyen watch
   doyen watch --json | jq 'select(.event == \"change\") | .data.text'
 
-With --json every line is {\"event\": \"snapshot\" or \"change\", \"id\": …, \"data\": …}, where data is a status or
-an entry of the history. A snapshot comes first, and after every other change.
+With --json every line is {\"event\": \"snapshot\" or \"change\", \"id\": …, \"data\": …}: a status or an
+entry of the history. A snapshot comes first, and after every other change.
 Exit: 3 the node cannot be reached.")]
 pub(crate) struct Watch {
     #[command(flatten)]
@@ -180,7 +180,7 @@ fn member_changes(before: &Status, after: &Status) -> Vec<String> {
             let other = &other_is.name;
             match (before.hears(was, other_was), after.hears(is, other_is)) {
                 (Some(true), Some(false)) => {
-                    lines.push(format!("{name} no longer reaches {other}"))
+                    lines.push(format!("{name} no longer reaches {other}"));
                 }
                 (Some(false), Some(true)) => lines.push(format!("{name} reaches {other} again")),
                 _ => {}

@@ -25,7 +25,7 @@ use super::{Check, check_names};
 use crate::cli::election::as_flag;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
-use crate::cli::terminal::{count, times};
+use crate::cli::terminal::{self, count};
 use crate::cli::{Answer, system};
 
 /// How many runs, and how long, shrinking takes at most.
@@ -222,7 +222,7 @@ impl Finished {
             None => {}
             Some(Stop::Failures) => writeln!(text, "Stopped after {runs} of {wanted} runs.")?,
             Some(Stop::Time) => {
-                writeln!(text, "Stopped at the time limit: {runs} of {wanted} runs.")?
+                writeln!(text, "Stopped at the time limit: {runs} of {wanted} runs.")?;
             }
             Some(Stop::Interrupt) => writeln!(text, "Interrupted: {runs} of {wanted} runs.")?,
         }
@@ -258,8 +258,8 @@ impl Finished {
             "  events      {events}, each checked; {}",
             count(messages, "election message")
         )?;
-        let changed = times(leader_changes);
-        writeln!(text, "  elections   {elections} called; the leader changed {changed}")?;
+        let changed = terminal::leader_changes(leader_changes);
+        writeln!(text, "  elections   {elections} called; {changed}")?;
         if let Some((recovery, run)) = report.slowest_recovery {
             let millis = recovery.as_nanos() as f64 / 1e6;
             writeln!(

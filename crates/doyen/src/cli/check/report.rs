@@ -51,7 +51,7 @@ impl Report<'_> {
         writeln!(text, "  fault budget  {}", rules.budget)?;
         match rules.timers {
             Timers::Free { expiries: 0 } => {
-                writeln!(text, "  timers        no timers in this model")?
+                writeln!(text, "  timers        no timers in this model")?;
             }
             timers => writeln!(text, "  timers        {timers}")?,
         }
@@ -77,7 +77,7 @@ impl Report<'_> {
             (Some((least, file)), _) => write_violation(&mut text, &least.violation, file)?,
             (None, Some(limit)) => self.write_partial_verdict(&mut text, limit)?,
             (None, None) => {
-                write!(text, "Holds in every run:\n{}", self.selection.describe_checked())?
+                write!(text, "Holds in every run:\n{}", self.selection.describe_checked())?;
             }
         }
         if self.least.is_none() {

@@ -7,7 +7,7 @@ use doyen_sim::account::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 use doyen_sim::summary::Summary;
 
-use crate::cli::terminal::{count, times};
+use crate::cli::terminal::{count, leader_changes};
 
 pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io::Result<()> {
     let outcome = &summary.outcome;
@@ -33,10 +33,10 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
     )?;
     writeln!(
         out,
-        "  elections   {} called, {} involved; the leader changed {}",
+        "  elections   {} called, {} involved; {}",
         outcome.elections,
         count(outcome.involved, "member"),
-        times(outcome.leader_changes)
+        leader_changes(outcome.leader_changes)
     )?;
     writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap))?;
     if outcome.ended != Ended::Quiet {
