@@ -20,7 +20,7 @@ use doyen_sim::check::property::Property;
 use doyen_sim::check::search::{Limits, Plan, Progress as Explored};
 use doyen_sim::check::shrink::{self, Least};
 use doyen_sim::check::{self, MOST_MEMBERS, Rules, Timers};
-use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
+use doyen_sim::scenario::{Case, MemberList, Scenario};
 use doyen_sim::time::Time;
 
 use super::election::{Election, as_flag};
@@ -386,9 +386,8 @@ impl Check {
         });
         let file = self.out.as_deref().unwrap_or(Path::new("counterexample.toml"));
         if let Some(Least { scenario, rules, violation, .. }) = least.clone() {
-            let text = Counterexample::new(scenario, &rules, violation).to_toml();
             let mut output = output.map_or_else(|| Output::create(file), Ok)?;
-            output.write_text(&text)?;
+            output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
             output.finish()?;
         }
         let least = least.as_ref().map(|least| (least, file));
@@ -579,23 +578,6 @@ fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
         bail!("--restarts: no member is down or crashes; add --crashes 1 or --dead");
     }
     Ok(())
-}
-
-/// Rejects names of members where the number of members is drawn.
-fn check_names(scenario: &Scenario) -> Result<()> {
-    let named = [
-        ("leader", scenario.leader.is_some()),
-        ("dead", !scenario.dead.is_empty()),
-        ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
-        ("attr", !scenario.attr.is_empty()),
-        ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
-    ];
-    match named.into_iter().find(|&(_, is_named)| is_named) {
-        Some((flag, _)) if scenario.members.is_none() => {
-            bail!("--{flag}: the number of members is random; fix it with --members")
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use doyen_sim::scenario::Case;
 use doyen_sim::sweep;
 use serde_json::json;
 
-use super::output::{self, Output};
 use super::progress::Progress;
-use super::{Answer, sim, system};
+use super::terminal::count;
+use super::{Answer, output, sim, system};
 
 /// Compare the algorithms: messages, stages and time, formula beside measurement
 #[derive(Args, Debug)]
@@ -59,23 +59,23 @@ impl Compare {
     }
 
     fn run_literature(&self) -> Result<Answer> {
-        let mut outputs = self.open()?;
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
         let spinner = Progress::spinner("simulating the literature");
         let tables = claims::tables(&in_parallel);
         let claims = claims::claims(&in_parallel);
         drop(spinner);
-        if let Some(csv) = &mut outputs.csv {
+        if let Some(csv) = &mut csv {
             csv.write_text(&tables::csv(&tables))?;
         }
-        if let Some(json) = &mut outputs.json {
+        if let Some(json) = &mut json {
             let document = json!({ "tables": tables, "claims": claims });
             json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
-        if let Some(html) = &mut outputs.html {
+        if let Some(html) = &mut html {
             html.write_text(&self.page(&tables, &claims)?)?;
         }
-        let quiet = outputs.finish()?;
-        if !quiet {
+        output::finish_all([csv, json, html])?;
+        if !output::is_stdout(self.files()) {
             let mut out = io::stdout().lock();
             tables::write(&mut out, &tables)?;
             tables::write_claims(&mut out, &claims, self.evidence)?;
@@ -99,71 +99,42 @@ impl Compare {
         let (name, text) = sim::read(path)?;
         let limits = limits();
         let plan = Plan::from_toml(&name, &text, &limits).map_err(|error| anyhow!(error))?;
-        if self.csv.is_none() && self.json.is_none() && self.html.is_none() {
+        if self.files().into_iter().flatten().next().is_none() {
             bail!(
                 "--plan needs an output; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
             );
         }
-        let mut outputs = self.open()?;
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
         let rows = run_sweep(&plan, &limits)?;
-        if let Some(csv) = &mut outputs.csv {
+        if let Some(csv) = &mut csv {
             csv.write_text(&format!("# {}\n{}", row::CONVENTIONS, row::to_csv(&rows)))?;
         }
-        if let Some(json) = &mut outputs.json {
+        if let Some(json) = &mut json {
             json.write_text(&row::to_json(&rows))?;
         }
-        if let Some(html) = &mut outputs.html {
+        if let Some(html) = &mut html {
             let command = format!("doyen compare --plan {name} --html FILE");
             html.write_text(&Page::new(&plan, &rows).with_command(command).html())?;
         }
-        outputs.finish()?;
-        let charts = match (&self.html, plan.reports.len()) {
-            (None, _) => String::new(),
-            (Some(_), 1) => ", 1 chart".to_owned(),
-            (Some(_), count) => format!(", {count} charts"),
+        output::finish_all([csv, json, html])?;
+        let charts = match &self.html {
+            None => String::new(),
+            Some(_) => format!(", {}", count(plan.reports.len() as u64, "chart")),
         };
-        let files = [&self.csv, &self.json, &self.html].into_iter().flatten();
+        let files = self.files().into_iter().flatten();
         let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
         eprintln!("{} runs{charts}: written to {}", rows.len(), files.join(", "));
         Ok(Answer::Yes)
     }
 
-    /// A file that cannot be written is an error before the runs, not after them.
-    fn open(&self) -> Result<Outputs> {
-        let files = [&self.csv, &self.json, &self.html];
-        output::check_distinct(files.into_iter().flatten().map(PathBuf::as_path))?;
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        let quiet = files.into_iter().flatten().any(|path| path == Path::new("-"));
-        Ok(Outputs {
-            csv: create(&self.csv)?,
-            json: create(&self.json)?,
-            html: create(&self.html)?,
-            quiet,
-        })
+    fn files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.csv, &self.json, &self.html]
     }
 }
 
 fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
     let progress = Progress::bar(plan.size().runs, "runs");
     sweep::run(plan, limits, |done| progress.set_position(done)).map_err(|error| anyhow!(error))
-}
-
-struct Outputs {
-    csv: Option<Output>,
-    json: Option<Output>,
-    html: Option<Output>,
-    /// Whether one of them is stdout.
-    quiet: bool,
-}
-
-impl Outputs {
-    /// Moves all files into place; tells whether stdout is taken.
-    fn finish(self) -> Result<bool> {
-        for output in [self.csv, self.json, self.html].into_iter().flatten() {
-            output.finish()?;
-        }
-        Ok(self.quiet)
-    }
 }
 
 /// Measures cases on all cores, and returns the results in their order.

@@ -78,14 +78,34 @@ impl Drop for Output {
     }
 }
 
-/// Rejects two outputs to one file or to stdout.
-pub(crate) fn check_distinct<'a>(targets: impl IntoIterator<Item = &'a Path>) -> Result<()> {
+/// Opens the files that are given, so that one that cannot be written is an error before the run, not after it. No two
+/// outputs may go to one file, or to stdout.
+pub(crate) fn create_all<const N: usize>(
+    targets: [&Option<PathBuf>; N],
+    takes_stdout: bool,
+) -> Result<[Option<Output>; N]> {
     let mut seen = BTreeSet::new();
-    match targets.into_iter().find(|target| !seen.insert(*target)) {
+    let stdout = takes_stdout.then_some(Path::new("-"));
+    let given = targets.into_iter().flatten().map(PathBuf::as_path).chain(stdout);
+    match given.into_iter().find(|target| !seen.insert(*target)) {
         Some(target) if target == Path::new("-") => {
             bail!("two outputs go to stdout (-); give each its own")
         }
         Some(target) => bail!("two outputs go to {}; give each its own", target.display()),
-        None => Ok(()),
+        None => {}
     }
+    let mut outputs = [const { None }; N];
+    for (output, target) in outputs.iter_mut().zip(targets) {
+        *output = target.as_deref().map(Output::create).transpose()?;
+    }
+    Ok(outputs)
+}
+
+pub(crate) fn finish_all(outputs: impl IntoIterator<Item = Option<Output>>) -> Result<()> {
+    outputs.into_iter().flatten().try_for_each(Output::finish)
+}
+
+/// Whether one of the files is stdout.
+pub(crate) fn is_stdout<const N: usize>(targets: [&Option<PathBuf>; N]) -> bool {
+    targets.into_iter().flatten().any(|target| target == Path::new("-"))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
@@ -16,9 +16,8 @@ use doyen_sim::render::{RunInfo, TooLarge, mermaid, svg};
 use doyen_sim::trace::Observer;
 use serde_json::{Value, json};
 
-use super::output::{self, Output};
 use super::terminal::{count, has_colours, leader_changes};
-use super::{Answer, sim};
+use super::{Answer, output, sim};
 
 /// How many events before a difference are shown.
 const CONTEXT: usize = 5;
@@ -86,25 +85,19 @@ impl Replay {
 
     /// Writes the files that are asked for, all of them or none; tells whether one is stdout.
     fn write_files(&self, played: &Played) -> Result<bool> {
-        let stdout = Path::new("-");
-        let files = || [&self.svg, &self.mermaid].into_iter().flatten().map(PathBuf::as_path);
-        output::check_distinct(files().chain(self.json.then_some(stdout)))?;
-        let mut outputs = Vec::new();
-        if let Some(file) = &self.svg {
-            outputs.push((Output::create(file)?, self.draw(played)));
+        let files = [&self.svg, &self.mermaid];
+        let [mut svg, mut mermaid] = output::create_all(files, self.json)?;
+        let failed = |problem: TooLarge| anyhow!("cannot draw this run: {problem}");
+        if let Some(output) = &mut svg {
+            output.write_text(&self.draw(played).map_err(failed)?)?;
         }
-        if let Some(file) = &self.mermaid {
+        if let Some(output) = &mut mermaid {
             let info = RunInfo::of(&played.case);
             let diagram = mermaid::sequence(&info, &played.records, played.repeats_from());
-            outputs.push((Output::create(file)?, diagram));
+            output.write_text(&diagram.map_err(failed)?)?;
         }
-        for (output, text) in &mut outputs {
-            let text =
-                text.as_ref().map_err(|problem| anyhow!("cannot draw this run: {problem}"))?;
-            output.write_text(text)?;
-        }
-        outputs.into_iter().try_for_each(|(output, _)| output.finish())?;
-        Ok(files().any(|file| file == stdout))
+        output::finish_all([svg, mermaid])?;
+        Ok(output::is_stdout(files))
     }
 
     fn draw(&self, played: &Played) -> Result<String, TooLarge> {

@@ -152,8 +152,7 @@ impl Sim {
     pub(crate) fn run(self) -> Result<Answer> {
         let case = self.case()?;
         check_memory(&case)?;
-        // A file that cannot be written is an error before the run, not after it.
-        let outputs = self.open()?;
+        let outputs = output::create_all([&self.svg, &self.trace], self.json || self.mermaid)?;
         let (outcome, columns) = self.simulate(&case, outputs);
         // A formula is not about a run that was cut short.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
@@ -212,16 +211,7 @@ impl Sim {
 
     /// Whether stdout is meant for a program.
     fn is_machine_readable(&self) -> bool {
-        let to_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-        self.json || self.mermaid || to_stdout(&self.trace) || to_stdout(&self.svg)
-    }
-
-    fn open(&self) -> Result<[Option<Output>; 2]> {
-        let stdout = (self.json || self.mermaid).then_some(Path::new("-"));
-        let files = [&self.svg, &self.trace].into_iter().flatten().map(PathBuf::as_path);
-        output::check_distinct(files.chain(stdout))?;
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        Ok([create(&self.svg)?, create(&self.trace)?])
+        self.json || self.mermaid || output::is_stdout([&self.svg, &self.trace])
     }
 
     /// Runs `case` once; every output comes from this run. Returns the columns of a small run. Files appear together or
@@ -261,7 +251,7 @@ impl Sim {
         });
         let finished = written
             .and_then(|()| self.draw(case, recording.as_ref(), svg.as_mut()))
-            .and_then(|()| [svg, trace].into_iter().flatten().try_for_each(Output::finish))
+            .and_then(|()| output::finish_all([svg, trace]))
             .and_then(|()| Ok(is_whole? && outcome.messages.total <= SMALL_RUN_MESSAGES));
         (outcome, finished.map(|is_small| is_small.then_some(buffer)))
     }

@@ -17,11 +17,12 @@ use doyen_sim::campaign::{self, Campaign, Failure, Report, Unmade};
 use doyen_sim::check::counterexample::Counterexample;
 use doyen_sim::check::property::Property;
 use doyen_sim::oracle::Breach;
+use doyen_sim::scenario::{Initiators, RingOrder, Scenario};
 use serde_json::{Value, json};
 
+use super::Check;
 use super::report::written_to;
 use super::selection::Selection;
-use super::{Check, check_names};
 use crate::cli::election::as_flag;
 use crate::cli::output::Output;
 use crate::cli::progress::Progress;
@@ -127,6 +128,23 @@ fn make(check: &Check) -> Result<Result<Finished, Unmade>> {
     let selection = selection(check, &algorithms)?;
     let took = began.elapsed();
     Ok(Ok(Finished { campaign, report, selection, wanted_runs, stop, took, shrunk: None }))
+}
+
+/// Rejects names of members where the number of members is drawn.
+fn check_names(scenario: &Scenario) -> Result<()> {
+    let named = [
+        ("leader", scenario.leader.is_some()),
+        ("dead", !scenario.dead.is_empty()),
+        ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
+        ("attr", !scenario.attr.is_empty()),
+        ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
+    ];
+    match named.into_iter().find(|&(_, is_named)| is_named) {
+        Some((flag, _)) if scenario.members.is_none() => {
+            bail!("--{flag}: the number of members is random; fix it with --members")
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The properties that are checked in runs of these algorithms.
