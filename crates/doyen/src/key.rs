@@ -34,7 +34,7 @@ use sha2::Sha256;
 pub use file::KeyFileError;
 
 /// The prefix of a key, with its version.
-const WORD: &str = "doyen-key-1:";
+const PREFIX: &str = "doyen-key-1:";
 
 /// A rotation needs two keys, and an interrupted one a few more.
 const MOST: usize = 16;
@@ -59,7 +59,7 @@ impl Key {
 
     /// Its line in a key file: this is the secret itself.
     pub fn to_line(&self) -> String {
-        let mut line = String::from(WORD);
+        let mut line = String::from(PREFIX);
         for byte in self.0 {
             for digit in [byte >> 4, byte & 15] {
                 line.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
@@ -75,19 +75,19 @@ impl Key {
     }
 
     /// Reads what [`to_line`](Self::to_line) writes.
-    fn parse(text: &str) -> Result<Self, Fault> {
-        let digits = text.strip_prefix(WORD).ok_or(Fault::Word)?;
+    fn parse(text: &str) -> Result<Self, LineError> {
+        let digits = text.strip_prefix(PREFIX).ok_or(LineError::Prefix)?;
         let mut secret = [0; LENGTH];
         let values: Option<Vec<u32>> = digits.chars().map(|digit| digit.to_digit(16)).collect();
-        let values = values.ok_or(Fault::Digit)?;
+        let values = values.ok_or(LineError::Digit)?;
         if values.len() != 2 * LENGTH {
-            return Err(Fault::Length(values.len()));
+            return Err(LineError::Length(values.len()));
         }
         for (byte, pair) in secret.iter_mut().zip(values.chunks_exact(2)) {
             *byte = (pair[0] << 4 | pair[1]) as u8;
         }
         match Self(secret) {
-            Self::WELL_KNOWN => Err(Fault::WellKnown),
+            Self::WELL_KNOWN => Err(LineError::WellKnown),
             key => Ok(key),
         }
     }
@@ -159,10 +159,10 @@ impl Keyring {
             let at = |fault| KeyError::Line(line, fault);
             let key = Key::parse(content).map_err(at)?;
             if let Some((earlier, _)) = keys.iter().find(|(_, known)| *known == key) {
-                return Err(at(Fault::Repeated(*earlier)));
+                return Err(at(LineError::Repeated(*earlier)));
             }
             if keys.len() == MOST {
-                return Err(at(Fault::TooMany));
+                return Err(at(LineError::TooMany));
             }
             keys.push((line, key));
         }
@@ -215,15 +215,15 @@ pub enum KeyError {
     Empty,
     /// A line is wrong: its number, counted from one, and the mistake.
     #[error("line {0}: {1}")]
-    Line(usize, Fault),
+    Line(usize, LineError),
 }
 
 /// What is wrong with a line of a key file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
+pub enum LineError {
     /// It does not begin as a key.
-    #[error("not a key; a key begins with `{WORD}`, and `doyen keygen` makes one")]
-    Word,
+    #[error("not a key; a key begins with `{PREFIX}`, and `doyen keygen` makes one")]
+    Prefix,
     /// It contains something else than hexadecimal digits.
     #[error("this key contains something else than hexadecimal digits; copy the whole line again")]
     Digit,
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn fingerprints_tell_keys_apart_and_which_of_them_seals() {
         let ring = |keys: &[&str]| {
-            let lines: Vec<String> = keys.iter().map(|key| format!("{WORD}{key}\n")).collect();
+            let lines: Vec<String> = keys.iter().map(|key| format!("{PREFIX}{key}\n")).collect();
             Keyring::parse(&lines.concat()).unwrap()
         };
         let [may, june] = [MAY, JUNE].map(|key| ring(&[key]).keys()[0].fingerprint());
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(ring(&[JUNE, MAY]).told(), both);
     }
 
-    fn fault(text: &str) -> (usize, Fault) {
+    fn fault(text: &str) -> (usize, LineError) {
         match Keyring::parse(text) {
             Err(KeyError::Line(line, fault)) => (line, fault),
             other => panic!("{other:?}"),
@@ -280,38 +280,38 @@ mod tests {
 
     #[test]
     fn comments_and_empty_lines_are_passed_over_and_the_order_is_kept() {
-        let text = format!("# keys\n\n  {WORD}{MAY}  # May\r\n{WORD}{JUNE}#June");
+        let text = format!("# keys\n\n  {PREFIX}{MAY}  # May\r\n{PREFIX}{JUNE}#June");
         let ring = Keyring::parse(&text).unwrap();
         let lines: Vec<String> = ring.keys().iter().map(Key::to_line).collect();
-        assert_eq!(lines, [format!("{WORD}{MAY}"), format!("{WORD}{JUNE}")]);
+        assert_eq!(lines, [format!("{PREFIX}{MAY}"), format!("{PREFIX}{JUNE}")]);
     }
 
     #[test]
     fn every_mistake_is_named_with_its_line() {
         assert_eq!(Keyring::parse("# nothing\n\n"), Err(KeyError::Empty));
-        assert_eq!(fault(&format!("#\n{MAY}")), (2, Fault::Word));
-        assert_eq!(fault(&format!("doyen-key-2:{MAY}")), (1, Fault::Word));
-        assert_eq!(fault(&format!("{WORD}{}", &MAY[1..])), (1, Fault::Length(63)));
-        assert_eq!(fault(&format!("{WORD}{MAY}{MAY}")), (1, Fault::Length(128)));
-        assert_eq!(fault(&format!("{WORD}{}ä", &MAY[1..])), (1, Fault::Digit));
-        assert_eq!(fault(&format!("{WORD}{MAY} {MAY}")), (1, Fault::Digit));
-        assert_eq!(fault(&format!("{WORD}{}", "0".repeat(64))), (1, Fault::WellKnown));
-        assert_eq!(fault(&format!("{WORD}{MAY}\n{WORD}{MAY}")), (2, Fault::Repeated(1)));
-        let many: String = (1..=MOST + 1).map(|i| format!("{WORD}{i:064x}\n")).collect();
-        assert_eq!(fault(&many), (MOST + 1, Fault::TooMany));
+        assert_eq!(fault(&format!("#\n{MAY}")), (2, LineError::Prefix));
+        assert_eq!(fault(&format!("doyen-key-2:{MAY}")), (1, LineError::Prefix));
+        assert_eq!(fault(&format!("{PREFIX}{}", &MAY[1..])), (1, LineError::Length(63)));
+        assert_eq!(fault(&format!("{PREFIX}{MAY}{MAY}")), (1, LineError::Length(128)));
+        assert_eq!(fault(&format!("{PREFIX}{}ä", &MAY[1..])), (1, LineError::Digit));
+        assert_eq!(fault(&format!("{PREFIX}{MAY} {MAY}")), (1, LineError::Digit));
+        assert_eq!(fault(&format!("{PREFIX}{}", "0".repeat(64))), (1, LineError::WellKnown));
+        assert_eq!(fault(&format!("{PREFIX}{MAY}\n{PREFIX}{MAY}")), (2, LineError::Repeated(1)));
+        let many: String = (1..=MOST + 1).map(|i| format!("{PREFIX}{i:064x}\n")).collect();
+        assert_eq!(fault(&many), (MOST + 1, LineError::TooMany));
     }
 
     #[test]
     fn no_error_and_no_debug_output_shows_a_secret() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
-        let wrong = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{MAY}")).unwrap_err();
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}")).unwrap();
+        let wrong = Keyring::parse(&format!("{PREFIX}{MAY}\n{PREFIX}{MAY}")).unwrap_err();
         let shown = format!("{ring:?} {wrong} {wrong:?}");
         assert!(!shown.contains(&MAY[..6]) && !shown.contains("159, 134"), "{shown}");
     }
 
     #[test]
     fn derived_bytes_differ_by_key_by_cluster_and_by_purpose() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{JUNE}")).unwrap();
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}\n{PREFIX}{JUNE}")).unwrap();
         let [may, june] = ring.keys() else { panic!("there are two") };
         assert_eq!(may.cipher_key("blue"), may.cipher_key("blue"));
         assert_ne!(may.cipher_key("blue"), june.cipher_key("blue"));
@@ -325,7 +325,7 @@ mod tests {
     /// `HKDF(b"", secret, b"doyen 1 seal\0blue", 32)`, and so on.
     #[test]
     fn derived_bytes_never_change() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}")).unwrap();
         let key = &ring.keys()[0];
         assert_eq!(key.id("blue"), [132, 186, 128, 63]);
         assert_eq!(key.cipher_key("blue")[..8], [208, 85, 31, 137, 108, 88, 26, 65]);

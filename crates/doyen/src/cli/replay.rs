@@ -49,7 +49,7 @@ pub(crate) struct Replay {
 
     /// Show heartbeats and acknowledgements too
     #[arg(long, help_heading = "Counterexamples only")]
-    upkeep: bool,
+    background: bool,
 
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Output")]
@@ -102,7 +102,7 @@ impl Replay {
 
     fn draw(&self, played: &Played) -> Result<String, TooLarge> {
         let mut options = svg::Options::default();
-        options.background = self.upkeep;
+        options.background = self.background;
         let repeated = played.repeats_from().filter(|_| played.broken);
         let repeated = repeated.and_then(|first| played.records.get(first));
         let repeated = repeated.map(|record| format!("; repeats from {}", record.at));
@@ -115,7 +115,7 @@ impl Replay {
         if !played.case.about.is_empty() {
             writeln!(out, "{}\n", played.case.about)?;
         }
-        let options = columns::Options { colour: has_colours(), background: self.upkeep };
+        let options = columns::Options { colour: has_colours(), background: self.background };
         let mut columns = Columns::new(RunInfo::of(&played.case), options, out);
         for (index, record) in played.records.iter().enumerate() {
             if played.repeats_from() == Some(index) {
@@ -129,7 +129,8 @@ impl Replay {
     fn replay_traces(&self, first: &str) -> Result<Answer> {
         // A node records when it sends, not when a message arrives, so there is nothing to draw.
         let drawn = [("svg", self.svg.is_some()), ("mermaid", self.mermaid.is_some())];
-        if let Some((flag, _)) = drawn.iter().chain(&[("upkeep", self.upkeep)]).find(|(_, is)| *is)
+        if let Some((flag, _)) =
+            drawn.iter().chain(&[("background", self.background)]).find(|(_, is)| *is)
         {
             bail!("--{flag}: {first} is the trace of a node; this flag is for counterexamples");
         }

@@ -128,7 +128,7 @@ pub(crate) struct Sim {
 
     /// Show heartbeats and acknowledgements too
     #[arg(long, help_heading = "Output")]
-    upkeep: bool,
+    background: bool,
 
     /// Draw the space-time diagram; - is the standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -223,7 +223,8 @@ impl Sim {
     ) -> (Outcome, Result<Option<Vec<u8>>>) {
         let header = trace::Header::of(case);
         let mut writer = trace.as_mut().map(|output| trace::Writer::new(&header, output));
-        let mut recording = (self.mermaid || svg.is_some()).then(|| Recording::new(self.upkeep));
+        let mut recording =
+            (self.mermaid || svg.is_some()).then(|| Recording::new(self.background));
         let streams = self.columns && !self.is_machine_readable();
         let is_small = case.members().len() <= SMALL_RUN_MEMBERS;
         let buffers = is_small && !self.summary && !self.is_machine_readable();
@@ -257,7 +258,8 @@ impl Sim {
     }
 
     fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<&'a mut dyn Write> {
-        let options = columns::Options { colour: terminal::has_colours(), background: self.upkeep };
+        let options =
+            columns::Options { colour: terminal::has_colours(), background: self.background };
         if self.columns && !case.about.is_empty() {
             // If this cannot be written, neither can the columns, which report it.
             let _ = writeln!(out, "{}\n", case.about);
@@ -277,7 +279,7 @@ impl Sim {
         let events = recording.events().map_err(refused)?;
         if let Some(output) = svg {
             let mut options = svg::Options::default();
-            options.background = self.upkeep;
+            options.background = self.background;
             output.write_text(&svg::space_time(&info, events, &options).map_err(refused)?)?;
         }
         if self.mermaid {
