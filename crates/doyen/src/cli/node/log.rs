@@ -1,8 +1,7 @@
-//! The log of a node: lines to the standard error, written by a thread of their own.
+//! The log of a node: lines to stderr, written by a thread of their own.
 //!
-//! A log may block, on a pipe that nobody reads or a disk that is full, and it may fail. Neither may keep the node from
-//! hearing a signal, an order or a question. So lines go into a bounded queue; what finds no room, or cannot be
-//! written, is lost.
+//! Writing may block, on a pipe without a reader or a full disk, and may fail. Neither may delay signals, commands or
+//! requests. So lines go through a bounded queue; what finds no room, or cannot be written, is lost.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -11,32 +10,31 @@ use std::time::Duration;
 
 use tracing_subscriber::EnvFilter;
 
-use super::flags::LogFormat;
+use super::LogFormat;
 
-/// How many lines may wait.
-const ROOM: usize = 1024;
+/// In lines.
+const QUEUE: usize = 1024;
 
-/// How long the end of a process waits for its last lines.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for its last lines.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The log; to be [finished](Log::finish) before the process ends.
+/// [`finish`](Log::finish) it before the process ends.
 pub(super) struct Log {
     lines: SyncSender<Line>,
 }
 
 enum Line {
     Text(Vec<u8>),
-    /// Everything before it has been written.
+    /// Answered when everything before it is written.
     Mark(SyncSender<()>),
 }
 
 impl Log {
-    /// From now on, whatever is logged goes to the standard error.
     pub(super) fn start(format: LogFormat) -> io::Result<Self> {
-        let (lines, waiting) = sync_channel(ROOM);
+        let (lines, waiting) = sync_channel(QUEUE);
         thread::Builder::new().name("doyen-stderr".to_owned()).spawn(move || {
             for line in waiting {
-                // There is nowhere to say that the log fails, and nobody waits for a mark any more who has gone.
+                // There is nowhere to report that the log fails.
                 match line {
                     Line::Text(text) => drop(io::stderr().write_all(&text)),
                     Line::Mark(passed) => drop(passed.send(())),
@@ -56,16 +54,15 @@ impl Log {
         Ok(Self { lines })
     }
 
-    /// Waits until what was logged has been written, but not for ever.
     pub(super) fn finish(&self) {
         let (passed, passing) = sync_channel(1);
         if self.lines.try_send(Line::Mark(passed)).is_ok() {
-            let _ = passing.recv_timeout(PATIENCE);
+            let _ = passing.recv_timeout(FINISH_TIMEOUT);
         }
     }
 }
 
-/// Where a line is written to: all of a line comes in one piece.
+/// A line is written in one piece.
 struct Queue(SyncSender<Line>);
 
 impl io::Write for Queue {
