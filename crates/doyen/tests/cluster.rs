@@ -366,7 +366,7 @@ fn who_is_configured_otherwise_is_ignored() {
     assert_eq!(status.members[0].misses, Some(vec![NodeId(3)]));
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
-    assert!(explained.contains("cannot: it is configured otherwise and ignored"), "{explained}");
+    assert!(explained.contains("ignored: its configuration differs"), "{explained}");
 }
 
 #[test]

@@ -9,10 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
-use doyen_core::algorithm::quorum::rules::Rule;
-use doyen_core::config::Mode;
-use doyen_core::registry::Algorithm;
-use doyen_core::time::Span;
 use doyen_check::budget::{ANY, Budget, MOST};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::part::{Part, Scope};
@@ -20,6 +16,10 @@ use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan, Progress as Explored};
 use doyen_check::shrink::{self, Least};
 use doyen_check::{MOST_MEMBERS, Rules, Timers};
+use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
 use doyen_sim::scenario::{Case, MemberList, Scenario};
 use doyen_sim::time::Time;
 
@@ -505,7 +505,8 @@ impl Check {
     fn timers(&self, case: &Case) -> Result<Timers> {
         let Model { timers, expiries, detection, drift, .. } = &self.model;
         let tick = case.bare_bound;
-        let bounded = Timers::Bounded { tick, detection: detection.unwrap_or(doyen_check::DETECTION) };
+        let bounded =
+            Timers::Bounded { tick, detection: detection.unwrap_or(doyen_check::DETECTION) };
         let timers = match (timers, Timers::usual(case)) {
             (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
             (Some(TimerModel::Free), _) => {

@@ -326,7 +326,7 @@ impl Trial {
         let token = self.folder_of(member).join("state").join("admin-token");
         let mut all = words.to_vec();
         all.extend(["--node", self.url(member)]);
-        all.extend(["--token-file", token.to_str().expect("a plain path")]);
+        all.extend(["--secret-file", token.to_str().expect("a plain path")]);
         doyen(&all)
     }
 

@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use doyen_core::config::Mode;
-use doyen_core::registry::Algorithm;
 use doyen_check::campaign::shrink::{self, Shrunk};
 use doyen_check::campaign::{self, Campaign, Failure, Report, Unmade};
 use doyen_check::counterexample::Counterexample;
-use doyen_check::property::Property;
 use doyen_check::oracle::Breach;
+use doyen_check::property::Property;
+use doyen_core::config::Mode;
+use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Initiators, RingOrder, Scenario};
 use serde_json::{Value, json};
 
