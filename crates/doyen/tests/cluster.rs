@@ -82,11 +82,11 @@ fn a_clean_stop_hands_over_and_nobody_waits() {
     trial.follow(3, &[1, 2, 3]);
     assert_eq!(trial.stop(3), Some(0));
     trial.follow(2, &[1, 2]);
-    let entry = trial.history(2).into_iter().rev().find(|entry| entry.dead_air_us.is_some());
+    let entry = trial.history(2).into_iter().rev().find(|entry| entry.downtime_us.is_some());
     let entry = entry.expect("a hand-over says for how long nobody led");
     assert!(entry.text.contains("n3 transferred leadership (resigned)"), "{}", entry.text);
     // Three round trips and two state writes take far less than this, and a promise that runs out far more.
-    assert!(entry.dead_air_us.unwrap() < 150_000, "{entry:?}");
+    assert!(entry.downtime_us.unwrap() < 150_000, "{entry:?}");
 }
 
 #[test]
@@ -260,8 +260,8 @@ fn who_never_came_is_not_heard_and_not_next() {
     // Also while the algorithm still gives n3 the benefit of the doubt.
     let status = trial.wait("n1 follows", || trial.status(1).filter(|it| it.leader.is_some()));
     let [own, _, last] = &status.members[..] else { panic!("three members") };
-    assert!(!last.heard, "{status:?}");
-    assert_eq!((&own.misses, &last.misses), (&Some(vec![NodeId(3)]), &None));
+    assert!(!last.reachable, "{status:?}");
+    assert_eq!((&own.unreachable, &last.unreachable), (&Some(vec![NodeId(3)]), &None));
     assert_eq!(status.next, None, "without n2 nobody is left but n1");
 }
 
@@ -273,14 +273,14 @@ fn who_lost_its_office_ranks_behind_others_and_everybody_is_told_so() {
     trial.follow(2, &[1, 2]);
     trial.wait("it is not heard any more, by one definition", || {
         let status = trial.status(1)?;
-        let missed = status.members[0].misses.as_deref() == Some(&[NodeId(3)]);
-        assert_eq!(status.members[2].heard, !missed, "{status:?}");
+        let missed = status.members[0].unreachable.as_deref() == Some(&[NodeId(3)]);
+        assert_eq!(status.members[2].reachable, !missed, "{status:?}");
         (missed && status.next.is_none()).then_some(())
     });
     trial.run(3);
     trial.follow(2, &[3]);
-    trial.wait("it is heard again", || trial.status(2)?.members[2].heard.then_some(()));
-    assert_eq!(trial.status(2).unwrap().members[2].losses, 1);
+    trial.wait("it is heard again", || trial.status(2)?.members[2].reachable.then_some(()));
+    assert_eq!(trial.status(2).unwrap().members[2].recent_failures, 1);
     let explained = doyen(&["explain", "--node", trial.url(2)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     let why = "n3 priority 3, lost its office once lately: ranks behind others for a while";
@@ -357,13 +357,13 @@ fn who_is_configured_otherwise_is_ignored() {
     assert_eq!(trial.agree(&[1, 2]), 2);
     assert_eq!(trial.status(3).unwrap().leader, None);
     assert!(rejected(&trial.get(1, "/metrics").unwrap(), "configuration") > 0);
-    let otherwise = |status: Status| status.members[2].configured_otherwise;
+    let otherwise = |status: Status| status.members[2].config_mismatch;
     trial.wait("the status says so", || trial.status(1).filter(|it| otherwise(it.clone())));
     let log = trial.log(1);
     assert!(log.contains("n3 is configured otherwise and is ignored"), "{log}");
     let status = trial.status(1).unwrap();
-    assert!(!status.members[2].heard, "{status:?}");
-    assert_eq!(status.members[0].misses, Some(vec![NodeId(3)]));
+    assert!(!status.members[2].reachable, "{status:?}");
+    assert_eq!(status.members[0].unreachable, Some(vec![NodeId(3)]));
     let explained = doyen(&["explain", "--node", trial.url(1)]);
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains("cannot: it is configured otherwise and ignored"), "{explained}");
@@ -470,7 +470,7 @@ fn who_rejoins_says_for_whom_it_waits() {
     trial.run_with(2, &["--rejoin"]);
     trial.wait("n3 has answered, and n1 cannot", || {
         let status = trial.status(2)?;
-        let heard: Vec<bool> = status.members.iter().map(|member| member.heard).collect();
+        let heard: Vec<bool> = status.members.iter().map(|member| member.reachable).collect();
         (status.rejoining && heard == [false, true, true]).then_some(())
     });
     let waits = "has lost its state and rejoins: it waits for an answer from n1\n";
@@ -534,7 +534,7 @@ fn who_listens_on_all_addresses_reaches_both_kinds() {
         trial.run_with(member, &["--listen", &format!("[::]:{port}")]);
     }
     trial.follow(3, &[1, 2, 3]);
-    let seen = trial.status(1).unwrap().members[2].seen_at.clone();
+    let seen = trial.status(1).unwrap().members[2].observed_address.clone();
     assert_eq!(seen.as_deref(), Some(trial.address(3)), "by the name that people know");
 }
 
@@ -597,7 +597,7 @@ fn a_member_may_come_back_at_another_address() {
     trial.follow(3, &[1, 2, 3]);
     trial.wait("n3 hears n1", || {
         let status = trial.status(3)?;
-        status.members.iter().find(|member| member.id == NodeId(1))?.heard.then_some(())
+        status.members.iter().find(|member| member.id == NodeId(1))?.reachable.then_some(())
     });
 }
 

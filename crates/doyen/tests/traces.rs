@@ -155,7 +155,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
         "{took:?}"
     );
     assert_eq!((lapsed.change, last.change), (LeaderChange::LeaseLapsed { term }, resumed));
-    assert!(last.dead_air_us.is_some(), "{last:?}");
+    assert!(last.downtime_us.is_some(), "{last:?}");
     let told = doyen(&["history", "--node", trial.url(3)]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let told = told.lines().last().unwrap();

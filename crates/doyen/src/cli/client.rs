@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
+use doyen::api::{Accepted, MemberRef, Problem, SECRET_FILE};
 use doyen::config::{Configuration, Env, Settings};
 use doyen::node::status::Status;
 use doyen_core::members::NodeId;
@@ -136,7 +136,7 @@ impl TokenFlags {
             None => {
                 let settings =
                     node.settings("an order needs the node's token: give --token-file")?;
-                settings.state_dir.join(TOKEN_FILE)
+                settings.state_dir.join(SECRET_FILE)
             }
         };
         let text = fs::read_to_string(&file);

@@ -127,7 +127,7 @@ fn write_explanation(
         // Only a quorum says who is next.
         (Some(leader), None) if rehearsal::needed(status).is_some() => {
             let leader = status.members.iter().find(|member| member.id == leader);
-            let left = heard(status) - usize::from(leader.is_some_and(|leader| leader.heard));
+            let left = heard(status) - usize::from(leader.is_some_and(|leader| leader.reachable));
             writeln!(out, "\nnobody could lead if the leader died now: {}", shortage(status, left))
         }
         (_, None) => Ok(()),
@@ -136,7 +136,7 @@ fn write_explanation(
 
 /// How many members are heard, this node included.
 fn heard(status: &Status) -> usize {
-    status.members.iter().filter(|member| member.heard).count()
+    status.members.iter().filter(|member| member.reachable).count()
 }
 
 /// Whether those that are heard are enough.
@@ -162,8 +162,8 @@ fn latest_move(history: &[Entry]) -> &[Entry] {
 /// it would not or is not heard.
 fn ranking(status: &Status) -> Vec<&MemberStatus> {
     let place = |member: &&MemberStatus| {
-        let place = status.line.iter().position(|&id| id == member.id);
-        (!member.heard, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+        let place = status.succession.iter().position(|&id| id == member.id);
+        (!member.reachable, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
     };
     let mut members: Vec<&MemberStatus> = status.members.iter().collect();
     members.sort_by_key(place);
@@ -180,7 +180,7 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
         words.push("preferred".to_owned());
     }
     if let Some(penalty) = member.penalty() {
-        words.push(format!("{penalty}: ranks behind others for a while"));
+        words.push(penalty);
     }
     match member {
         MemberStatus { witness: true, .. } => words.push("cannot: a witness".to_owned()),
@@ -191,10 +191,10 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
         _ => {}
     }
     match member {
-        MemberStatus { configured_otherwise: true, .. } => {
-            words.push("cannot: it is configured otherwise and ignored".to_owned());
+        MemberStatus { config_mismatch: true, .. } => {
+            words.push("cannot: its configuration differs, and it is ignored".to_owned());
         }
-        MemberStatus { heard: false, .. } => words.push("cannot: it is not heard".to_owned()),
+        MemberStatus { reachable: false, .. } => words.push("cannot: it is unreachable".to_owned()),
         _ => {}
     }
     words.join(", ")
@@ -242,9 +242,9 @@ fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) ->
             "name": member.name,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
-            "heard": member.heard,
-            "configured_otherwise": member.configured_otherwise,
-            "losses": member.losses,
+            "reachable": member.reachable,
+            "config_mismatch": member.config_mismatch,
+            "recent_failures": member.recent_failures,
         })
     };
     let mut answer = json!({

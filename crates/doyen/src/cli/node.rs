@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use doyen::api::{self, Admin, Limits};
+use doyen::clock;
 use doyen::config::{Configuration, Settings};
-use doyen::node::{self, Failure, Handle, Running, clock};
+use doyen::node::{self, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};

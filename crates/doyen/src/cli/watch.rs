@@ -184,21 +184,24 @@ fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
             let may = if is.eligible { "would lead again" } else { "would not lead" };
             news.push(format!("{name} {may}"));
         }
-        if was.losses < is.losses
+        if was.recent_failures < is.recent_failures
             && let Some(penalty) = is.penalty()
         {
-            news.push(format!("{name} {penalty}: it ranks behind others for a while"));
+            news.push(format!("{name} {penalty}"));
         }
         // Who has just started may not have been told yet.
-        if was.losses > 0 && is.losses == 0 && before.incarnation == after.incarnation {
-            news.push(format!("{name} is forgiven that it lost its office"));
+        if was.recent_failures > 0
+            && is.recent_failures == 0
+            && before.incarnation == after.incarnation
+        {
+            news.push(format!("the penalty of {name} has decayed"));
         }
-        if is.configured_otherwise && !was.configured_otherwise {
-            news.push(format!("{name} is configured otherwise and ignored"));
+        if is.config_mismatch && !was.config_mismatch {
+            news.push(format!("{name} is ignored: its configuration differs"));
         }
         for (other_was, other_is) in before.members.iter().zip(&after.members) {
             let other = &other_is.name;
-            match (before.hears(was, other_was), after.hears(is, other_is)) {
+            match (before.reaches(was, other_was), after.reaches(is, other_is)) {
                 (Some(true), Some(false)) => {
                     news.push(format!("{name} does not hear {other} any more"));
                 }

@@ -137,16 +137,16 @@ pub fn replay(trace: &Trace) -> Result<Replayed, String> {
     let settings = Configuration::parse("configuration", &trace.header.config)
         .map_err(|error| format!("line 1: its configuration cannot be used: {error}"))?
         .settings;
-    let mut desk = Desk::start(trace, &settings)?;
+    let mut replayer = Replayer::start(trace, &settings)?;
     for (place, record) in trace.records.iter().enumerate() {
-        if !desk.findings.is_empty() {
+        if !replayer.findings.is_empty() {
             break;
         }
-        desk.line = place + 2;
-        desk.take(record)?;
+        replayer.line = place + 2;
+        replayer.take(record)?;
     }
     let name = settings.name_of(trace.header.member).to_owned();
-    let Desk { steps, findings, leaders, .. } = desk;
+    let Replayer { steps, findings, leaders, .. } = replayer;
     Ok(Replayed { name, steps, findings, leaders })
 }
 
@@ -154,8 +154,8 @@ type DurableOf = <Process as Protocol>::Durable;
 type LetterOf = <Process as Protocol>::Message;
 type TimerOf = <Process as Protocol>::Timer;
 
-/// A member at a desk.
-struct Desk {
+/// A member at a replayer.
+struct Replayer {
     config: <Process as Protocol>::Config,
     member: Process,
     effects: Effects<Process>,
@@ -180,7 +180,7 @@ struct Desk {
     program: String,
 }
 
-impl Desk {
+impl Replayer {
     fn start(trace: &Trace, settings: &Settings) -> Result<Self, String> {
         let Header { member, incarnation, session, time_of_day, origin, durable, did, .. } =
             &trace.header;
@@ -204,7 +204,7 @@ impl Desk {
         };
         let id = *member;
         let member = Process::start(id, &config, boot, &mut effects);
-        let mut desk = Self {
+        let mut replayer = Self {
             config,
             member,
             effects,
@@ -221,8 +221,8 @@ impl Desk {
             leaders: 0,
             program: trace.header.program.clone(),
         };
-        desk.conclude(0, format!("start {}", incarnation.0), did);
-        Ok(desk)
+        replayer.conclude(0, format!("start {}", incarnation.0), did);
+        Ok(replayer)
     }
 
     fn take(&mut self, record: &Record) -> Result<(), String> {
@@ -321,7 +321,7 @@ impl Desk {
     }
 }
 
-impl Host<Process> for Desk {
+impl Host<Process> for Replayer {
     type Error = Infallible;
 
     fn persist(&mut self, durable: DurableOf) -> Result<(), Infallible> {
@@ -430,60 +430,60 @@ mod tests {
     const TRACE: &str = include_str!("../../tests/cli/files/node.trace");
     const LEADER: NodeId = NodeId(2);
 
-    /// Member 1 of a quorum of two, at the desk. What the trace tells of another algorithm does not count.
-    fn desk() -> Desk {
+    /// Member 1 of a quorum of two, at the replayer. What the trace tells of another algorithm does not count.
+    fn replayer() -> Replayer {
         let mut trace = read(TRACE).unwrap();
         trace.header.config = trace.header.config.replace("\"bully\"", "\"quorum\"");
         let settings = Configuration::parse("test", &trace.header.config).unwrap().settings;
-        let mut desk = Desk::start(&trace, &settings).unwrap();
-        desk.findings.clear();
-        desk
+        let mut replayer = Replayer::start(&trace, &settings).unwrap();
+        replayer.findings.clear();
+        replayer
     }
 
-    fn store(desk: &mut Desk, term: u64, voted: Option<NodeId>) {
+    fn store(replayer: &mut Replayer, term: u64, voted: Option<NodeId>) {
         let inner =
             Some(AnyDurable::Quorum(Ballot { term: Term(term), voted, ..Ballot::default() }));
         let (incarnation, roster) = (Incarnation(1), Roster::default());
-        let Ok(()) = desk.persist(Kept { incarnation, rejoining: false, roster, inner });
+        let Ok(()) = replayer.persist(Kept { incarnation, rejoining: false, roster, inner });
     }
 
-    fn vote(desk: &mut Desk, term: u64) {
+    fn vote(replayer: &mut Replayer, term: u64) {
         let message = AnyMessage::Quorum(Message { config: 0, term: Term(term), body: Body::Vote });
         let life = Incarnation(1);
         let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
         let (session, content) = (SessionId::from_random(1), Content::Inner(packet));
         let letter = Letter { at: None, session, known: None, counter: 1, content };
-        let Ok(()) = desk.send(LEADER, letter);
+        let Ok(()) = replayer.send(LEADER, letter);
     }
 
-    fn found(desk: &Desk) -> Vec<&str> {
-        desk.findings.iter().map(|finding| finding.what.as_str()).collect()
+    fn found(replayer: &Replayer) -> Vec<&str> {
+        replayer.findings.iter().map(|finding| finding.what.as_str()).collect()
     }
 
     #[test]
     fn a_vote_leaves_only_in_the_term_that_is_stored_at_that_moment() {
-        let mut desk = desk();
-        store(&mut desk, 4, Some(LEADER));
-        vote(&mut desk, 4);
-        assert_eq!(found(&desk), [""; 0]);
-        store(&mut desk, 5, Some(LEADER));
-        vote(&mut desk, 4);
+        let mut replayer = replayer();
+        store(&mut replayer, 4, Some(LEADER));
+        vote(&mut replayer, 4);
+        assert_eq!(found(&replayer), [""; 0]);
+        store(&mut replayer, 5, Some(LEADER));
+        vote(&mut replayer, 4);
         let contradiction =
             "1 has stored term 5, and its vote for 2; 1 tells 2 that it votes for 2 in term 4";
-        assert_eq!(found(&desk), [contradiction]);
+        assert_eq!(found(&replayer), [contradiction]);
     }
 
     #[test]
     fn a_vote_lease_is_kept_by_the_clock_of_the_node() {
-        let mut desk = desk();
-        desk.entry.bind(Term(4), Span::from_millis(30));
-        store(&mut desk, 5, Some(LEADER));
-        desk.now = Span::from_millis(30);
-        vote(&mut desk, 5);
-        assert_eq!(found(&desk), [""; 0]);
-        desk.now = Span::from_millis(29);
-        vote(&mut desk, 5);
-        assert_eq!(found(&desk).len(), 1);
-        assert!(found(&desk)[0].contains("a vote lease until 30ms"), "{:?}", found(&desk));
+        let mut replayer = replayer();
+        replayer.entry.bind(Term(4), Span::from_millis(30));
+        store(&mut replayer, 5, Some(LEADER));
+        replayer.now = Span::from_millis(30);
+        vote(&mut replayer, 5);
+        assert_eq!(found(&replayer), [""; 0]);
+        replayer.now = Span::from_millis(29);
+        vote(&mut replayer, 5);
+        assert_eq!(found(&replayer).len(), 1);
+        assert!(found(&replayer)[0].contains("a vote lease until 30ms"), "{:?}", found(&replayer));
     }
 }

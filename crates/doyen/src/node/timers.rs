@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clock::Moment;
+use crate::clock::Moment;
 
 /// When which timers are due.
 #[derive(Debug)]

@@ -42,6 +42,7 @@ use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::Packet;
+use doyen_core::protocol::Dropped;
 use doyen_core::registry::{Algorithm, AnyMessage};
 use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster, SessionId};
 
@@ -141,6 +142,16 @@ impl Rejection {
             Self::Session => "session",
             Self::Replayed => "replayed",
             Self::Limited => "limited",
+        }
+    }
+}
+
+impl From<Dropped> for Rejection {
+    fn from(why: Dropped) -> Self {
+        match why {
+            Dropped::Session => Self::Session,
+            Dropped::Replayed => Self::Replayed,
+            Dropped::Limited => Self::Limited,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doyen::api::TOKEN_FILE;
-use doyen::node::NotDone;
+use doyen::api::SECRET_FILE;
+use doyen::node::CommandError;
 use doyen::node::status::Preferred;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Refusal, Role};
@@ -53,11 +53,11 @@ impl Fake {
         came(output.expect("it runs"))
     }
 
-    /// Gives an order with the token.
-    fn command(&self, arguments: &[&str]) -> Came {
-        let token = self.folder.path().join(TOKEN_FILE);
+    /// Runs an admin command with the secret.
+    fn admin(&self, arguments: &[&str]) -> Came {
+        let secret = self.folder.path().join(SECRET_FILE);
         let output =
-            doyen(arguments).env("DOYEN_NODE", self.url()).env("DOYEN_TOKEN_FILE", token).output();
+            doyen(arguments).env("DOYEN_NODE", self.url()).env("DOYEN_TOKEN_FILE", secret).output();
         came(output.expect("it runs"))
     }
 }
@@ -66,9 +66,9 @@ impl Fake {
 fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
     let fake = Fake::follower();
     fake.publish(|status| {
-        status.members[1].heard = false;
-        status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = Some(vec![NodeId(2)]);
+        status.members[1].reachable = false;
+        status.members[1].last_seen_ms = Some(12_345);
+        status.members[2].unreachable = Some(vec![NodeId(2)]);
         status.next = None;
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 7_199_000 });
     });
@@ -100,7 +100,7 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.drained, status.drained_remaining_ms) = (true, Some(7_199_001));
-        status.members[1].losses = 2;
+        status.members[1].recent_failures = 2;
     });
     let came = fake.run(&["status"]);
     for line in [
@@ -144,7 +144,7 @@ fn algorithms_in_which_members_do_not_say_whom_they_hear_are_not_made_to() {
     fake.publish(|status| {
         status.algorithm = "bully".to_owned();
         status.next = None;
-        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+        status.members[1..].iter_mut().for_each(|member| member.unreachable = None);
     });
     let came = fake.run(&["status"]);
     assert!(
@@ -217,12 +217,12 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     let obeyed = run(&["drain", "--for", "2h"]);
     let said = "n1 does not lead for 2h, unless no other member can (term 7)\n";
     assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, said));
-    assert_eq!(fake.asked(), ["drain for 7200s"]);
+    assert_eq!(fake.received(), ["drain for 7200s"]);
     let file = folder.path().join("doyen.toml").display().to_string();
     let mut elsewhere = doyen(&["undrain", "--config", &file]);
     elsewhere.env("DOYEN_NODE", "127.0.0.1:1").env("DOYEN_TOKEN_FILE", "nowhere");
     assert_eq!(came(elsewhere.output().expect("it runs")).code, 0, "flags go before variables");
-    assert_eq!(fake.asked(), ["undrain"]);
+    assert_eq!(fake.received(), ["undrain"]);
 }
 
 #[test]
@@ -256,53 +256,50 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
             "n1 has read its keys, and seals and opens with 00ecce3a (term 7)",
         ),
     ] {
-        let came = fake.command(arguments);
+        let came = fake.admin(arguments);
         assert_eq!((came.code, came.stdout.trim_end()), (0, said), "{came:?}");
-        assert_eq!(fake.asked(), [asked]);
+        assert_eq!(fake.received(), [asked]);
     }
-    let came = fake.command(&["resign", "--json"]);
+    let came = fake.admin(&["resign", "--json"]);
     assert_eq!(came.stdout, "{\"name\":\"n1\",\"accepted\":\"resigns\",\"term\":7}\n");
 }
 
 #[test]
 fn who_prefers_a_member_that_lost_its_office_is_told_that_this_weighs_more() {
     let fake = Fake::leader();
-    fake.publish(|status| status.members[1].losses = 1);
-    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    fake.publish(|status| status.members[1].recent_failures = 1);
+    let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     let expected = "\
 n1 prefers n2 for 2h (term 7)
 but n2 lost its office once lately, which weighs more than a preference: it ranks behind others until that is forgiven; \
 `doyen transfer n2` has it lead all the same
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
-    assert_eq!(
-        fake.command(&["prefer", "n2", "--for", "0s"]).stdout,
-        "n1 prefers nobody (term 7)\n"
-    );
-    let json = fake.command(&["prefer", "n2", "--for", "2h", "--json"]).json();
+    assert_eq!(fake.admin(&["prefer", "n2", "--for", "0s"]).stdout, "n1 prefers nobody (term 7)\n");
+    let json = fake.admin(&["prefer", "n2", "--for", "2h", "--json"]).json();
     assert!(json["note"].as_str().is_some_and(|note| note.contains("weighs more")), "{json}");
     // If everybody has, the preference decides.
-    fake.publish(|status| status.members.iter_mut().for_each(|member| member.losses = 1));
-    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    fake.publish(|status| status.members.iter_mut().for_each(|member| member.recent_failures = 1));
+    let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     assert_eq!(came.stdout, "n1 prefers n2 for 2h (term 7)\n");
 }
 
 #[test]
 fn a_drain_for_no_time_is_refused_and_names_what_ends_one() {
     let fake = Fake::leader();
-    let came = fake.command(&["drain", "--for", "0s"]);
+    let came = fake.admin(&["drain", "--for", "0s"]);
     assert_eq!((came.code, came.stdout.as_str()), (2, ""));
     assert_eq!(
         came.stderr,
         "doyen: for: a drain must last; `undrain` lets a drained member lead again\n"
     );
-    assert_eq!(fake.asked(), [] as [&str; 0]);
+    assert_eq!(fake.received(), [] as [&str; 0]);
 }
 
 #[test]
 fn who_is_to_campaign_says_whether_that_does_anything() {
     let fake = Fake::follower();
-    let campaign = || fake.command(&["campaign"]).stdout;
+    let campaign = || fake.admin(&["campaign"]).stdout;
     let nothing = "n1 calls no election: n3 leads, and nothing happens (term 7)\n";
     assert_eq!(campaign(), nothing);
     fake.publish(|status| status.leader = None);
@@ -319,21 +316,21 @@ fn who_is_to_campaign_says_whether_that_does_anything() {
 #[test]
 fn an_order_that_is_refused_says_why_and_where_to_go() {
     let fake = Fake::follower();
-    fake.refuse(Refusal::NotLeading);
-    let came = fake.command(&["resign"]);
+    fake.reject(Refusal::NotLeading);
+    let came = fake.admin(&["resign"]);
     assert_eq!((came.code, came.stdout.as_str()), (1, ""));
     let told = "doyen: n1 does not lead; n3 does; give this order on n3's machine, or with --node and --token-file\n";
     assert_eq!(came.stderr, told);
-    let came = fake.command(&["resign", "--json"]);
+    let came = fake.admin(&["resign", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]["name"]), (1, &"n3".into()));
-    let came = fake.command(&["resign", "--if-term", "6"]);
+    let came = fake.admin(&["resign", "--if-term", "6"]);
     assert_eq!(
         (came.code, came.stderr.as_str()),
         (1, "doyen: the term is 7, and the order is for \"6\"\n")
     );
-    fake.fail(NotDone::Busy);
-    assert_eq!(fake.command(&["resign"]).code, 3, "that is no answer");
-    let came = fake.command(&["transfer", "n9"]);
+    fake.fail(CommandError::Busy);
+    assert_eq!(fake.admin(&["resign"]).code, 3, "that is no answer");
+    let came = fake.admin(&["transfer", "n9"]);
     assert_eq!(came.code, 2);
     assert_eq!(came.stderr, "doyen: n9 is not a member; there are n1, n2, n3\n");
 }
@@ -350,7 +347,7 @@ fn an_order_without_the_token_is_not_given() {
     let came = fake.run(&["resign", "--token-file", &wrong]);
     assert_eq!(came.code, 2);
     assert!(came.stderr.contains("not the token"), "{came:?}");
-    assert_eq!(fake.asked(), [] as [&str; 0]);
+    assert_eq!(fake.received(), [] as [&str; 0]);
 }
 
 #[test]
@@ -374,7 +371,7 @@ fn explain_says_why_this_leader_why_it_moved_and_who_is_next() {
     let fake = Fake::follower();
     fake.remember(1..=3);
     fake.publish(|status| {
-        (status.members[0].witness, status.line) = (true, [2, 3].map(NodeId).to_vec());
+        (status.members[0].witness, status.succession) = (true, [2, 3].map(NodeId).to_vec());
     });
     let came = fake.run(&["explain"]);
     let expected = "\
@@ -407,10 +404,10 @@ fn explain_says_why_somebody_is_not_the_first_in_line() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.leader, status.next) = (Some(NodeId(1)), None);
-        status.line = [2, 1, 3].map(NodeId).to_vec();
-        status.members[1].configured_otherwise = true;
-        status.members[1].heard = false;
-        status.members[2].losses = 1;
+        status.succession = [2, 1, 3].map(NodeId).to_vec();
+        status.members[1].config_mismatch = true;
+        status.members[1].reachable = false;
+        status.members[2].recent_failures = 1;
     });
     let came = fake.run(&["explain"]);
     let expected = "\
@@ -435,8 +432,8 @@ fn explain_says_what_is_missing_where_nobody_leads() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.leader, status.why, status.next) = (None, None, None);
-        status.members[1].heard = false;
-        status.members[2].heard = false;
+        status.members[1].reachable = false;
+        status.members[2].reachable = false;
     });
     let came = fake.run(&["explain"]);
     let expected = "\
@@ -467,15 +464,15 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
         "if n3 and n2 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
     assert_eq!(if_dies(&fake, "n3,n2,3"), says(1, nobody));
     assert_eq!(if_dies(&fake, " n3, n2"), says(1, nobody));
-    fake.publish(|status| status.line = [1, 3, 2].map(NodeId).to_vec());
+    fake.publish(|status| status.succession = [1, 3, 2].map(NodeId).to_vec());
     assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n1 would lead"));
     assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 died now, n3 would lead on"));
     fake.publish(|status| {
-        (status.members[0].eligible, status.line) = (false, [3, 2].map(NodeId).to_vec());
+        (status.members[0].eligible, status.succession) = (false, [3, 2].map(NodeId).to_vec());
     });
     assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
     fake.publish(|status| {
-        (status.members[1].eligible, status.line) = (false, vec![NodeId(3)]);
+        (status.members[1].eligible, status.succession) = (false, vec![NodeId(3)]);
     });
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1);
@@ -492,11 +489,11 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
 fn a_rehearsal_knows_who_does_not_hear_whom() {
     let fake = Fake::follower();
     // n2 is silent to n1, and n3 hears it: it is alive, but n1 and n2 alone are no majority that hears itself.
-    fake.publish(|status| status.members[1].heard = false);
+    fake.publish(|status| status.members[1].reachable = false);
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1, "{text}");
     // And if n3 does not hear it either, it is dead already.
-    fake.publish(|status| status.members[2].misses = Some(vec![NodeId(2)]));
+    fake.publish(|status| status.members[2].unreachable = Some(vec![NodeId(2)]));
     let dead = "if n3 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
     assert_eq!(if_dies(&fake, "n3"), (1, dead.to_owned()));
 }
@@ -506,7 +503,7 @@ fn the_seeds_algorithms_are_rehearsed_too() {
     let fake = Fake::follower();
     fake.publish(|status| {
         status.algorithm = "bully".to_owned();
-        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+        status.members[1..].iter_mut().for_each(|member| member.unreachable = None);
     });
     assert_eq!(if_dies(&fake, "n3"), (0, "if n3 died now, n2 would lead".to_owned()));
 }
@@ -573,10 +570,10 @@ fn watch_says_what_changes_in_words() {
     assert_eq!(watching.news(), "n1 is retiring now", "of the leader it has told already");
     fake.publish(|status| {
         status.leader = None;
-        status.members[2].heard = false;
+        status.members[2].reachable = false;
         status.members[1].priority = 40;
-        status.members[1].misses = Some(vec![NodeId(3)]);
-        status.members[1].losses = 1;
+        status.members[1].unreachable = Some(vec![NodeId(3)]);
+        status.members[1].recent_failures = 1;
     });
     assert_eq!(watching.news(), "n1 follows nobody, and the term is 7");
     assert_eq!(watching.news(), "n1 does not hear n3 any more");
@@ -585,8 +582,8 @@ fn watch_says_what_changes_in_words() {
     assert_eq!(watching.news(), penalty);
     assert_eq!(watching.news(), "n2 does not hear n3 any more");
     fake.publish(|status| {
-        (status.drained, status.members[2].heard) = (true, true);
-        (status.members[1].misses, status.members[1].losses) = (Some(vec![]), 0);
+        (status.drained, status.members[2].reachable) = (true, true);
+        (status.members[1].unreachable, status.members[1].recent_failures) = (Some(vec![]), 0);
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 1000 });
     });
     assert_eq!(watching.news(), "n1 is drained");

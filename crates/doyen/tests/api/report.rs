@@ -20,10 +20,11 @@ fn browsers_get_a_page_that_runs_nothing() {
     fake.remember(1..=3);
     fake.publish(|status| {
         status.cluster = "<script>alert(1)</script>".to_owned();
-        status.members[1].heard = false;
-        status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = Some(vec![NodeId(2)]);
-        status.members[2].losses = 1;
+        status.members[1].reachable = false;
+        status.members[1].last_seen_ms = Some(12_345);
+        status.members[2].unreachable = Some(vec![NodeId(2)]);
+        (status.members[2].recent_failures, status.members[2].penalty_remaining_ms) =
+            (1, Some(47_400));
         (status.drained, status.drained_remaining_ms) = (true, Some(1_500));
     });
     let accept = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
@@ -33,19 +34,19 @@ fn browsers_get_a_page_that_runs_nothing() {
     let policy = answer.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
     for part in [
-        "n3 leads in term 7",
-        "silent for 12 s",
+        "n3 is the leader (term 7)",
+        "unreachable, 12 s ago",
         "<td>n2</td>",
         "follows 3 (term 3)",
-        "n3 lost its office once lately: it ranks behind others for a while",
+        "n3 failed as leader recently; ranked behind other members for another 48s",
         "This node is drained for another 2s: it leads only if no other member can",
     ] {
         assert!(answer.body.contains(part), "{part} in {}", answer.body);
     }
     assert!(!answer.body.contains("<script"), "{}", answer.body);
-    fake.publish(|status| status.members[1].configured_otherwise = true);
+    fake.publish(|status| status.members[1].config_mismatch = true);
     let answer = fake.ask("GET", "/", accept);
-    assert!(answer.body.contains("configured otherwise"), "{}", answer.body);
+    assert!(answer.body.contains("config mismatch"), "{}", answer.body);
 }
 
 #[test]

@@ -133,7 +133,7 @@ impl Member {
 
     /// Gives it an order.
     pub(super) fn post(&self, order: &str, body: &str) -> Result<String, String> {
-        let token = self.folder.join("state").join("admin-token");
+        let token = self.folder.join("state").join("admin-secret");
         let token = std::fs::read_to_string(&token).map_err(|error| error.to_string())?;
         let answer = self
             .http

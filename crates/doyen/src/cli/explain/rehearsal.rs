@@ -71,7 +71,7 @@ struct Scene<'a> {
 
 impl<'a> Scene<'a> {
     fn new(status: &'a Status) -> Self {
-        let alive = |it: &MemberStatus| it.heard || heard_by_others(status, it);
+        let alive = |it: &MemberStatus| it.reachable || heard_by_others(status, it);
         let dead = status.members.iter().filter(|member| !alive(member)).map(|member| member.id);
         Self { status, dead: dead.collect() }
     }
@@ -103,7 +103,7 @@ impl<'a> Scene<'a> {
 
     /// How good a member is: by its place in line, where there is one.
     fn attr(&self, member: &MemberStatus) -> i64 {
-        let line = &self.status.line;
+        let line = &self.status.succession;
         let place = line.iter().rev().position(|&id| id == member.id);
         match line.is_empty() {
             true => member.priority,
@@ -128,7 +128,7 @@ impl<'a> Scene<'a> {
     fn cuts(&self) -> impl Iterator<Item = Fault> {
         let alive = || self.status.members.iter().filter(|member| !self.dead.contains(&member.id));
         let pairs = alive().flat_map(move |from| alive().map(move |to| (from, to)));
-        let cut = pairs.filter(|(from, to)| self.status.hears(to, from) == Some(false));
+        let cut = pairs.filter(|(from, to)| self.status.reaches(to, from) == Some(false));
         cut.map(|(from, to)| Fault::at(Time::ZERO, Action::Cut { from: from.id, to: to.id }))
     }
 
@@ -143,5 +143,5 @@ impl<'a> Scene<'a> {
 /// Whether one of the others says that it hears `member`. Where none of them is heard, none vouches for it.
 fn heard_by_others(status: &Status, member: &MemberStatus) -> bool {
     let others = status.members.iter().filter(|it| it.id != status.id && it.id != member.id);
-    others.into_iter().any(|other| status.hears(other, member) == Some(true))
+    others.into_iter().any(|other| status.reaches(other, member) == Some(true))
 }

@@ -105,17 +105,21 @@ fn write_members(out: &mut String, status: &Status, paint: Paint) -> fmt::Result
             plain(role(status, member)),
             plain(if known { status.term.to_string() } else { "-".to_owned() }),
             plain(lease.unwrap_or_else(|| "-".to_owned())),
-            plain(format!("{}{}", member.priority, if member.losses > 0 { MARK } else { "" })),
+            plain(format!(
+                "{}{}",
+                member.priority,
+                if member.recent_failures > 0 { MARK } else { "" }
+            )),
             heard(status, member),
             plain(rtt.unwrap_or_else(|| "-".to_owned())),
-            plain(member.seen_at.as_ref().unwrap_or(&member.address)),
+            plain(member.observed_address.as_ref().unwrap_or(&member.address)),
         ]);
     }
     table.write(out, paint)?;
     for member in &status.members {
         if let Some(penalty) = member.penalty() {
             let name = &member.name;
-            writeln!(out, "  {MARK} {name} {penalty}: it ranks behind others for a while")?;
+            writeln!(out, "  {MARK} {name} {penalty}")?;
         }
     }
     Ok(())
@@ -136,11 +140,11 @@ fn role(status: &Status, member: &MemberStatus) -> String {
 }
 
 fn heard(status: &Status, member: &MemberStatus) -> Cell {
-    let silent = member.silent_ms.map(|silent| span(Duration::from_millis(silent)));
+    let silent = member.last_seen_ms.map(|silent| span(Duration::from_millis(silent)));
     match silent {
         _ if member.id == status.id => plain("this node"),
-        _ if member.configured_otherwise => ("configured otherwise".to_owned(), Paint::bad),
-        Some(silent) if member.heard => plain(format!("{silent} ago")),
+        _ if member.config_mismatch => ("config mismatch, ignored".to_owned(), Paint::bad),
+        Some(silent) if member.reachable => plain(format!("{silent} ago")),
         Some(silent) => (format!("silent for {silent}"), Paint::bad),
         None => ("never".to_owned(), Paint::bad),
     }
@@ -158,7 +162,7 @@ fn write_matrix(out: &mut String, status: &Status, paint: Paint) -> fmt::Result 
 
 /// Whether one member hears another.
 fn cell(status: &Status, listener: &MemberStatus, speaker: &MemberStatus) -> Cell {
-    match status.hears(listener, speaker) {
+    match status.reaches(listener, speaker) {
         _ if listener.id == speaker.id => plain("."),
         Some(true) => plain("+"),
         Some(false) => ("-".to_owned(), Paint::bad),
