@@ -100,6 +100,7 @@ pub enum CommandError {
 }
 
 /// Why a node cannot start, or had to stop.
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// The state file cannot be used.
@@ -107,61 +108,31 @@ pub enum Failure {
     State(#[from] store::StoreError),
     /// The state cannot be written. A member that goes on and forgets a vote would be worse than one that stops.
     #[error("{}: cannot be written: {error}; the node stops, because it must not forget its votes", path.display())]
-    Store {
-        /// The state file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
+    Store { path: PathBuf, error: io::Error },
     /// Another process has this address, or the machine does not have it.
     #[error("cannot listen on {address}: {error}{}", hint_if_taken(error))]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
     /// The keys cannot be read.
     #[error("{0}")]
     Keys(String),
     /// The trace cannot be written.
     #[error("cannot create the trace {}: {error}", path.display())]
-    Trace {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
+    Trace { path: PathBuf, error: io::Error },
     /// A system call failed that should not.
     #[error("cannot {what}: {error}")]
-    System {
-        /// What was attempted.
-        what: &'static str,
-        /// The error of the system.
-        error: io::Error,
-    },
+    System { what: &'static str, error: io::Error },
     /// Another member has seen this one in a later term than its disk has.
     #[error(
         "the state is an old copy: {by} has seen this member in term {seen}; do not restore anything, start with --rejoin"
     )]
-    StateIsOld {
-        /// The term in which it was seen.
-        seen: Term,
-        /// The name of the other member.
-        by: String,
-    },
+    StateIsOld { seen: Term, by: String },
     /// Another member has seen this one in the same start or a later one.
     #[error(
         "the state is a copy: {by} has seen this member in start {}, and this start is not later; another process may run \
          with a clone of the state. Stop one of them, then start with --rejoin",
         seen.0
     )]
-    Cloned {
-        /// The start in which it was seen.
-        seen: Incarnation,
-        /// The name of the other member.
-        by: String,
-    },
+    Cloned { seen: Incarnation, by: String },
     /// The only member of its cluster has lost its state: no other member knows the last term.
     #[error(
         "the only member has lost its state, and no other member knows the last term; create a new cluster with \

@@ -148,7 +148,7 @@ fn hand_over() {
     for _ in 0..HAND_OVERS {
         let leader = calm_down(&trial);
         let term = trial.status(leader).expect("it runs").term;
-        assert!(trial.order(leader, &["resign"]).status.success(), "n{leader} resigns");
+        assert!(trial.command(leader, &["resign"]).status.success(), "n{leader} resigns");
         let micros = trial.wait("somebody takes over", || {
             let mut histories = trial.everybody().into_iter().map(|member| trial.history(member));
             histories.find_map(|history| {

@@ -52,34 +52,24 @@ impl Admin {
 }
 
 /// Why the admin secret cannot be used.
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
     /// It can be neither read nor created.
     #[error("cannot read or create the admin secret {}: {error}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
+    Io { path: PathBuf, error: io::Error },
     /// Other users can read it.
     #[error(
         "other users can read the admin secret {}; `chmod 600` it, or remove it and a new one is created",
         path.display()
     )]
-    Public {
-        /// The file.
-        path: PathBuf,
-    },
+    Public { path: PathBuf },
     /// The file does not contain a secret.
     #[error(
         "{} does not contain {} hexadecimal digits; remove it and a new admin secret is created",
         path.display(), 2 * SECRET_BYTES
     )]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-    },
+    Malformed { path: PathBuf },
 }
 
 /// Checks whether a request may give a command.

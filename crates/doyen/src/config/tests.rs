@@ -397,7 +397,7 @@ fn the_line_is_that_of_the_value_which_breaks_it() {
             "at most 5.41ms",
         ),
         (&["heartbeat = \"0\""], "1: timing.heartbeat: heartbeat > 0", "write for example 50ms"),
-        (&["vote_lease = \"61s\""], "1: timing.vote_lease ≤ 60s", "shorten it"),
+        (&["vote_lease = \"61s\""], "1: timing.vote_lease: vote_lease ≤ 60s", "shorten it"),
         (&["drift = 0.9999"], "1: timing.drift: drift < 1", "for example 0.1"),
         (&["drift = 0.999"], "1: timing.drift: vote_lease ≤ 60s", "; lower drift ["),
         (
