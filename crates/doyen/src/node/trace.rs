@@ -140,69 +140,39 @@ pub struct Record {
     pub what: What,
 }
 
-/// An event.
+/// An event. `did`: its effects.
+#[expect(missing_docs, reason = "the names of most fields say it")]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum What {
     /// A message arrived.
     Received {
-        /// The sender.
         from: NodeId,
         /// The receiver: the member that was recorded.
         to: NodeId,
-        /// The kind of the message.
         kind: String,
         /// The message as text.
         text: String,
         /// The encoded message, in hexadecimal digits.
         bytes: String,
-        /// The effects.
         did: Vec<String>,
     },
     /// A timer fired.
-    Fired {
-        /// The member.
-        member: NodeId,
-        /// The timer.
-        timer: String,
-        /// The effects.
-        did: Vec<String>,
-    },
+    Fired { member: NodeId, timer: String, did: Vec<String> },
     /// The member was told to campaign.
-    Campaign {
-        /// The member.
-        member: NodeId,
-        /// The effects.
-        did: Vec<String>,
-    },
+    Campaign { member: NodeId, did: Vec<String> },
     /// An operator gave a command.
-    Commanded {
-        /// The member.
-        member: NodeId,
-        /// The command.
-        command: AdminCommand,
-        /// The effects.
-        did: Vec<String>,
-    },
+    Commanded { member: NodeId, command: AdminCommand, did: Vec<String> },
     /// The last permit of a retiring leader ended.
-    Retired {
-        /// The member.
-        member: NodeId,
-        /// The effects.
-        did: Vec<String>,
-    },
+    Retired { member: NodeId, did: Vec<String> },
     /// The deadline of the lease changed.
     Leased {
-        /// The member.
         member: NodeId,
         /// The new deadline; none if the lease is over.
         until: Option<u64>,
     },
     /// The member stopped. This is the last line.
-    Ended {
-        /// The member.
-        member: NodeId,
-    },
+    Ended { member: NodeId },
 }
 
 /// Effects as a trace writes them.

@@ -458,7 +458,7 @@ fn who_rejoins_needs_no_folder() {
     assert_eq!(open(&folder).incarnation, Incarnation(5));
     let refused = Store::rejoin(&scratch.join("no").join("folder"), &owner()).unwrap_err();
     let refused = refused.to_string();
-    assert!(refused.contains("make the folder that it is to lie in"), "{refused}");
+    assert!(refused.contains("create its parent folder"), "{refused}");
     let other = scratch.join("others");
     fs::create_dir(&other).unwrap();
     set_mode(&other, 0o777);
