@@ -87,13 +87,13 @@ impl Source {
         let leadership = self.handle.leadership();
         let state = leadership.state();
         let leads = u32::from(state.role.is_some_and(Role::leads));
-        writer.gauge("is_leader", "Whether this node believes it is the leader", None, leads)?;
+        writer.gauge("is_leader", "Whether this node believes it is the leader", None, &leads)?;
         let leased = u32::from(leadership.holds_lease());
-        writer.gauge("has_lease", "Whether this node holds a valid lease", None, leased)?;
+        writer.gauge("has_lease", "Whether this node holds a valid lease", None, &leased)?;
         let left = state.lease_deadline.map(|deadline| deadline.since(Moment::now()));
-        let (left, unit) = (left.unwrap_or_default().as_secs_f64(), Some(Unit::Seconds));
-        writer.gauge("lease_remaining", "Time until the lease ends", unit, left)?;
-        writer.gauge("term", "Current term", None, state.term.0)?;
+        let (left, unit) = (left.unwrap_or_default().as_secs_f64(), Some(&Unit::Seconds));
+        writer.gauge("lease_remaining", "Time until the lease ends", unit, &left)?;
+        writer.gauge("term", "Current term", None, &state.term.0)?;
         let roles = ROLES.map(|role| (role.to_string(), u32::from(state.role == Some(role))));
         writer.gauges("role", "1 for the current role", None, "role", roles)?;
         let changes = self.observer.leader_changes();
@@ -101,10 +101,10 @@ impl Source {
             "leader_changes",
             "Changes of the leader that this node saw",
             None,
-            changes,
+            &changes,
         )?;
         let elections = Counters::read(&self.handle.counters().elections);
-        writer.counter("elections", "Elections that this node started", None, elections)
+        writer.counter("elections", "Elections that this node started", None, &elections)
     }
 
     fn write_traffic(&self, writer: &mut Writer<'_>) -> fmt::Result {
@@ -119,10 +119,10 @@ impl Source {
             ("stores", "Writes to the state file", None, &counters.stored),
         ];
         for (name, help, unit, counter) in counts {
-            writer.counter(name, help, unit, Counters::read(counter))?;
+            writer.counter(name, help, unit.as_ref(), &Counters::read(counter))?;
         }
         let storing = Counters::read(&counters.stored_us) as f64 / 1e6;
-        writer.counter("store", "Time spent on these writes", Some(Unit::Seconds), storing)?;
+        writer.counter("store", "Time spent on these writes", Some(&Unit::Seconds), &storing)?;
         let rejected = Rejection::ALL.iter().zip(&counters.rejected);
         let help = "Datagrams rejected, by reason";
         let mut metric = writer.describe("datagrams_rejected", help, None, MetricType::Counter)?;
@@ -141,7 +141,7 @@ fn write_peers(writer: &mut Writer<'_>, status: &Status) -> fmt::Result {
     writer.gauges("peer_reachable", "Whether a member is reachable", None, "peer", reachable)?;
     let rtts = peers().filter_map(|peer| Some((peer.name.as_str(), peer.rtt_us? as f64 / 1e6)));
     let help = "Smoothed round-trip time to a member";
-    writer.gauges("peer_rtt", help, Some(Unit::Seconds), "peer", rtts)
+    writer.gauges("peer_rtt", help, Some(&Unit::Seconds), "peer", rtts)
 }
 
 struct Writer<'a>(DescriptorEncoder<'a>);
@@ -167,10 +167,10 @@ impl Writer<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
-        value: impl EncodeGaugeValue,
+        unit: Option<&Unit>,
+        value: &impl EncodeGaugeValue,
     ) -> fmt::Result {
-        self.describe(name, help, unit.as_ref(), MetricType::Gauge)?.encode_gauge(&value)
+        self.describe(name, help, unit, MetricType::Gauge)?.encode_gauge(value)
     }
 
     /// One gauge for each value of `label`.
@@ -178,11 +178,11 @@ impl Writer<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
+        unit: Option<&Unit>,
         label: &str,
         values: impl IntoIterator<Item = (impl AsRef<str>, impl EncodeGaugeValue)>,
     ) -> fmt::Result {
-        let mut metric = self.describe(name, help, unit.as_ref(), MetricType::Gauge)?;
+        let mut metric = self.describe(name, help, unit, MetricType::Gauge)?;
         for (of, value) in values {
             metric.encode_family(&[(label, of.as_ref())])?.encode_gauge(&value)?;
         }
@@ -193,10 +193,10 @@ impl Writer<'_> {
         &mut self,
         name: &str,
         help: &str,
-        unit: Option<Unit>,
-        value: impl EncodeCounterValue,
+        unit: Option<&Unit>,
+        value: &impl EncodeCounterValue,
     ) -> fmt::Result {
-        let mut metric = self.describe(name, help, unit.as_ref(), MetricType::Counter)?;
-        metric.encode_counter::<NoLabelSet, _, u64>(&value, None)
+        let mut metric = self.describe(name, help, unit, MetricType::Counter)?;
+        metric.encode_counter::<NoLabelSet, _, u64>(value, None)
     }
 }

@@ -1,4 +1,4 @@
-//! The OpenAPI description and the metrics.
+//! The `OpenAPI` description and the metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
