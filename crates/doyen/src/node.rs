@@ -46,9 +46,9 @@ use crate::key::Keyring;
 use crate::leadership::Leadership;
 use publish::Subscription;
 use status::{Counters, Entry, Status};
+use waker::CommandSender;
 
 pub use start::{Running, start};
-pub use waker::CommandSender;
 
 /// Where the loop sends the result of a command.
 pub type CommandAnswer = oneshot::Sender<Result<(), CommandError>>;

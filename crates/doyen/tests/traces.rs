@@ -116,7 +116,7 @@ fn a_trace_that_is_given_twice_is_refused() {
 
 /// A lease of 0.88 s rests on vote leases of 5 s: so the clocks are trusted with nothing, and followers wait far longer
 /// than a leader's lease lasts.
-const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\npromise = \"5s\"\ndrift = 0.7";
+const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\nvote_lease = \"5s\"\ndrift = 0.7";
 
 /// Longer than a lease, and far shorter than a vote lease.
 const STOPPED: Duration = Duration::from_millis(1800);

@@ -25,7 +25,7 @@ const NO_STOP: u64 = u64::MAX;
 
 /// Sends commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct CommandSender {
+pub(super) struct CommandSender {
     queue: SyncSender<Command>,
     /// The grace period of a requested stop, in nanoseconds.
     stop: Arc<AtomicU64>,

@@ -1,5 +1,6 @@
 //! What a node says of itself and of the others.
 
+use doyen::node::status::{Entry, Status};
 use doyen_core::members::NodeId;
 
 use crate::fake::Fake;
@@ -104,4 +105,28 @@ fn what_is_not_there_is_a_problem_too() {
     let answer = fake.get("/v1/resign");
     answer.problem(405, "method-not-allowed");
     assert_eq!(answer.header("allow"), Some("POST"));
+}
+
+/// During an upgrade the commands talk to nodes of an earlier version.
+#[test]
+fn the_names_of_earlier_versions_are_read() {
+    let status = crate::fake::follower_of_n3();
+    let mut text = serde_json::to_string(&status).expect("JSON");
+    for (new, old) in [
+        ("reachable", "heard"),
+        ("unreachable", "misses"),
+        ("last_seen_ms", "silent_ms"),
+        ("observed_address", "seen_at"),
+        ("config_mismatch", "configured_otherwise"),
+        ("recent_failures", "losses"),
+        ("succession", "line"),
+    ] {
+        let (new, old) = (format!("\"{new}\":"), format!("\"{old}\":"));
+        assert!(text.contains(&new), "{new} in {text}");
+        text = text.replace(&new, &old);
+    }
+    assert_eq!(serde_json::from_str::<Status>(&text).expect("a status"), status);
+    let entry = crate::fake::entry(1);
+    let text = serde_json::to_string(&entry).expect("JSON").replace("downtime_us", "dead_air_us");
+    assert_eq!(serde_json::from_str::<Entry>(&text).expect("an entry"), entry);
 }

@@ -57,7 +57,7 @@ fn refusal(folder: &Path, owner: &Owner) -> StoreError {
 }
 
 #[test]
-fn what_was_saved_last_is_there_after_a_restart_and_starts_are_counted() {
+fn the_last_record_survives_a_restart_and_starts_are_counted() {
     let folder = created();
     for start in 1..=5_u8 {
         let mut opened = open(&folder);
@@ -336,7 +336,7 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
     let save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
     assert_eq!(save(&mut store).unwrap_err().kind(), io::ErrorKind::StorageFull);
     store.medium = sound;
-    assert!(save(&mut store).is_err(), "nobody knows what is on the disk");
+    assert!(save(&mut store).is_err(), "the state of the disk is unknown");
     drop(store);
     let opened = open(&folder);
     assert_eq!((opened.incarnation, opened.durable), (Incarnation(2), None));
@@ -369,7 +369,7 @@ fn an_incarnation_never_falls() {
 }
 
 #[test]
-fn who_rejoins_does_so_until_it_has_finished() {
+fn a_member_rejoins_until_it_has_finished() {
     let folder = Scratch::new();
     assert_eq!(rejoin(&folder, 7), Incarnation(7));
     let again = open(&folder);
@@ -448,7 +448,7 @@ fn a_first_save_that_fails_loses_nothing() {
 
 /// The disk is new.
 #[test]
-fn who_rejoins_needs_no_folder() {
+fn rejoining_needs_no_folder() {
     let scratch = Scratch::new();
     let folder = scratch.join("state");
     assert!(Store::is_lost(&folder, &owner(), |_| true).unwrap());
@@ -480,7 +480,7 @@ fn only_what_is_lost_needs_a_rejoin() {
     let strange = Saved::Kept(b"strange".to_vec());
     let is_lost = |folder: &Path| Store::is_lost(folder, &owner(), |saved| *saved != strange);
     let folder = created();
-    assert!(is_lost(&folder).unwrap(), "nobody can say whether it has run elsewhere");
+    assert!(is_lost(&folder).unwrap(), "it may have run elsewhere");
     save_once(&folder, b"vote");
     assert!(!is_lost(&folder).unwrap());
     // A file that was refused, for as long as it is that file.
@@ -501,14 +501,14 @@ fn only_what_is_lost_needs_a_rejoin() {
     assert!(is_lost(&folder).unwrap(), "missing");
     fs::remove_dir_all(&*folder).unwrap();
     assert!(is_lost(&folder).unwrap(), "its folder is missing, too");
-    // Somebody else's is not lost, and not for this member to give up.
+    // The state of another cluster is not lost, and must not be given up.
     let other = Owner { cluster: "others".to_owned(), ..owner() };
     let folder = created();
     assert!(matches!(Store::is_lost(&folder, &other, |_| true), Err(StoreError::Foreign { .. })));
 }
 
 #[test]
-fn what_cannot_be_read_is_told_from_what_is_sound() {
+fn an_unreadable_state_is_distinguished_from_a_valid_one() {
     let folder = created();
     save_once(&folder, b"from another world");
     let check = |can_read: bool| Store::check(&folder, &owner(), |_| can_read);
