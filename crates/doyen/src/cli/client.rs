@@ -122,7 +122,7 @@ impl SecretFlags {
             None => {
                 let settings =
                     node.settings("an admin command needs the admin secret: give --secret-file")?;
-                settings.state_dir.join(api::TOKEN_FILE)
+                settings.state_dir.join(api::SECRET_FILE)
             }
         };
         let text = fs::read_to_string(&file)

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::client::{self, NodeFlags};
 use super::history::line;
-use super::status::{penalty, shortage};
+use super::status::shortage;
 use super::terminal::{BAD, GOOD, styled};
 
 /// How long the simulation runs before the members crash: long enough for all to notice which others they reach.
@@ -137,7 +137,7 @@ fn is_quorum(status: &Status) -> bool {
 
 fn reached(status: &Status) -> String {
     let (all, name) = (status.members.len(), &status.name);
-    let reached = match status.members.iter().filter(|member| member.heard).count() {
+    let reached = match status.members.iter().filter(|member| member.reachable).count() {
         1 => format!("{name} reaches only itself"),
         count => format!("{name} reaches {count} members, itself included"),
     };
@@ -160,8 +160,8 @@ fn latest_change(history: &[Entry]) -> &[Entry] {
 /// In the succession of the node's own state machine; then ineligible and unreachable members.
 fn ranking(status: &Status) -> Vec<&MemberStatus> {
     let place = |member: &&MemberStatus| {
-        let place = status.line.iter().position(|&id| id == member.id);
-        (!member.heard, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+        let place = status.succession.iter().position(|&id| id == member.id);
+        (!member.reachable, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
     };
     let mut members: Vec<&MemberStatus> = status.members.iter().collect();
     members.sort_by_key(place);
@@ -177,7 +177,7 @@ fn prospects(status: &Status, member: &MemberStatus) -> String {
     if status.preference.is_some_and(|preferred| preferred.member == member.id) {
         words.push("preferred".to_owned());
     }
-    words.extend(penalty(member));
+    words.extend(member.penalty());
     match member {
         MemberStatus { witness: true, .. } => words.push("ineligible: a witness".to_owned()),
         MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
@@ -187,10 +187,10 @@ fn prospects(status: &Status, member: &MemberStatus) -> String {
         _ => {}
     }
     match member {
-        MemberStatus { configured_otherwise: true, .. } => {
+        MemberStatus { config_mismatch: true, .. } => {
             words.push("ignored: its configuration differs".to_owned());
         }
-        MemberStatus { heard: false, .. } => words.push("unreachable".to_owned()),
+        MemberStatus { reachable: false, .. } => words.push("unreachable".to_owned()),
         _ => {}
     }
     words.join(", ")
@@ -205,9 +205,9 @@ fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) 
             "name": member.name,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
-            "reachable": member.heard,
-            "config_mismatch": member.configured_otherwise,
-            "recent_failures": member.losses,
+            "reachable": member.reachable,
+            "config_mismatch": member.config_mismatch,
+            "recent_failures": member.recent_failures,
         })
     };
     let mut answer = json!({
@@ -282,7 +282,8 @@ impl Prediction {
 fn down(status: &Status) -> Vec<NodeId> {
     let reached = |member: &MemberStatus| {
         let others = status.members.iter().filter(|it| it.id != status.id && it.id != member.id);
-        member.heard || others.into_iter().any(|other| status.hears(other, member) == Some(true))
+        member.reachable
+            || others.into_iter().any(|other| status.reaches(other, member) == Some(true))
     };
     status.members.iter().filter(|it| !reached(it)).map(|it| it.id).collect()
 }
@@ -291,17 +292,17 @@ fn scenario(status: &Status, down: &[NodeId], dying: &[NodeId]) -> Result<Scenar
     let members = &status.members;
     let is_up = |id: &NodeId| !down.contains(id);
     // A member's place in the succession, counted from the end.
-    let attribute = |member: &MemberStatus| match status.line.is_empty() {
+    let attribute = |member: &MemberStatus| match status.succession.is_empty() {
         true => member.priority,
         false => {
-            let place = status.line.iter().rev().position(|&id| id == member.id);
+            let place = status.succession.iter().rev().position(|&id| id == member.id);
             place.map_or(0, |place| place as i64 + 1)
         }
     };
     // A link whose receiver reports that it does not reach the sender.
     let pairs = members.iter().flat_map(|from| members.iter().map(move |to| (from, to)));
     let cut = pairs.filter(|(from, to)| {
-        is_up(&from.id) && is_up(&to.id) && status.hears(to, from) == Some(false)
+        is_up(&from.id) && is_up(&to.id) && status.reaches(to, from) == Some(false)
     });
     let cuts =
         cut.map(|(from, to)| Fault::at(Time::ZERO, Action::Cut { from: from.id, to: to.id }));

@@ -13,7 +13,7 @@ use doyen_core::registry::Algorithm;
 
 use super::Answer;
 use super::client::{CannotReach, Client, NodeFlags, parse_time};
-use super::terminal::{BAD, FAINT, GOOD, span, styled, table, times};
+use super::terminal::{BAD, FAINT, GOOD, span, styled, table};
 
 /// How often the node is polled with `--wait-leader`.
 const POLL: Duration = Duration::from_millis(100);
@@ -135,7 +135,7 @@ fn head(status: &Snapshot) -> String {
 /// Why no other member could take over from the leader of a quorum.
 pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
     let all = status.members.len();
-    let left = status.members.iter().filter(|it| it.heard && it.id != leader).count();
+    let left = status.members.iter().filter(|it| it.reachable && it.id != leader).count();
     let (name, needed) = (status.name_of(leader), all / 2 + 1);
     match left < needed {
         true => {
@@ -153,7 +153,7 @@ fn members(status: &Snapshot) -> String {
     for member in &status.members {
         let (leads, here) = (status.leader == Some(member.id), member.id == status.id);
         let lease = status.lease.filter(|_| here);
-        let mark = if member.losses > 0 { "*" } else { "" };
+        let mark = if member.recent_failures > 0 { "*" } else { "" };
         rows.push(vec![
             member.id.to_string(),
             if leads { styled(GOOD, &member.name) } else { member.name.clone() },
@@ -163,22 +163,17 @@ fn members(status: &Snapshot) -> String {
             format!("{}{mark}", member.priority),
             last_seen(status, member),
             member.rtt_us.map_or_else(dash, |rtt| span(Duration::from_micros(rtt))),
-            member.seen_at.as_ref().unwrap_or(&member.address).clone(),
+            member.observed_address.as_ref().unwrap_or(&member.address).clone(),
         ]);
     }
     let mut text = table("rllrrrlrl", &rows);
     for member in &status.members {
-        if let Some(penalty) = penalty(member) {
+        if let Some(penalty) = member.penalty() {
             // Writing to a string does not fail.
             let _ = writeln!(text, "  * {} {penalty}", member.name);
         }
     }
     text
-}
-
-pub(crate) fn penalty(member: &MemberStatus) -> Option<String> {
-    let failed = times(member.losses);
-    (member.losses > 0).then(|| format!("failed as leader {failed} recently; ranked last for now"))
 }
 
 /// A node knows its own role; of the others, which one leads and which do not.
@@ -193,10 +188,10 @@ fn role(status: &Snapshot, member: &MemberStatus) -> String {
 }
 
 fn last_seen(status: &Snapshot, member: &MemberStatus) -> String {
-    match member.silent_ms.map(|ago| span(Duration::from_millis(ago))) {
+    match member.last_seen_ms.map(|ago| span(Duration::from_millis(ago))) {
         _ if member.id == status.id => "this node".to_owned(),
-        _ if member.configured_otherwise => styled(BAD, "config mismatch"),
-        Some(ago) if member.heard => format!("{ago} ago"),
+        _ if member.config_mismatch => styled(BAD, "config mismatch"),
+        Some(ago) if member.reachable => format!("{ago} ago"),
         Some(ago) => styled(BAD, format!("unreachable for {ago}")),
         None => styled(BAD, "never"),
     }
@@ -206,7 +201,7 @@ fn matrix(status: &Snapshot) -> String {
     let names = status.members.iter().map(|member| member.name.clone());
     let mut rows = vec![[String::new()].into_iter().chain(names).collect::<Vec<_>>()];
     for row in &status.members {
-        let cell = |column: &MemberStatus| match status.hears(row, column) {
+        let cell = |column: &MemberStatus| match status.reaches(row, column) {
             _ if row.id == column.id => ".".to_owned(),
             Some(true) => "+".to_owned(),
             Some(false) => styled(BAD, "-"),

@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::client::{CannotReach, Client, NodeFlags, Stream};
-use super::status::penalty;
 use super::terminal::{FAINT, styled, timestamp};
 
 const RECONNECT_AFTER: Duration = Duration::from_secs(1);
@@ -166,19 +165,22 @@ fn member_changes(before: &Status, after: &Status) -> Vec<String> {
             let may = if is.eligible { "is eligible again" } else { "is no longer eligible" };
             lines.push(format!("{name} {may}"));
         }
-        if was.losses < is.losses {
-            lines.extend(penalty(is).map(|penalty| format!("{name} {penalty}")));
+        if was.recent_failures < is.recent_failures {
+            lines.extend(is.penalty().map(|penalty| format!("{name} {penalty}")));
         }
         // A node that has just started may not have been told yet.
-        if was.losses > 0 && is.losses == 0 && before.incarnation == after.incarnation {
+        if was.recent_failures > 0
+            && is.recent_failures == 0
+            && before.incarnation == after.incarnation
+        {
             lines.push(format!("{name} is no longer penalised for failing as leader"));
         }
-        if is.configured_otherwise && !was.configured_otherwise {
+        if is.config_mismatch && !was.config_mismatch {
             lines.push(format!("{name} is ignored: its configuration differs"));
         }
         for (other_was, other_is) in before.members.iter().zip(&after.members) {
             let other = &other_is.name;
-            match (before.hears(was, other_was), after.hears(is, other_is)) {
+            match (before.reaches(was, other_was), after.reaches(is, other_is)) {
                 (Some(true), Some(false)) => {
                     lines.push(format!("{name} no longer reaches {other}"));
                 }

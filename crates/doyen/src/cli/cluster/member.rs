@@ -114,7 +114,7 @@ impl Member {
 
     pub(super) fn command(&self, command: &str, body: &Value) -> Result<String> {
         let name = &self.name;
-        let secret = fs::read_to_string(self.folder.join("state").join(api::TOKEN_FILE))?;
+        let secret = fs::read_to_string(self.folder.join("state").join(api::SECRET_FILE))?;
         match self.client.command(&format!("/v1/{command}"), body, secret.trim(), None)? {
             CommandResult::Accepted(_) => Ok(format!("{name}: {command} accepted")),
             CommandResult::Rejected(why) => bail!("{name}: {command} rejected: {}", why.detail),

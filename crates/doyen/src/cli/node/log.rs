@@ -3,12 +3,15 @@
 //! Writing may block, on a pipe without a reader or a full disk, and may fail. Neither may delay signals, commands or
 //! requests. So lines go through a bounded queue; what finds no room, or cannot be written, is lost.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
 use super::LogFormat;
 
@@ -48,7 +51,7 @@ impl Log {
         let log = log.with_writer(move || Queue(queue.clone())).log_internal_errors(false);
         let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match format {
-            LogFormat::Text => log.with_ansi(colours).init(),
+            LogFormat::Text => log.with_ansi(colours).fmt_fields(debug_fn(write_field)).init(),
             LogFormat::Json => log.json().flatten_event(true).init(),
         }
         Ok(Self { lines })
@@ -62,7 +65,17 @@ impl Log {
     }
 }
 
-/// A line is written in one piece.
+/// In a line of text the sentence says what its fields say; they are for programs that read JSON.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    match field.name() {
+        "message" => write!(out, "{value:?}"),
+        "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "address"
+        | "downtime_us" => Ok(()),
+        name => write!(out, " {name}={value:?}"),
+    }
+}
+
+/// Where a line is written to: all of a line comes in one piece.
 struct Queue(SyncSender<Line>);
 
 impl io::Write for Queue {

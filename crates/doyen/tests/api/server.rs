@@ -22,8 +22,8 @@ fn a_connection_serves_one_request_after_another() {
 }
 
 #[test]
-fn whoever_asks_nothing_is_shown_out() {
-    let limits = Limits { head_within: Duration::from_millis(300), ..Limits::default() };
+fn a_connection_without_a_request_is_closed() {
+    let limits = Limits { header_timeout: Duration::from_millis(300), ..Limits::default() };
     let fake = Fake::serving(follower_of_n3(), limits);
     for beginning in ["", "GET /leader HTTP/1.1\r\nhost: x"] {
         let mut stream = connect(fake.address());
@@ -43,7 +43,7 @@ fn whoever_asks_nothing_is_shown_out() {
 }
 
 #[test]
-fn for_whom_there_is_no_room_is_told_so_at_once() {
+fn a_connection_over_the_limit_is_rejected_at_once() {
     let limits = Limits { connections: 2, ..Limits::default() };
     let fake = Fake::serving(follower_of_n3(), limits);
     let inside = [connect(fake.address()), connect(fake.address())];
@@ -51,15 +51,18 @@ fn for_whom_there_is_no_room_is_told_so_at_once() {
     let mut stream = connect(fake.address());
     let mut text = String::new();
     stream.read_to_string(&mut text).expect("an answer");
-    assert!(text.starts_with("HTTP/1.1 503") && text.contains("urn:doyen:full"), "{text}");
+    assert!(
+        text.starts_with("HTTP/1.1 503") && text.contains("urn:doyen:too-many-connections"),
+        "{text}"
+    );
     drop(inside);
     assert!(comes_true(|| fake.status_of("/livez") == 200), "their places are free again");
 }
 
 #[test]
-fn whoever_takes_nothing_of_what_it_is_sent_is_shown_out() {
+fn a_client_that_does_not_read_is_disconnected() {
     let limits =
-        Limits { stalled_after: Duration::from_millis(300), watchers: 1, ..Limits::default() };
+        Limits { write_timeout: Duration::from_millis(300), watchers: 1, ..Limits::default() };
     let fake = Fake::serving(follower_of_n3(), limits);
     let asleep = fake.watch(None);
     // Enough to fill what lies between the two ends.
@@ -83,7 +86,7 @@ fn nonsense_is_answered_with_an_error_and_does_no_harm() {
 }
 
 #[test]
-fn a_server_that_has_ended_listens_no_more() {
+fn a_stopped_server_does_not_listen() {
     let mut fake = Fake::follower();
     let address = fake.address();
     let _idle = connect(address);

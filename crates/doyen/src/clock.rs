@@ -1,8 +1,9 @@
-//! The clock: one that counts while the machine sleeps.
+//! A clock that keeps counting while the machine is suspended.
 //!
-//! A lease is time, so a machine that slept must know for how long. `CLOCK_MONOTONIC` stops in a suspend on Linux and
-//! the wall clock can be set, so neither will do; `CLOCK_BOOTTIME` is right. On macOS the monotonic clock counts a
-//! suspend as well. Elsewhere it is the nearest thing, and a node says so when it starts ([`caveat`]).
+//! A lease ends at a time, so a machine that was suspended must know for how long. `CLOCK_MONOTONIC` stops during a
+//! suspend on Linux, and the wall clock can be set; `CLOCK_BOOTTIME` does neither. On macOS the monotonic clock counts a
+//! suspend as well. On other systems the monotonic clock is the best there is, and a node warns about it when it starts
+//! ([`caveat`]).
 
 use std::time::Duration;
 
@@ -14,30 +15,29 @@ const CLOCK: ClockId = ClockId::Boottime;
 #[cfg(not(target_os = "linux"))]
 const CLOCK: ClockId = ClockId::Monotonic;
 
-/// Whether the clock goes on while the machine is suspended.
 const COUNTS_SUSPEND: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
 
-/// What the operator of this machine should know of its clock, if there is something.
+/// A warning for the operator, if no clock of this system counts the time of a suspend.
 pub fn caveat() -> Option<&'static str> {
     (!COUNTS_SUSPEND).then_some(
-        "no clock of this system counts the time for which it is suspended: a leader that wakes up may believe in a lease \
-         that is over. Keep this machine from being suspended, and have fencing tokens checked",
+        "no clock of this system counts the time for which it is suspended: after a suspend, a leader may rely on a lease \
+         that is over. Prevent this machine from being suspended, and check fencing tokens",
     )
 }
 
-/// A moment, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
+/// A point in time, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// Now.
+    /// The current time.
     pub fn now() -> Self {
         let now = clock_gettime(CLOCK);
-        // Neither is negative: the clock began at boot.
+        // Neither part is negative: the clock starts at boot.
         Self(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
     }
 
-    /// The moment so many nanoseconds after boot.
+    /// From nanoseconds since boot.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -47,19 +47,19 @@ impl Moment {
         self.0
     }
 
-    /// The moment `span` later. An absurd span is for ever.
+    /// `span` later; saturates.
     #[must_use]
     pub const fn after(self, span: Span) -> Self {
-        Self(self.0.saturating_add(span.as_nanos()))
+        self.after_nanos(span.as_nanos())
     }
 
-    /// The moment so many nanoseconds later.
+    /// `nanos` nanoseconds later; saturates.
     #[must_use]
     pub const fn after_nanos(self, nanos: u64) -> Self {
         Self(self.0.saturating_add(nanos))
     }
 
-    /// How long after `earlier` this is; no time if it is before.
+    /// The time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -71,12 +71,12 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn there_is_nothing_to_say_of_a_clock_that_counts_a_suspend() {
+    fn a_clock_that_counts_a_suspend_needs_no_warning() {
         assert_eq!((CLOCK, caveat()), (ClockId::Boottime, None));
     }
 
     #[test]
-    fn time_goes_on_and_never_back() {
+    fn time_never_goes_back() {
         let first = Moment::now();
         std::thread::sleep(Duration::from_millis(1));
         let second = Moment::now();
