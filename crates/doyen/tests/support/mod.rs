@@ -348,7 +348,7 @@ impl Trial {
         let secret = self.folder_of(member).join("state").join("admin-secret");
         let mut all = words.to_vec();
         all.extend(["--node", self.url(member)]);
-        all.extend(["--token-file", secret.to_str().expect("a plain path")]);
+        all.extend(["--secret-file", secret.to_str().expect("a plain path")]);
         doyen(&all)
     }
 
