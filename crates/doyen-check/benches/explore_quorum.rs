@@ -2,7 +2,7 @@
 //!
 //! The voting rules alone to the end, and sessions with one replacement; leases and promises, and the whole, until
 //! everything has been seen or a limit is reached, and then says how deep that was. Whatever comes of one, the others are
-//! explored too; it fails at the end if something is violated, or if what must end did not. See `check/part.rs` for what is explored, and docs/quorum.md
+//! explored too; it fails at the end if something is violated, or if what must end did not. See `part.rs` for what is explored, and docs/quorum.md
 //! for what came of it.
 //!
 //! ```console
@@ -101,7 +101,7 @@ impl Subject {
         let scope = self.rules.scope.expect("a part of the quorum");
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let plan = Plan { depth_first: false, reduce: true, threads, limits };
+        let plan = Plan { reduce: true, threads, limits };
         doyen_check::check(&case, &self.rules, &plan, &|_| {})
     }
 }

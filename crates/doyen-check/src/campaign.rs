@@ -2,7 +2,7 @@
 //!
 //! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
 //! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
-//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it leaves open is drawn.
+//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it quotas open is drawn.
 //!
 //! First members crash and come up again with and without their disks, do nothing for a while, have clocks that
 //! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network is
@@ -13,8 +13,7 @@
 //! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
 //! nevertheless, and stay.
 //!
-//! What a campaign comes to does not depend on how many threads run it, and the reports of its shards add up to that
-//! of the whole.
+//! The report of a campaign does not depend on the number of threads.
 
 mod draw;
 pub mod premise;
@@ -34,7 +33,6 @@ use doyen_core::time::Span;
 
 use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
-use crate::shard::Shard;
 use doyen_sim::account::Outcome;
 use doyen_sim::fault::{Action, Disk, Fault, Place};
 use doyen_sim::random::splitmix;
@@ -54,8 +52,6 @@ pub struct Campaign {
     pub runs: u64,
     /// What they are drawn from.
     pub seed: u64,
-    /// Which of them are run here.
-    pub shard: Shard,
     /// After how many failures to stop.
     pub patience: usize,
     /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
@@ -114,7 +110,7 @@ impl Eq for Failure {}
 /// A run that could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("run {run}{}: {problem}", if *.panicked { " panicked" } else { "" })]
-pub struct Unmade {
+pub struct GenerateError {
     /// Its number.
     pub run: u64,
     /// Why not.
@@ -145,7 +141,6 @@ impl Campaign {
             properties: None,
             runs,
             seed,
-            shard: Shard::ALL,
             patience: 3,
             lasting: false,
             without: None,
@@ -200,8 +195,11 @@ const BLOCK: usize = 64;
 /// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
 /// it says no, only runs under way are brought to their end, and the report is about those that were made. With the feature `parallel` runs
 /// are made on all cores; the report is the same.
-pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Report, Unmade> {
-    let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
+pub fn run(
+    campaign: &Campaign,
+    go_on: impl Fn(u64) -> bool + Sync,
+) -> Result<Report, GenerateError> {
+    let numbers: Vec<u64> = (1..=campaign.runs).collect();
     let made = AtomicU64::new(0);
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
@@ -228,19 +226,19 @@ pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Re
 }
 
 /// Makes run number `number` alone.
-pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, Unmade> {
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, GenerateError> {
     let mut report = Report::default();
     report.add(number, make(number, || campaign.judge(number))?);
     Ok(report)
 }
 
 /// Makes one run, or says which could not be made and why.
-fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, Unmade> {
+fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, GenerateError> {
     match catch(work) {
         Ok(made) => {
-            made.map_err(|error| Unmade { run, problem: error.to_string(), panicked: false })
+            made.map_err(|error| GenerateError { run, problem: error.to_string(), panicked: false })
         }
-        Err(problem) => Err(Unmade { run, problem, panicked: true }),
+        Err(problem) => Err(GenerateError { run, problem, panicked: true }),
     }
 }
 
@@ -309,33 +307,6 @@ impl Report {
         if slower {
             self.slowest_recovery = Some((recovery, run));
         }
-    }
-
-    /// Adds the report of another shard of the same campaign.
-    pub fn merge(mut self, other: Self) -> Self {
-        self.runs += other.runs;
-        for (algorithm, runs) in other.by_algorithm {
-            *self.by_algorithm.entry(algorithm).or_default() += runs;
-        }
-        self.events += other.events;
-        self.messages += other.messages;
-        self.elections += other.elections;
-        self.leader_changes += other.leader_changes;
-        self.undecided += other.undecided;
-        self.digest = self.digest.wrapping_add(other.digest);
-        for (kind, count) in other.faults {
-            *self.faults.entry(kind).or_default() += count;
-        }
-        for (feature, runs) in other.drawn {
-            *self.drawn.entry(feature).or_default() += runs;
-        }
-        if let Some((recovery, run)) = other.slowest_recovery {
-            self.recovered(recovery, run);
-        }
-        self.first_leases.merge(other.first_leases);
-        self.failures.extend(other.failures);
-        self.failures.sort_by_key(|failure| failure.run);
-        self
     }
 }
 

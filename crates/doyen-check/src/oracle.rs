@@ -51,7 +51,7 @@ use lasting::Lasting;
 use ratings::Ratings;
 
 /// Of a run that does not come to rest, at most so many members are named that know no leader.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// Watches over the properties of one run.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub struct Oracle {
     /// The present process of each member.
     present: Vec<u32>,
     /// Who led in which term first, and from when on.
-    reigns: FastMap<Term, (u32, Time)>,
+    leaderships: FastMap<Term, (u32, Time)>,
     /// How long a message may be.
     longest: usize,
     /// When somebody's view changed last.
@@ -129,7 +129,7 @@ impl Oracle {
             properties: properties.to_vec(),
             members: members.iter().map(watched).collect(),
             present: (0..members.len() as u32).collect(),
-            reigns: FastMap::default(),
+            leaderships: FastMap::default(),
             longest: longest_message(members),
             last_change: Time::ZERO,
             last_fault: Time::ZERO,
@@ -236,7 +236,7 @@ impl Oracle {
         let is_waiting =
             |(_, view): &(Watched, View)| view.leader.is_none() || view.role == Role::Candidate;
         let mut facts: Vec<Fact> =
-            seen().filter(is_waiting).take(MOST_NAMED).map(believes).collect();
+            seen().filter(is_waiting).take(MAX_NAMED).map(believes).collect();
         if facts.is_empty() {
             facts.extend(seen().max_by_key(|&(who, _)| who.since).map(believes));
         }
@@ -314,7 +314,7 @@ impl Monitor for Oracle {
         // Term zero means that the algorithm knows no terms.
         if view.term > Term::default() && self.watches(Property::OneLeaderPerTerm) {
             let term = view.term;
-            let (first, since) = *self.reigns.entry(term).or_insert((position, at));
+            let (first, since) = *self.leaderships.entry(term).or_insert((position, at));
             if first != position {
                 let first = self.id(first);
                 let evidence = vec![

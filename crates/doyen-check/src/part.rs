@@ -1,6 +1,6 @@
 //! Parts of the quorum, each explored as far as it can be.
 //!
-//! | part | what it is | what it leaves out |
+//! | part | what it is | what it quotas out |
 //! |---|---|---|
 //! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
@@ -38,7 +38,7 @@ use doyen_core::time::Span;
 
 use super::budget::{ANY, Budget};
 use super::property::Property;
-use super::{Rules, Timers};
+use super::rules::{Rules, Timers};
 use doyen_sim::scenario::{Case, Initiators, MemberList, Scenario};
 
 /// The length of a tick. Nothing depends on it.
@@ -155,8 +155,8 @@ impl Scope {
         if is_of_two { 2 } else { 3 }
     }
 
-    /// Whether only a search depth first notices within a minute that a rule is missing.
-    pub fn depth_first(self) -> bool {
+    /// Whether only a depth-first search notices within a minute that a rule is missing.
+    pub fn is_deep(self) -> bool {
         let is_deep = matches!(self.without, Some(Rule::RejoinTakesOver | Rule::RejoinIsConfirmed));
         self.part == Part::Sessions && is_deep
     }

@@ -2,7 +2,7 @@
 //!
 //! Some properties are about the *views*, which are what each live member believes: at every instant, or where a run
 //! ends. The others are about what no single step may do, be it to a disk, in a message or by leading; for the explorer
-//! `check/local.rs` and `check/machine/hand.rs` find them, for random runs the oracle does.
+//! `check/local.rs` and `check/model/worker.rs` find them, for random runs the oracle does.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +13,8 @@ use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 use doyen_core::registry::Algorithm;
 
-use super::Timers;
-use super::space::Claim;
+use crate::rules::Timers;
+use crate::search::space::Claim;
 
 /// Something that an election should have.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,7 +37,7 @@ pub enum Property {
     VoteLeasesKept,
     /// I5, I6, I8: who has a lease was elected, in a term later than any before.
     LeasesRise,
-    /// I10: what a message depends on has been stored before it leaves.
+    /// I10: what a message depends on has been stored before it quotas.
     StoredFirst,
     /// Every lease is covered by a majority that votes for no other until it is over.
     LeasesCovered,
@@ -207,7 +207,7 @@ impl Property {
                 "leases rise: who acts under a lease was elected by a majority, in a later term than any before"
             }
             Self::StoredFirst => {
-                "stored first: what a message depends on has been stored before the message leaves"
+                "stored first: what a message depends on has been stored before the message quotas"
             }
             Self::LeasesCovered => {
                 "leases covered: while a lease runs, a majority is bound to its holder until it is over, by any clocks"
@@ -233,7 +233,7 @@ impl Property {
         }
     }
 
-    pub(super) fn claim(self) -> Claim {
+    pub(crate) fn claim(self) -> Claim {
         match self {
             Self::Agreement | Self::Validity | Self::Safety004 => Claim::AtRest,
             Self::Termination | Self::Liveness004 => Claim::Rests,

@@ -49,7 +49,7 @@ pub fn suits(property: Property, case: &Case) -> bool {
 }
 
 /// More members than this are never asked for: every set of them is looked at.
-const MOST_MEMBERS: usize = 16;
+const MAX_MEMBERS: usize = 16;
 
 /// Whether a clock of this rate is no more wrong than the members of a quorum assume.
 fn is_within_drift(case: &Case, rate_ppm: u32) -> bool {
@@ -68,7 +68,7 @@ pub fn lasts(case: &Case) -> bool {
         _ => false,
     };
     let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
-    if members.len() > MOST_MEMBERS || !all_last {
+    if members.len() > MAX_MEMBERS || !all_last {
         return false;
     }
     let mut dead: BTreeSet<NodeId> = case.dead.iter().copied().collect();

@@ -79,15 +79,16 @@ fn every_scenario_survives_being_written_down() {
 }
 
 #[test]
-fn shards_add_up_to_the_whole_and_a_single_run_is_part_of_it() {
+fn every_run_can_be_made_alone_and_is_the_same() {
     let whole = run(&campaign(70), |_| true).unwrap();
-    let part = |shard: &str| {
-        let campaign = Campaign { shard: shard.parse().unwrap(), ..campaign(70) };
-        run(&campaign, |_| true).unwrap()
-    };
-    assert_eq!(part("2/3").merge(part("3/3")).merge(part("1/3")), whole);
-    let singles = (1..=70).map(|number| run_one(&campaign(70), number).unwrap());
-    assert_eq!(singles.reduce(Report::merge), Some(whole));
+    let single = |number| run_one(&campaign(70), number).unwrap();
+    let singles: Vec<Report> = (1..=70).map(single).collect();
+    let digest = singles.iter().fold(0_u64, |sum, report| sum.wrapping_add(report.digest));
+    let total = |count: fn(&Report) -> u64| singles.iter().map(count).sum::<u64>();
+    assert_eq!((digest, total(|it| it.runs)), (whole.digest, 70));
+    assert_eq!(total(|it| it.events), whole.events);
+    let slowest = singles.iter().filter_map(|report| report.slowest_recovery);
+    assert_eq!(slowest.map(|(span, _)| span).max(), whole.slowest_recovery.map(|(span, _)| span));
 }
 
 /// Textbook bullies do not bear restarts: the campaign finds that, and stops where it was told to.
@@ -129,9 +130,9 @@ fn a_run_that_panics_is_named_and_takes_no_other_with_it() {
     };
     let made = each(&[5, 6, 7], |run| make(run, || sound(run)));
     assert_eq!((&made[0], &made[2]), (&Ok(5), &Ok(7)));
-    let unmade = made[1].clone().unwrap_err();
-    assert!(unmade.panicked && unmade.run == 6, "{unmade:?}");
-    let message = unmade.to_string();
+    let error = made[1].clone().unwrap_err();
+    assert!(error.panicked && error.run == 6, "{error:?}");
+    let message = error.to_string();
     assert!(
         message.starts_with("run 6 panicked: ") && message.contains("six is too many"),
         "{message}"

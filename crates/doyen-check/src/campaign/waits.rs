@@ -41,15 +41,6 @@ impl Waits {
         self.consider(wait);
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        for (share, runs) in other.runs {
-            *self.runs.entry(share).or_default() += runs;
-        }
-        if let Some(worst) = other.worst {
-            self.consider(worst);
-        }
-    }
-
     /// Of two that are equally bad the first counts.
     fn consider(&mut self, wait: Wait) {
         let rank = |wait: &Wait| (wait.share(), std::cmp::Reverse(wait.run));
@@ -88,9 +79,7 @@ mod tests {
     fn shares_add_up_and_the_worst_is_named() {
         let mut waits = Waits::default();
         (1..=999).for_each(|run| waits.add(wait(run, run / 10)));
-        let mut other = Waits::default();
-        other.add(wait(1000, 250));
-        waits.merge(other);
+        waits.add(wait(1000, 250));
         assert_eq!((waits.enough_for(500), waits.enough_for(999)), (50, 99));
         assert_eq!((waits.enough_for(1000), waits.worst()), (250, Some(wait(1000, 250))));
         assert_eq!(Waits::default().enough_for(999), 0);

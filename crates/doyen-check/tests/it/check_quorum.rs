@@ -1,9 +1,9 @@
 //! The quorum, explored: the votes to the end; leases and vote leases, and the whole, as deep as a test has time for. See
-//! `check/part.rs` for what that is. `make check-quorum` goes on for longer.
+//! `part.rs` for what that is. `make check-quorum` goes on for longer.
 //!
 //! A search that finds nothing proves little unless it finds something where something is wrong. So every rule is taken
 //! away on which votes or leases rest, and every search must notice; and it must notice the same with every reduction
-//! and without. (`check/machine/tests.rs` tries each reduction alone, with every rule taken away.)
+//! and without. (`check/model/tests.rs` tries each reduction alone, with every rule taken away.)
 
 use doyen_check::budget::Budget;
 use doyen_check::part::{Part, Scope};
@@ -66,7 +66,7 @@ impl Subject {
         let scope = self.rules.scope.expect("a part of the quorum");
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
         let limits = Limits { states, ..Limits::default() };
-        let plan = Plan { depth_first: false, reduce, threads: 2, limits };
+        let plan = Plan { reduce, threads: 2, limits };
         let report = doyen_check::check(&case, &self.rules, &plan, &|_| {});
         println!("{scope}, {}, {reduce}: {:?}", self.rules.budget, report.progress);
         report
@@ -232,7 +232,7 @@ fn a_quorum_owes_a_leader_without_being_called() {
         from: None,
         scope: None,
     };
-    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
     let report = doyen_check::check(&case, &rules, &plan, &|_| {});
     let broken = report.violation.map(|violation| violation.property);
     assert_eq!(broken, Some(Property::Termination));

@@ -1,7 +1,7 @@
 //! The reductions of bounded timers leave out nothing that matters: whatever the algorithm, the mode and the budget, each
 //! property holds with them if and only if it holds without them.
 //!
-//! Hardened algorithms must hold, which a reduction that leaves out too much would pass; textbook algorithms with
+//! Hardened algorithms must hold, which a reduction that quotas out too much would pass; textbook algorithms with
 //! faults break agreement, validity and termination, the last in runs that never end, and literal readings break more.
 //! A reduction that loses such a run fails here.
 
@@ -59,7 +59,7 @@ fn explore(case: &Case, budget: Budget, fifo: bool, property: Property, reduce: 
     let rules = Rules { budget, timers, fifo, properties, from: None, scope: None };
     let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
     // With one thread it is always the same state at which a search stops.
-    let plan = Plan { depth_first: false, reduce, threads: 1, limits };
+    let plan = Plan { reduce, threads: 1, limits };
     doyen_check::check(case, &rules, &plan, &|_| {})
 }
 

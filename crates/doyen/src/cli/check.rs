@@ -12,15 +12,13 @@ use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
-use doyen_check::arrange::arrangements;
-use doyen_check::budget::{ANY, Budget, MOST};
+use doyen_check::budget::{ANY, Budget, MAX as MOST};
 use doyen_check::counterexample::Counterexample;
+use doyen_check::minimize::{Minimized, minimize};
 use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Plan, Progress};
-use doyen_check::shard::Shard;
-use doyen_check::shrink::{self, Least};
-use doyen_check::{MOST_MEMBERS, Rules, Timers};
+use doyen_check::{MAX_MEMBERS, Rules, Timers};
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
@@ -44,7 +42,6 @@ Examples:
   doyen check --algorithm chang-roberts --members 4 --initiators all --fifo --crashes 1
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
   doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
-  doyen check --algorithm ring-list --members 4 --ring every --crashes 1
   doyen check --algorithm quorum --part leases
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
 
@@ -77,7 +74,7 @@ pub(crate) struct Check {
             "transfers", "commands", "rejoins", "replacements", "clones", "part", "terms",
             "mixed_timings", "timers",
             "expiries", "detection", "drift", "from",
-            "max_states", "max_memory", "max_depth", "depth_first", "no_reduction",
+            "max_states", "max_memory", "max_depth", "no_reduction",
         ],
         help_heading = "Random runs"
     )]
@@ -108,17 +105,12 @@ pub(crate) struct Check {
     )]
     seed: u64,
 
-    /// Make only this part of the random runs: 1/3 is the first of three
-    #[arg(long, value_name = "I/N", requires = "random", help_heading = "Random runs")]
-    shard: Option<Shard>,
-
     /// Make this random run alone
     #[arg(
         long,
         value_name = "NUMBER",
         value_parser = value_parser!(u64).range(1..),
         requires = "random",
-        conflicts_with = "shard",
         help_heading = "Random runs"
     )]
     run: Option<u64>,
@@ -158,10 +150,6 @@ pub(crate) struct Check {
 
     #[command(flatten)]
     limits: limits::Limits,
-
-    /// One path at a time: less memory, longer counterexamples, no search for runs that never end
-    #[arg(long, help_heading = "Search")]
-    depth_first: bool,
 
     /// How many threads search, or make random runs [default: as many as there are cores]
     #[arg(long, value_name = "COUNT", help_heading = "Search")]
@@ -309,14 +297,11 @@ impl Check {
         if self.parts.lists_rules() {
             return list_rules();
         }
-        let every_ring = self.election.wants_every_ring();
-        let scenario = self.scenario(every_ring)?;
+        if self.election.wants_every_ring() {
+            bail!("--ring: name one ring, such as ascending; `every` is not supported");
+        }
+        let scenario = self.scenario()?;
         if self.random {
-            if every_ring {
-                bail!(
-                    "--ring: a random run has one ring, drawn if none is named; leave out `every`"
-                );
-            }
             check_names(&scenario)?;
             if self.parts.without()?.is_some() && scenario.algorithm != Some(Algorithm::Quorum) {
                 bail!("--without: only the quorum has such rules; add --algorithm quorum");
@@ -331,21 +316,11 @@ impl Check {
         let output = self.out.as_deref().map(Output::create).transpose()?;
         let meter = Meter::start("exploring");
         let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
-        let rings = self.rings(&case, every_ring)?;
-        let mut subject = Subject::new(&case, &rules, asked, &plan, rings.len());
-        let mut broken = None;
-        for ring in rings {
-            let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
-            let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-            let found = doyen_check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
-            broken = subject.add(&found).map(|violation| (scenario, violation));
-            if broken.is_some() || subject.is_stopped() {
-                break;
-            }
-        }
-        let least = broken.map(|(scenario, violation)| {
+        let mut subject = Subject::new(&case, &rules, asked, &plan);
+        let found = doyen_check::check(&case, &rules, &plan, &watch);
+        let least = subject.add(&found).map(|violation| {
             meter.say("shrinking");
-            shrink::shrink(&scenario, &rules, violation, &plan)
+            minimize(&scenario, &rules, violation, &plan)
         });
         drop(meter);
         if let Some(least) = &least {
@@ -355,8 +330,8 @@ impl Check {
     }
 
     /// Writes a counterexample to `output`, or else to the usual file.
-    fn write(&self, least: &Least, output: Option<Output>) -> Result<()> {
-        let Least { scenario, rules, violation, .. } = least.clone();
+    fn write(&self, least: &Minimized, output: Option<Output>) -> Result<()> {
+        let Minimized { scenario, rules, violation, .. } = least.clone();
         let mut output = output.map_or_else(|| Output::create(self.out()), Ok)?;
         output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
         output.finish()
@@ -374,7 +349,6 @@ impl Check {
         Ok(random::Options {
             runs: self.runs.unwrap_or(RUNS),
             seed: self.seed,
-            shard: self.shard.unwrap_or(Shard::ALL),
             only_run: self.run,
             lasting: self.lasting,
             without: self.parts.without()?,
@@ -387,7 +361,7 @@ impl Check {
         })
     }
 
-    fn scenario(&self, every_ring: bool) -> Result<Scenario> {
+    fn scenario(&self) -> Result<Scenario> {
         if !self.random
             && let Some(scope) = self.parts.scope()?
         {
@@ -410,9 +384,6 @@ impl Check {
             scenario.expect = None;
         }
         self.election.apply(&mut scenario)?;
-        if every_ring {
-            scenario.ring = None;
-        }
         if self.unordered {
             scenario.fifo = Some(false);
         }
@@ -429,11 +400,11 @@ impl Check {
         }
         match given.members {
             None => Ok(scope.scenario(scope.members())),
-            Some(MemberList::Count(count)) if count <= MOST_MEMBERS as u64 => {
+            Some(MemberList::Count(count)) if count <= MAX_MEMBERS as u64 => {
                 Ok(scope.scenario(count as u32))
             }
             Some(_) => {
-                bail!("--members: of a part, say how many, such as 3; at most {MOST_MEMBERS}")
+                bail!("--members: of a part, say how many, such as 3; at most {MAX_MEMBERS}")
             }
         }
     }
@@ -535,10 +506,6 @@ impl Check {
                 "about how runs end, which nothing promises if there is no end to what happens",
                 "say how much may",
             ),
-            _ if self.depth_first => unseen(
-                "about how runs end, at which depth first does not look",
-                "leave out --depth-first",
-            ),
             _ => None,
         }
     }
@@ -557,34 +524,10 @@ impl Check {
         if scope.is_some() {
             limits.time = limits.time.or(Some(part::MOST_TIME));
         }
-        Ok(Plan {
-            depth_first: self.depth_first || scope.is_some_and(Scope::depth_first),
-            reduce: !self.no_reduction,
-            threads: self.threads()?,
-            limits,
-        })
+        Ok(Plan { reduce: !self.no_reduction, threads: self.threads()?, limits })
     }
 
-    /// The rings to check: what the scenario says, or every one.
-    fn rings(&self, case: &Case, every: bool) -> Result<Vec<Option<RingOrder>>> {
-        if !every {
-            return Ok(vec![None]);
-        }
-        if !case.algorithm.is_ring() {
-            bail!("--ring: {} has no ring; leave out `every`", case.algorithm);
-        }
-        let ids: Vec<u32> = case.members().iter().map(|id| id.0).collect();
-        if ids.len() > 8 {
-            bail!(
-                "--ring: {} members have too many rings to check every one; use at most 8",
-                ids.len()
-            );
-        }
-        let rings = arrangements(&ids, !self.no_reduction);
-        Ok(rings.into_iter().map(|ring| Some(RingOrder::Listed(ring))).collect())
-    }
-
-    fn show(&self, subject: &Subject, least: Option<&Least>) -> Result<Answer> {
+    fn show(&self, subject: &Subject, least: Option<&Minimized>) -> Result<Answer> {
         if self.json {
             subject.print_json(least, self.out())?;
         } else {
@@ -635,8 +578,8 @@ fn check_names(scenario: &Scenario) -> Result<()> {
 /// Refuses what no check can say anything about.
 fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
     let count = case.members().len();
-    if count > MOST_MEMBERS {
-        bail!("--members: {count} are too many to explore; a check takes at most {MOST_MEMBERS}");
+    if count > MAX_MEMBERS {
+        bail!("--members: {count} are too many to explore; a check takes at most {MAX_MEMBERS}");
     }
     if rules.scope.is_some() {
         return Ok(());
@@ -670,7 +613,7 @@ mod tests {
 
     /// What shapes a random run, says which are made or what becomes of the result.
     const GO_WITH_RANDOM: &str = "file algorithm mode members initiators dead leader attr ring convention contact_dead \
-         announce fifo reliable window heartbeat preempt detector random lasting without runs seed shard run unordered property max_time \
+         announce fifo reliable window heartbeat preempt detector random lasting without runs seed run unordered property max_time \
          threads out json";
 
     fn command() -> Command {
@@ -688,7 +631,6 @@ mod tests {
             "mode" => "textbook",
             "part" => "votes",
             "ring" => "ascending",
-            "shard" => "1/2",
             "timers" => "free",
             _ => "1",
         };

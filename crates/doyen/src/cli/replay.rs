@@ -151,7 +151,7 @@ fn summary(replay: &replay::Replay) -> serde_json::Value {
     let step = |played: &replay::Played| {
         json!({
             "at": played.at,
-            "step": played.step.words,
+            "step": played.step.to_string(),
             "rules": played.rules,
             "repeated": played.repeated,
         })

@@ -19,7 +19,7 @@ use doyen_sim::scenario::{Initiator, Initiators, MemberList, RingOrder, Scenario
 /// How long things go wrong, in steps.
 const LENGTHS: [u64; 4] = [150, 400, 1_000, 2_500];
 /// At most so many faults, besides what follows from them.
-const MOST_FAULTS: u64 = 10;
+const MAX_FAULTS: u64 = 10;
 /// Rates of clocks that run wrong, in parts per million.
 const RATES: [u32; 6] = [500_000, 800_000, 950_000, 1_050_000, 1_250_000, 2_000_000];
 /// Delays and the rate of loss that goes with them.
@@ -146,7 +146,7 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
 
 /// Everything goes wrong, or only what a textbook algorithm is made for.
 fn inject(generator: &mut FaultGenerator<'_>, full: bool, kinds: &[Kind]) {
-    for at in generator.times(MOST_FAULTS) {
+    for at in generator.times(MAX_FAULTS) {
         match generator.random.between(0, 99) {
             0..=34 => crash(generator, at, full),
             35..=44 => {

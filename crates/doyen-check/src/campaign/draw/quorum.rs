@@ -30,7 +30,7 @@ use doyen_sim::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario,
 /// How long things go wrong, in promises.
 const LENGTHS: [u64; 3] = [2, 5, 12];
 /// At most so many faults, besides what follows from them.
-const MOST_FAULTS: u64 = 20;
+const MAX_FAULTS: u64 = 20;
 /// Delays in calm: `D` is a millisecond.
 pub(super) const BOUND: Span = Span::from_millis(1);
 const DELAYS: [DelayModel; 4] = [fixed(100), fixed(1_000), uniform(50, 300), uniform(200, 1_000)];
@@ -262,7 +262,7 @@ impl<'m> QuorumGenerator<'m> {
     }
 
     fn inject(&mut self, kinds: &[Kind]) {
-        for at in self.base.times(MOST_FAULTS) {
+        for at in self.base.times(MAX_FAULTS) {
             if self.replaces && self.base.random.happens(0.2) {
                 self.replace(at);
                 continue;
@@ -319,7 +319,7 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// The machine of a member is replaced. The old one runs on, or hangs and wakes up later.
+    /// The model of a member is replaced. The old one runs on, or hangs and wakes up later.
     fn replace(&mut self, at: u64) {
         let id = self.unnamed.unwrap_or(self.likely_leader(at));
         self.replaced.push(id);

@@ -1,8 +1,9 @@
 //! When a check stops, whether it has seen everything or not. Limits hold for the whole command, however many rings it
 //! checks; only shrinking what was found has a patience of its own.
 
+use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
@@ -16,7 +17,7 @@ const SHARE_OF_MEMORY: f64 = 0.6;
 
 #[derive(Args, Debug)]
 pub(super) struct Limits {
-    /// Stop at so many states, of all rings together
+    /// Stop at so many states
     #[arg(long, value_name = "COUNT", value_parser = parse_count::<u64>, help_heading = "Search")]
     max_states: Option<u64>,
 
@@ -48,6 +49,7 @@ impl Limits {
             resident: Some(memory::resident),
             depth: self.max_depth,
             interrupt: Some(interrupt),
+            clock: Some(elapsed),
         })
     }
 
@@ -55,6 +57,12 @@ impl Limits {
     pub(super) fn time(&self) -> Result<Option<Duration>> {
         self.max_time.as_deref().map(parse_time).transpose()
     }
+}
+
+/// The time since the first call.
+fn elapsed() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// A number of at least one.

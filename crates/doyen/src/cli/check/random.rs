@@ -12,11 +12,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use doyen_check::campaign::shrink::{self, Shrunk};
 use doyen_check::campaign::waits::Wait;
-use doyen_check::campaign::{self, Campaign, Failure, Report, Unmade};
+use doyen_check::campaign::{self, Campaign, Failure, GenerateError, Report};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::oracle::Breach;
 use doyen_check::property::Property;
-use doyen_check::shard::Shard;
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
@@ -41,7 +40,6 @@ pub(super) struct Options {
     /// What they are drawn from.
     pub(super) seed: u64,
     /// Which of them are made here.
-    pub(super) shard: Shard,
     /// This run alone.
     pub(super) only_run: Option<u64>,
     /// Whether faults last.
@@ -65,7 +63,7 @@ pub(super) struct Options {
 impl Options {
     /// How many runs are to be made here.
     fn total(&self) -> u64 {
-        self.only_run.map_or_else(|| self.shard.numbers(self.runs).count() as u64, |_| 1)
+        self.only_run.map_or_else(|| self.runs, |_| 1)
     }
 
     fn is_interrupted(&self) -> bool {
@@ -97,7 +95,6 @@ struct Made {
 /// Makes the campaign in which everything that `base` leaves open is drawn.
 pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
     let mut campaign = Campaign {
-        shard: options.shard,
         lasting: options.lasting,
         without: options.without,
         properties: options.asked.as_ref().map(|asked| asked.judged.clone()),
@@ -130,13 +127,13 @@ pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
 
 /// Refuses what makes no sense in the first run, by the flag that says it.
 fn check_base(campaign: &Campaign, options: &Options) -> Result<()> {
-    let first = options.only_run.or_else(|| options.shard.numbers(options.runs).next());
+    let first = options.only_run.or((options.runs > 0).then_some(1));
     let drawn = first.map(|first| campaign.scenario(first).and_then(|drawn| drawn.resolve()));
     drawn.transpose().map_err(|error| anyhow!(as_flag(&error)))?;
     Ok(())
 }
 
-fn make(campaign: Campaign, options: &Options) -> Result<Result<Made, Unmade>> {
+fn make(campaign: Campaign, options: &Options) -> Result<Result<Made, GenerateError>> {
     let began = Instant::now();
     let has_time = || options.most_time.is_none_or(|most| began.elapsed() < most);
     let report = match options.only_run {
@@ -190,7 +187,7 @@ impl Made {
 }
 
 /// Says in which run doyen itself failed, and how to see that again.
-fn own_up(unmade: &Unmade, seed: u64) -> Answer {
+fn own_up(unmade: &GenerateError, seed: u64) -> Answer {
     let typed: Vec<String> = std::env::args().skip(1).collect();
     let again = repeating(&typed, None, seed, unmade.run);
     eprintln!("doyen: {unmade}; that is a mistake in doyen; again: {again}");
@@ -198,7 +195,7 @@ fn own_up(unmade: &Unmade, seed: u64) -> Answer {
 }
 
 /// Makes a failure as small as it can be. What panics on the way panics because of it.
-fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, Unmade> {
+fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, GenerateError> {
     let Failure { run, breach, scenario, .. } = failure;
     let _spinner = progress::Spinner::start("shrinking");
     let began = Instant::now();
@@ -209,7 +206,7 @@ fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, Unmade> {
         Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
         Err(problem) => {
             let problem = format!("{problem}, while it was shrunk");
-            Err(Unmade { run: *run, problem, panicked: true })
+            Err(GenerateError { run: *run, problem, panicked: true })
         }
     }
 }
@@ -401,7 +398,6 @@ fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
         "not_judged": asked.left_out_as_json(),
         "mode": made.mode().to_string(),
         "seed": campaign.seed,
-        "shard": options.shard.to_string(),
         "runs": report.runs,
         "runs_asked_for": options.total(),
         "limit": made.stop.map(|stop| match stop {
@@ -462,7 +458,6 @@ fn command(failure: &Failure, seed: u64) -> String {
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
 const DROPPED: [(&str, bool); 8] = [
     ("--runs", true),
-    ("--shard", true),
     ("--run", true),
     ("--seed", true),
     ("--out", true),
@@ -516,7 +511,7 @@ mod tests {
             "doyen check --random --algorithm ring-list --seed 4 --run 17"
         );
         assert_eq!(repeating(&plain, None, 4, 17), "doyen check --random --seed 4 --run 17");
-        let full = typed("check --random --json --shard=1/2 -a bully --mode textbook --out x.toml");
+        let full = typed("check --random --json -a bully --mode textbook --out x.toml");
         assert_eq!(
             repeating(&full, Some("bully"), 1, 3),
             "doyen check --random -a bully --mode textbook --seed 1 --run 3"

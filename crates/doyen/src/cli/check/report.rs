@@ -7,9 +7,10 @@ use std::path::Path;
 use anyhow::Result;
 use doyen_check::budget::{ANY, Budget};
 use doyen_check::fingerprint::chance_of_omission;
+use doyen_check::minimize::Minimized;
+use doyen_check::part::Scope;
 use doyen_check::property::Property;
 use doyen_check::search::{Limit, Plan, Progress};
-use doyen_check::shrink::Least;
 use doyen_check::{Report, Rules, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
@@ -23,55 +24,30 @@ pub(super) struct Subject {
     rules: Rules,
     asked: Asked,
     plan: Plan,
-    /// Of all rings together.
     progress: Progress,
-    /// How many rings there are to check, and how many were.
-    rings: usize,
-    rings_checked: usize,
     limit: Option<Limit>,
-    /// Whether runs that never end were looked for, in every ring.
+    /// Whether runs that never end were looked for.
     sought_endless: bool,
 }
 
 impl Subject {
-    pub(super) fn new(case: &Case, rules: &Rules, asked: Asked, plan: &Plan, rings: usize) -> Self {
+    pub(super) fn new(case: &Case, rules: &Rules, asked: Asked, plan: &Plan) -> Self {
         Self {
             case: case.clone(),
             rules: rules.clone(),
             asked,
             plan: plan.clone(),
             progress: Progress::default(),
-            rings,
-            rings_checked: 0,
             limit: None,
             sought_endless: true,
         }
     }
 
-    /// How to check the next ring: what those before have left of the limits.
-    pub(super) fn plan_for_the_rest(&self) -> Plan {
-        Plan { limits: self.plan.limits.left_after(&self.progress), ..self.plan.clone() }
-    }
-
-    /// Adds what came of one ring; gives back what it broke.
+    /// Takes over what was found; gives back what it broke.
     pub(super) fn add(&mut self, found: &Report) -> Option<Violation> {
-        let (all, one) = (&mut self.progress, &found.progress);
-        all.states += one.states;
-        all.generated += one.generated;
-        all.depth = all.depth.max(one.depth);
-        all.frontier += one.frontier;
-        all.memory = all.memory.max(one.memory);
-        all.stranded += one.stranded;
-        all.elapsed += one.elapsed;
-        self.rings_checked += 1;
-        self.limit = found.limit;
-        self.sought_endless &= found.sought_endless;
+        (self.progress, self.limit) = (found.progress, found.limit);
+        self.sought_endless = found.sought_endless;
         found.violation.clone()
-    }
-
-    /// Whether the last ring was stopped before everything was seen.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.limit.is_some()
     }
 
     /// What the command comes to, with or without a violation.
@@ -89,7 +65,7 @@ impl Subject {
     }
 
     /// Prints it for people.
-    pub(super) fn print(&self, least: Option<&Least>, out: &Path) -> Result<()> {
+    pub(super) fn print(&self, least: Option<&Minimized>, out: &Path) -> Result<()> {
         let mut text = String::new();
         self.write_what(&mut text)?;
         self.write_how_far(&mut text)?;
@@ -111,18 +87,6 @@ impl Subject {
         writeln!(text, "  what may go wrong  {}", rules.budget)?;
         writeln!(text, "  timers             {}", rules.timers)?;
         writeln!(text, "  links              {order}")?;
-        if self.rings > 1 {
-            let each = if self.plan.reduce {
-                "each once, however it is turned"
-            } else {
-                "each at every turn"
-            };
-            let begun = match self.rings - self.rings_checked {
-                0 => String::new(),
-                left => format!("; {left} not begun"),
-            };
-            writeln!(text, "  rings              {}, {each}{begun}", self.rings)?;
-        }
         Ok(())
     }
 
@@ -189,7 +153,7 @@ impl Subject {
     }
 
     /// Prints it for programs.
-    pub(super) fn print_json(&self, least: Option<&Least>, out: &Path) -> Result<()> {
+    pub(super) fn print_json(&self, least: Option<&Minimized>, out: &Path) -> Result<()> {
         let Self { case, rules, plan, progress, .. } = self;
         let verdict = match (least, self.limit) {
             (Some(_), _) => "violated",
@@ -213,10 +177,8 @@ impl Subject {
             "timers": rules.timers.to_string(),
             "fifo": rules.fifo,
             "reduction": plan.reduce,
-            "search": if plan.depth_first { "depth first" } else { "breadth first" },
+            "search": if self.rules.scope.is_some_and(Scope::is_deep) { "depth first" } else { "breadth first" },
             "threads": plan.threads,
-            "rings": self.rings,
-            "rings_checked": self.rings_checked,
             "states": progress.states,
             "generated": progress.generated,
             "depth": progress.depth,
@@ -235,7 +197,7 @@ impl Subject {
     }
 }
 
-fn counterexample_json(least: &Least, out: &Path) -> Value {
+fn counterexample_json(least: &Minimized, out: &Path) -> Value {
     let steps = |moves: &[_]| moves.iter().map(ToString::to_string).collect::<Vec<String>>();
     json!({
         "file": out.display().to_string(),
@@ -280,7 +242,7 @@ fn limit_name(limit: Limit) -> &'static str {
     }
 }
 
-fn write_violation(text: &mut String, least: &Least, out: &Path) -> Result<()> {
+fn write_violation(text: &mut String, least: &Minimized, out: &Path) -> Result<()> {
     let Violation { property, path, cycle } = &least.violation;
     writeln!(text)?;
     writeln!(text, "Violated: {property}, {}", Property::words(*property))?;
