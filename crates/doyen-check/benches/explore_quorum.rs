@@ -10,7 +10,8 @@
 //! ```
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use doyen_check::budget::Budget;
 use doyen_check::part::{Part, Scope};
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
     let limits = Limits {
         time: Some(Duration::from_secs(number("seconds").unwrap_or(600))),
         memory: Some(number("megabytes").unwrap_or(8000) << 20),
+        clock: Some(elapsed),
         ..Limits::default()
     };
     let only = argument("only").unwrap_or_default();
@@ -120,6 +122,12 @@ fn main() -> ExitCode {
         failed |= report.violation.is_some() || subject.must_end && report.limit.is_some();
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The time since the first call.
+fn elapsed() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// `name=value` of the command line.

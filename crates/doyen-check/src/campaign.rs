@@ -1,17 +1,18 @@
-//! Random campaigns: fault schedules drawn from a random seed, each followed by calm, each judged after every event.
+//! Random campaigns: fault schedules that are generated from a random seed, each followed by calm, each run judged after
+//! every event.
 //!
-//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
-//! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
-//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it quotas open is drawn.
+//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It names every fault, so a run
+//! that fails *is* a scenario: it can be printed, saved, replayed and [shrunk](shrink::shrink). Settings of the campaign's
+//! base scenario stay as they are; the others are drawn.
 //!
-//! First members crash and come up again with and without their disks, do nothing for a while, have clocks that
-//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network is
-//! partitioned. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come
-//! true: everybody follows the best live member and the run comes to rest. Hardened mode tolerates all of that. A textbook
-//! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
+//! First members crash and restart with and without their disks, pause, have wrong clocks and suspect each other falsely;
+//! messages are lost and duplicated, links are cut one way and the network is partitioned. Then all faults are healed (see
+//! [`premise`]), and the promises of the algorithm must come true: all members follow the best live member and the run
+//! comes to rest. Hardened mode tolerates all of these faults. A textbook algorithm gets crashes, restarts and false
+//! suspicions only, and fails even so: that is what hardened mode is for.
 //!
-//! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
-//! nevertheless, and stay.
+//! In a *lasting* campaign faults are not healed, and leave a majority of a quorum connected. It must nevertheless have a
+//! leader, which stays.
 //!
 //! The report of a campaign does not depend on the number of threads.
 
@@ -54,7 +55,7 @@ pub struct Campaign {
     pub seed: u64,
     /// After how many failures to stop.
     pub patience: usize,
-    /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
+    /// Faults are not mended but last, and leave a majority connected. Only a quorum tolerates that.
     pub lasting: bool,
     /// The rule of the quorum that is taken away from all members, which must be noticed.
     pub without: Option<Rule>,
@@ -77,7 +78,7 @@ pub struct Report {
     pub drawn: BTreeMap<&'static str, u64>,
     /// Elections called.
     pub elections: u64,
-    /// How often somebody became leader who was not the leader before.
+    /// The number of changes of the leader.
     pub leader_changes: u64,
     /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
     pub undecided: u64,
@@ -189,7 +190,7 @@ pub fn judge(
     Ok(oracle.breach().cloned())
 }
 
-/// So many runs are made before anybody counts how many failed.
+/// The number of runs between two counts of failures.
 const BLOCK: usize = 64;
 
 /// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
@@ -242,8 +243,8 @@ fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<
     }
 }
 
-/// Does `work`. If it panics, that is printed as ever, and the message comes back, so that whoever knows what was going
-/// on can say so.
+/// Does `work`. If it panics, the panic is printed as usual and its message is returned, so that the caller can add what
+/// was going on.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     // Whatever `work` has left half done goes with it: nothing here looks at it again.
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))

@@ -1,4 +1,4 @@
-//! A run that breaks a property, as one file that a person can read.
+//! A run that violates a property, as a file that a person can read.
 //!
 //! ```toml
 //! # A counterexample: in this run A3 does not hold.
@@ -26,13 +26,13 @@
 //! # The end of the counterexample.
 //! ```
 //!
-//! There are two forms. With a `path` it is a *schedule* that a check has found: the steps, one a line as `schedule.rs` has them, from the
-//! scene to where the property is broken, and those that are then repeated for ever. With `from` among the rules, the
-//! scenario is simulated up to that time first; with `part`, it is about that part of the quorum. Without one it is a *timed run* of the simulator that a campaign has
-//! found: the scenario holds the faults and the seed.
+//! There are two forms. A file with a `path` is a *schedule* that a check has found: the steps from the initial scene to the
+//! violation, one a line (see `model/step.rs`), and those that then repeat forever. With `from` among the rules, the
+//! scenario is simulated up to that time first; with `part`, the schedule is about that part of the quorum. A file without a
+//! `path` is a *timed run* of the simulator that a campaign has found: the scenario holds the faults and the seed.
 //!
-//! A file is read as strictly as a scenario is: what is unknown, missing or cut short is refused, with the line. The
-//! last line is there for that: a file without it has lost its end.
+//! A file is read as strictly as a scenario: an unknown or missing key is rejected, with the line. The last line marks the
+//! end: a file without it is incomplete.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -81,7 +81,7 @@ pub enum Course {
         rules: Rules,
         /// The steps to where the property is broken.
         path: Vec<StepText>,
-        /// The steps that are then repeated for ever; none if nothing is left to do.
+        /// The steps that then repeat forever; none if nothing is left to do.
         cycle: Vec<StepText>,
     },
     /// By the clock, as the simulator runs it: the scenario says everything.
@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(read.to_toml(), text);
         let expected = "\
 # A counterexample: in this run A3 does not hold.
-# termination: every run comes to rest, with nobody still electing and everybody knowing a leader
+# termination: every run comes to rest; no election is open and every live member knows a leader
 # doyen replay FILE        shows it, and says why
 doyen = \"counterexample\"
 version = 2

@@ -224,3 +224,82 @@ fn describe<P: Explorable>(
     let cycle = path.split_off(path.len() - violation.cycle.len());
     Violation { property: model.rules.properties[violation.claim], path, cycle }
 }
+
+#[cfg(test)]
+mod tests {
+    use doyen_sim::scenario::Scenario;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::rules::Timers;
+    use crate::search::Limits;
+
+    /// Searches breadth first without reduction, then depth first.
+    struct Both<'p>(&'p Plan);
+
+    impl ModelUser for Both<'_> {
+        type Output = [Found<Step>; 2];
+
+        fn use_model<P: Explorable>(self, _: &Case, model: Model<'_, P>) -> Self::Output {
+            let unreduced = Plan { reduce: false, ..self.0.clone() };
+            let broad = search::search(&model, &unreduced, &|_| {});
+            [broad, search::search_deep(&model, self.0, &|_| {})]
+        }
+    }
+
+    fn both(text: &str, expiries: u8, property: Property, plan: &Plan) -> [Found<Step>; 2] {
+        let case = Scenario::from_toml("test", text).expect("the scenario makes sense");
+        let (budget, timers) = (Budget::default(), Timers::Free { expiries });
+        let properties = vec![property];
+        let rules = Rules { budget, timers, fifo: true, properties, from: None, scope: None };
+        with_model(&case, &rules, Both(plan))
+    }
+
+    fn plan(reduce: bool, limits: Limits) -> Plan {
+        Plan { reduce, threads: 1, limits }
+    }
+
+    const RING: &str = "algorithm = \"chang-roberts\"\nmembers = 8\nring = \"descending\"\n\
+                        initiators = \"all\"\nfifo = true";
+
+    #[test]
+    fn depth_first_counts_the_same_and_decides_the_same() {
+        for reduce in [false, true] {
+            let plan = plan(reduce, Limits::default());
+            let [broad, deep] = both(RING, 0, Property::OneLeader, &plan);
+            assert_eq!((broad.progress.states, broad.violation), (4_870, None));
+            assert_eq!((deep.limit, deep.violation), (None, None));
+            match reduce {
+                true => assert!(deep.progress.states <= 64, "{:?}", deep.progress),
+                false => assert_eq!(
+                    (deep.progress.states, deep.progress.generated),
+                    (broad.progress.states, broad.progress.generated)
+                ),
+            }
+            for (initiators, is_broken) in [("[1]", true), ("[1, 2]", true), ("[3]", false)] {
+                let bully =
+                    format!("algorithm = \"bully\"\nmembers = 3\ninitiators = {initiators}");
+                let [broad, deep] = both(&bully, 1, Property::OneLeader, &plan);
+                assert_eq!(broad.violation.is_some(), is_broken, "{initiators}");
+                assert_eq!(deep.violation.is_some(), is_broken, "{initiators}");
+            }
+        }
+    }
+
+    #[test]
+    fn depth_first_stops_at_its_limits() {
+        let ring = RING.replace('8', "6");
+        let explore = |limits| both(&ring, 0, Property::OneLeader, &plan(false, limits));
+        let [_, deep] = explore(Limits { depth: Some(27), ..Limits::default() });
+        let progress = deep.progress;
+        assert_eq!((deep.limit, progress.states, progress.depth), (None, 435, 27));
+        let [_, deep] = explore(Limits { depth: Some(26), ..Limits::default() });
+        let progress = deep.progress;
+        assert_eq!((deep.limit, progress.states), (Some(Limit::Depth), 434));
+        assert_eq!(progress.frontier, 1);
+        let [_, deep] = explore(Limits { states: Some(100), ..Limits::default() });
+        assert_eq!((deep.limit, deep.progress.states), (Some(Limit::States), 100));
+        let [_, deep] = explore(Limits { memory: Some(3_000), ..Limits::default() });
+        assert_eq!(deep.limit, Some(Limit::Memory));
+    }
+}

@@ -66,17 +66,16 @@ use doyen_sim::world::{self, Frozen, Snapshot};
 
 use crate::budget::{ANY, Budget, BudgetLeft};
 use crate::explore::Scene;
-use crate::fingerprint::fingerprint;
 use crate::property::Property;
 use crate::rules::{Rules, Timers};
 use crate::search::space::{Claim, Space, Successors};
 use intern::Interner;
 use local::{Context, Handled, Input, Local};
 use obsolete::Trust;
-use step::{Act, Step, StepText, command_text};
+use step::{Act, Step};
 pub(crate) use successors::Parts;
 use symmetry::Symmetry;
-pub(crate) use worker::Worker;
+pub(crate) use worker::{Consequence, Worker};
 
 /// With bounded timers a message takes at most so many ticks.
 const MAX_TICKS: u8 = 1;
@@ -450,51 +449,6 @@ impl<'c, P: Explore> Model<'c, P> {
         let view =
             |&local: &u32| worker.locals[local as usize].local.state.as_ref().map(Protocol::view);
         locals.iter().map(view).collect()
-    }
-
-    /// A step as a line.
-    pub(crate) fn describe(&self, worker: &Worker<P>, state: &[u32], step: Step) -> StepText {
-        let id_in = |slot: u8| worker.locals[state[usize::from(slot)] as usize].local.id;
-        let id = id_in(step.slot);
-        let message = |verb: &str, message: u32| {
-            let flight = &worker.flights[message as usize].flight;
-            let start = match flight.start {
-                0 => String::new(),
-                start => format!("[{start:x}] "),
-            };
-            let (from, to) = (id_in(flight.from), id_in(flight.to));
-            format!("{verb} {start}{} from {from} to {to}", flight.message)
-        };
-        let mut line = match step.act {
-            Act::Receive { message: number, again: false } => message("deliver", number),
-            Act::Receive { message: number, again: true } => message("double", number),
-            Act::Lose { message: number } => message("lose", number),
-            Act::Expire { timer, .. } => format!("expire {:?} at {id}", self.timer(timer)),
-            Act::Report { peer, up: true } => format!("report {} up to {id}", id_in(peer)),
-            Act::Report { peer, .. } | Act::Suspect { peer } => {
-                format!("report {} down to {id}", id_in(peer))
-            }
-            Act::Campaign => format!("campaign {id}"),
-            Act::Crash => format!("crash {id}"),
-            Act::Start(Origin::Rejoining) => format!("rejoin {id}"),
-            Act::Start(_) => format!("restart {id}"),
-            Act::Replace { .. } => format!("replace {id}"),
-            Act::Clone { .. } => format!("clone {id}"),
-            Act::Command(number) => command_text(self.context.commands[usize::from(number)].1, id),
-            Act::Wait { ticks: 1 } => "wait 1 tick".to_owned(),
-            Act::Wait { ticks } => format!("wait {ticks} ticks"),
-        };
-        if let Some(process) = usize::from(step.slot).checked_sub(self.context.members.len()) {
-            line.push_str(&format!(", other process {}", process + 1));
-        }
-        if step.crash_after > 0 {
-            line.push_str(&format!(", crash after {}", step.crash_after));
-        }
-        if let Some(message) = step.act.message() {
-            let print = fingerprint(&*worker.flights[message as usize].flight) as u32;
-            line.push_str(&format!(" #{print:08x}"));
-        }
-        StepText::new(line)
     }
 
     /// The processes in a state, and the messages in flight.

@@ -1,4 +1,4 @@
-//! Goal: a campaign is what its seed says, whoever runs it, and asks nothing that was not promised.
+//! A campaign depends on its seed alone, and checks only what is promised.
 
 use doyen_core::config::Mode;
 
@@ -91,7 +91,7 @@ fn every_run_can_be_made_alone_and_is_the_same() {
     assert_eq!(slowest.map(|(span, _)| span).max(), whole.slowest_recovery.map(|(span, _)| span));
 }
 
-/// Textbook bullies do not bear restarts: the campaign finds that, and stops where it was told to.
+/// Textbook bullies do not tolerate restarts: the campaign finds that, and stops after the given number of failures.
 #[test]
 fn failures_stop_a_campaign_at_the_same_run_every_time() {
     let base = Scenario { mode: Some(Mode::Textbook), ..Scenario::default() };
@@ -105,7 +105,7 @@ fn failures_stop_a_campaign_at_the_same_run_every_time() {
     assert_eq!(run(&textbook, |_| true).unwrap(), report);
 }
 
-/// Whoever has seen enough gets the report of what was made, and no run is made after that.
+/// After an interrupt no run is started, and the report is about those that were made.
 #[test]
 fn a_campaign_that_is_stopped_tells_of_the_runs_that_were_made() {
     let report = run(&campaign(1_000), |made| made < 10).unwrap();

@@ -1,4 +1,4 @@
-//! How long groups were without a lease once all trouble was over, beside what the specification allows (L1).
+//! How long groups were without a lease after the last fault, compared with the bound of the specification (L1).
 //!
 //! Votes can be split again and again, so no bound holds for every run: of a thousand runs 999 are to stay within L1,
 //! and all of them within three times as long. Runs are set up differently and have different bounds, so shares of them

@@ -5,14 +5,18 @@
 //! the middle of which a process crashes ends with `, crash after 1`: after the first message or write.
 //!
 //! The number behind `#` is the fingerprint of the message. Messages may read the same and yet differ in their age, or in
-//! fields that they do not print, so a line without the number could mean several steps. With it, a line means one step.
+//! fields that they do not print, so a line without the number may mean several steps. With it, a line means one step; a
+//! person may leave it out where the words fit one step alone.
 
 use std::fmt;
 
+use doyen_core::explore::Explore;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Origin};
 
+use super::{Model, Worker};
 use crate::budget::Item;
+use crate::fingerprint::fingerprint;
 
 /// A step: `act` happens to the process in `slot`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -142,8 +146,55 @@ impl Act {
     }
 }
 
+impl<P: Explore> Model<'_, P> {
+    /// A step as a line.
+    pub(crate) fn describe(&self, worker: &Worker<P>, state: &[u32], step: Step) -> StepText {
+        let id_in = |slot: u8| worker.locals[state[usize::from(slot)] as usize].local.id;
+        let id = id_in(step.slot);
+        let message = |verb: &str, message: u32| {
+            let flight = &worker.flights[message as usize].flight;
+            let start = match flight.start {
+                0 => String::new(),
+                start => format!("[{start:x}] "),
+            };
+            let (from, to) = (id_in(flight.from), id_in(flight.to));
+            format!("{verb} {start}{} from {from} to {to}", flight.message)
+        };
+        let mut line = match step.act {
+            Act::Receive { message: number, again: false } => message("deliver", number),
+            Act::Receive { message: number, again: true } => message("double", number),
+            Act::Lose { message: number } => message("lose", number),
+            Act::Expire { timer, .. } => format!("expire {:?} at {id}", self.timer(timer)),
+            Act::Report { peer, up: true } => format!("report {} up to {id}", id_in(peer)),
+            Act::Report { peer, .. } | Act::Suspect { peer } => {
+                format!("report {} down to {id}", id_in(peer))
+            }
+            Act::Campaign => format!("campaign {id}"),
+            Act::Crash => format!("crash {id}"),
+            Act::Start(Origin::Rejoining) => format!("rejoin {id}"),
+            Act::Start(_) => format!("restart {id}"),
+            Act::Replace { .. } => format!("replace {id}"),
+            Act::Clone { .. } => format!("clone {id}"),
+            Act::Command(number) => command_text(self.context.commands[usize::from(number)].1, id),
+            Act::Wait { ticks: 1 } => "wait 1 tick".to_owned(),
+            Act::Wait { ticks } => format!("wait {ticks} ticks"),
+        };
+        if let Some(process) = usize::from(step.slot).checked_sub(self.context.members.len()) {
+            line.push_str(&format!(", other process {}", process + 1));
+        }
+        if step.crash_after > 0 {
+            line.push_str(&format!(", crash after {}", step.crash_after));
+        }
+        if let Some(message) = step.act.message() {
+            let print = fingerprint(&*worker.flights[message as usize].flight) as u32;
+            line.push_str(&format!(" #{print:08x}"));
+        }
+        StepText::new(line)
+    }
+}
+
 /// A command to `member` as a line has it.
-pub(super) fn command_text(command: AdminCommand, member: NodeId) -> String {
+fn command_text(command: AdminCommand, member: NodeId) -> String {
     match command {
         AdminCommand::Resign => format!("resign {member}"),
         AdminCommand::Transfer { to } => format!("transfer {member} to {to}"),
@@ -162,6 +213,11 @@ impl StepText {
     /// The step of this line.
     pub fn new(line: impl Into<String>) -> Self {
         Self(line.into())
+    }
+
+    /// Whether this line means `step`. A line without a fingerprint means every step that reads the same.
+    pub(crate) fn fits(&self, step: &Self) -> bool {
+        self == step || self.0 == step.to_string()
     }
 
     /// The line as a file stores it.

@@ -24,7 +24,7 @@ use crate::fingerprint::mix;
 use crate::part::{self, Part, Scope};
 use crate::search;
 
-/// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
+/// All rules, but without pre-votes if `bold`; at most three terms are opened.
 fn explored(bold: bool) -> quorum::rules::Rules {
     let rules = quorum::rules::Rules::default();
     let rules = if bold { rules.without(Rule::PreVote) } else { rules };

@@ -28,7 +28,7 @@ pub(crate) struct Worker<P: Explore> {
     pub(crate) flights: Vec<FlightFacts<P::Message>>,
     pub(super) histories: Vec<History>,
     known: FastMap<Cause, u32>,
-    pub(super) consequences: Vec<Consequence>,
+    pub(crate) consequences: Vec<Consequence>,
     pub(super) observations: FastMap<u64, u32>,
     /// Room for the fingerprints of one state under every renaming.
     pub(super) sums: Vec<u64>,
@@ -66,10 +66,10 @@ pub(crate) struct LocalFacts<P: Explore> {
     pub(super) lease_term: Term,
     pub(super) bonds: Bonds<Ticks>,
     pub(super) up: bool,
-    pub(super) reported: u64,
+    pub(crate) reported: u64,
     pub(super) settled: u8,
     /// Timers that may expire now, and whether they are background timers.
-    pub(super) ready: Vec<(u32, bool)>,
+    pub(crate) ready: Vec<(u32, bool)>,
     /// The ticks that may pass before a timer must expire, and before one may that may not yet; `u32::MAX` without such a
     /// timer.
     pub(super) latest: u32,
@@ -104,9 +104,9 @@ impl<M> FlightFacts<M> {
 }
 
 /// What an act makes of a local state.
-pub(super) struct Consequence {
-    pub(super) local: u32,
-    pub(super) sends: Box<[u32]>,
+pub(crate) struct Consequence {
+    pub(crate) local: u32,
+    pub(crate) sends: Box<[u32]>,
     /// The last of its outputs before which a crash makes a difference, counted from one.
     pub(super) crash_points: u8,
     /// The claim that it breaks by itself.
@@ -240,7 +240,7 @@ impl<P: Explore> Model<'_, P> {
     }
 
     /// The number of the consequence of `act` for a process in this local state. The state machine is asked once.
-    pub(super) fn consequence(
+    pub(crate) fn consequence(
         &self,
         worker: &mut Worker<P>,
         local: u32,

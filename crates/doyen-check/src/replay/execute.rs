@@ -3,7 +3,7 @@
 use crate::model::step::{Step, StepText};
 use crate::model::{Explorable, Model, Worker};
 use crate::property::{Fact, Property};
-use crate::search::space::{Claim, Space, Successors};
+use crate::search::space::{Claim, Space, Successor, Successors};
 
 /// An error names at most so many of the possible steps.
 const MAX_NAMED: usize = 4;
@@ -37,16 +37,22 @@ pub(super) fn execute<P: Explorable>(
         let state = run.state().to_vec();
         model.steps(worker, &state, false, &mut out);
         let described = |step| model.describe(worker, &state, step);
-        let Some(next) = out.list().iter().find(|next| described(next.step) == *line) else {
+        let fits = |next: &&Successor<Step>| line.fits(&described(next.step));
+        let mut fitting = out.list().iter().filter(fits);
+        let (Some(next), None) = (fitting.next(), fitting.next()) else {
             let whole = out.list().iter().filter(|next| next.step.crash_after == 0);
             let possible = named(whole.map(|next| format!("`{}`", described(next.step).line())));
+            let possible = possible.as_deref().unwrap_or("nothing");
+            let problem = match out.list().iter().find(fits) {
+                Some(_) => "may mean several steps; add the fingerprint",
+                None => "cannot happen here",
+            };
             return Err((
                 index,
                 format!(
-                    "`{}` cannot happen here; possible: {}. The file was edited, or belongs to another version of the \
+                    "`{}` {problem}; possible: {possible}. If the file was not edited, it belongs to another version of the \
                      algorithm: run the check again to make a new file",
                     line.line(),
-                    possible.as_deref().unwrap_or("nothing")
                 ),
             ));
         };

@@ -1,5 +1,5 @@
-//! A timed run: the simulator runs it before the eyes of the oracle that judges random runs, so that a file says again
-//! exactly what was found.
+//! A timed run: the simulator runs it, and the oracle that judges random runs judges it, so that a file reproduces exactly
+//! what was found.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
 //! Runs that never end.
 //!
-//! A run that goes on for ever in a finite space stays, from some moment on, in one strongly connected component of its
-//! graph: a set of states each of which can be reached from each. So the question whether a run can go on for ever
-//! without coming to rest is one about components, and it is decided, not guessed: Tarjan's algorithm finds them all.
+//! A run that goes on forever in a finite space stays, from some moment on, in one strongly connected component of its
+//! graph: a set of states each of which can be reached from each. So whether a run can go on forever without coming to
+//! rest is a question about components, and it is decided exactly: Tarjan's algorithm finds them all.
 //!
-//! Not every component holds a run that could happen. Under *weak fairness* a step that stays possible is taken at
-//! last: a message arrives, a timer expires, a detector speaks, time goes by. A run can stay in a component for ever if
+//! Not every component holds a run that could happen. Under *weak fairness* a step that stays possible is taken
+//! eventually: a message arrives, a timer expires, a detector reports, time passes. A run can stay in a component forever if
 //! each such step that is possible in *all* of its states is taken on some way within it. If so, the run that goes every
 //! way of the component again and again is fair. If not, no run in any part of it is. So this test is exact.
 
@@ -26,7 +26,7 @@ pub(super) struct Graph {
     edges: Vec<u32>,
 }
 
-/// A state of the graph as a thread has seen it.
+/// A state of the graph.
 pub(super) struct Node {
     pub(super) number: u32,
     pub(super) observation: u32,
@@ -34,7 +34,7 @@ pub(super) struct Node {
     pub(super) degree: u32,
 }
 
-/// Who is in no component.
+/// The number of a state that has not been visited.
 const NONE: u32 = u32::MAX;
 
 impl Graph {
@@ -305,7 +305,7 @@ impl<'a, S: Space> Inside<'a, S> {
         self.states.binary_search(&state).is_ok()
     }
 
-    /// A fair run that never quotas the component: the steps to it, and those that it repeats. `is_restless`: it must not
+    /// A fair run that never leaves the component: the steps to it, and those that it repeats. `is_restless`: it must not
     /// stay in one observation.
     fn fair_cycle(&self, worker: &mut S::Worker, is_restless: bool) -> Option<Lasso<S::Step>> {
         let home = self.states[0];

@@ -20,7 +20,7 @@ pub(super) struct StateBuffer {
     /// Their words, one state after the other.
     words: Vec<u32>,
     states: Vec<Entry>,
-    /// How many have been taken; beyond the last, if somebody came in vain.
+    /// The number of states that have been taken; beyond the last, if a thread found none left.
     taken: AtomicUsize,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Batch {
 }
 
 impl Level {
-    /// A level without states, for so many threads.
+    /// A level without states, with a buffer for each thread.
     pub(super) fn new(threads: usize) -> Self {
         Self { buffers: (0..threads).map(|_| StateBuffer::default()).collect() }
     }
@@ -58,7 +58,7 @@ impl Level {
         found.clear();
     }
 
-    /// Some states for `thread` that nobody has taken.
+    /// States for `thread` that have not been taken.
     pub(super) fn take(&self, thread: usize) -> Option<Batch> {
         let count = self.buffers.len();
         (thread..thread + count).map(|buffer| buffer % count).find_map(|buffer| {
@@ -78,7 +78,7 @@ impl Level {
         self.buffers.iter().map(StateBuffer::len).sum()
     }
 
-    /// How many states nobody has taken.
+    /// The number of states that have not been taken.
     pub(super) fn left(&self) -> usize {
         self.buffers.iter().map(|buffer| buffer.len() - buffer.taken()).sum()
     }

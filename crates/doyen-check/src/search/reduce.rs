@@ -28,9 +28,20 @@
 use std::sync::atomic::Ordering;
 
 use super::space::{Space, Successors};
-use crate::model::step::Step;
-use crate::model::{Explorable, Model, Parts, Worker};
+use crate::model::step::{Act, Step};
+use crate::model::{Consequence, Explorable, Model, Parts, Worker};
 use crate::rules::Timers;
+
+/// With more local states than this to reach, what a member may send is not tried out.
+const MAX_TRIED: usize = 64;
+
+/// The messages in flight to a member: those on its links, in order, and behind them others that may be sent to it.
+#[derive(Clone, Copy)]
+struct InFlight<'a> {
+    messages: &'a [u32],
+    /// So many of them are on links already.
+    waiting: usize,
+}
 
 impl<P: Explorable> Model<'_, P> {
     /// Keeps the steps of one member, if they stand for all. Called where no fault is possible any more.
@@ -120,5 +131,85 @@ impl<P: Explorable> Model<'_, P> {
             }
         }
         false
+    }
+
+    /// The messages that the process in `slot` may send by what it has to do now, in any order, if `more` may arrive
+    /// besides; nothing if there are too many orders to try.
+    fn prospects(
+        &self,
+        worker: &mut Worker<P>,
+        parts: &Parts<'_>,
+        slot: usize,
+        more: &[u32],
+    ) -> Option<Vec<u32>> {
+        let mut prospects = Vec::new();
+        if !parts.is_up(slot) {
+            return Some(prospects);
+        }
+        let is_its = |&flight: &u32| worker.flights[flight as usize].to() == slot;
+        let mut messages: Vec<u32> = parts.flights.iter().copied().filter(is_its).collect();
+        let waiting = messages.len();
+        messages.extend(more);
+        if messages.len() > u32::BITS as usize {
+            return None;
+        }
+        let in_flight = InFlight { messages: &messages, waiting };
+        // Local states that it may reach, and which messages it has received by then.
+        let mut tried = vec![(parts.locals[slot], 0_u32)];
+        let mut next = 0;
+        while let Some(&(local, received)) = tried.get(next) {
+            next += 1;
+            for (act, received) in self.acts(worker, parts, slot, (local, received), in_flight) {
+                let known = self.consequence(worker, local, act, 0);
+                let Consequence { local, sends, .. } = &worker.consequences[known];
+                for &sent in sends {
+                    if !prospects.contains(&sent) {
+                        prospects.push(sent);
+                    }
+                }
+                if !tried.contains(&(*local, received)) {
+                    tried.push((*local, received));
+                }
+            }
+            if tried.len() > MAX_TRIED {
+                return None;
+            }
+        }
+        Some(prospects)
+    }
+
+    /// What a process may have to do in this local state that has received these messages, and what it has received then.
+    fn acts(
+        &self,
+        worker: &Worker<P>,
+        parts: &Parts<'_>,
+        slot: usize,
+        (local, received): (u32, u32),
+        in_flight: InFlight<'_>,
+    ) -> Vec<(Act, u32)> {
+        let InFlight { messages, waiting } = in_flight;
+        let facts = &worker.locals[local as usize];
+        let channel = |place: usize| worker.flights[messages[place] as usize].channel;
+        let is_left = |place: &usize| received >> place & 1 == 0;
+        // A message that waits on a link comes before one that is sent on it.
+        let is_first = |&place: &usize| {
+            let mut before = (0..place.min(waiting)).filter(is_left);
+            !self.rules.fifo || !before.any(|before| channel(before) == channel(place))
+        };
+        let receive = (0..messages.len()).filter(is_left).filter(is_first).map(|place| {
+            // A message that may be sent besides may be sent again.
+            let used_up = if place < waiting { 1 << place } else { 0 };
+            let act = Act::Receive { message: messages[place], again: false };
+            (act, received | used_up)
+        });
+        let wrong = match P::heeds_detector(self.context.config) {
+            true => !(facts.reported ^ parts.up) & ((1 << parts.locals.len()) - 1) & !(1 << slot),
+            false => 0,
+        };
+        let peers = (0..parts.locals.len()).filter(|peer| wrong >> peer & 1 == 1);
+        let reports = peers.map(|peer| Act::Report { peer: peer as u8, up: parts.is_up(peer) });
+        let expiries = facts.ready.iter();
+        let expiries = expiries.map(|&(timer, background)| Act::Expire { timer, background });
+        receive.chain(reports.chain(expiries).map(|act| (act, received))).collect()
     }
 }

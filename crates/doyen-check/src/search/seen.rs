@@ -1,12 +1,11 @@
 //! The states that a search has seen: their fingerprints, and from where each was reached first.
 //!
 //! One open table for all threads, and no lock. A fingerprint lies at the place that its upper bits name, its home, or
-//! at the first place after it that was free when it came; whoever looks for it goes from its home to the next empty
-//! place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
+//! at the first place after it that was free when it came; a lookup goes from its home to the next empty place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
 //! time one succeeds, and the other learns that the state is known.
 //!
-//! While threads are at work nothing moves. Lest the table be full, nobody adds a state without [`Quota`]; when that is
-//! refused the threads end, [`Seen::grow`] makes the table twice as large, and they go on.
+//! While threads are at work nothing moves. A thread adds states within a [`Quota`], so that the table is never full; when
+//! a quota is refused the threads end, [`Seen::grow`] makes the table twice as large, and they go on.
 //!
 //! # Memory orderings
 //!
@@ -19,7 +18,7 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 /// How many places there are in the beginning: a power of two.
 const FIRST_CAPACITY: usize = 1024;
-/// How many states a thread gets leave to add at once, or the threads would all write to the same word all the time.
+/// The states that a thread gets in one quota: smaller quotas would make all threads write to the same word.
 const BATCH: usize = 256;
 
 /// What has been seen.
@@ -33,7 +32,7 @@ pub(crate) struct Seen {
     depths: Vec<AtomicU16>,
     /// One more than the number; empty if states are not numbered.
     numbers: Vec<AtomicU32>,
-    /// How many states nobody has leave yet to add: an empty place is met soon while a quarter of all places is empty.
+    /// The states that are in no quota yet. A quarter of all places stays empty, so that lookups are short.
     room: AtomicUsize,
     keeps: Keeps,
 }
@@ -67,7 +66,7 @@ pub(crate) enum Inserted {
     },
 }
 
-/// Quota to add so many states.
+/// The number of states that a thread may add.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct Quota(usize);
 
@@ -115,7 +114,7 @@ impl Seen {
         quota: &mut Quota,
         number: impl FnOnce() -> u32,
     ) -> Inserted {
-        assert!(quota.0 > 0, "whoever adds states has asked for leave");
+        assert!(quota.0 > 0, "a thread adds states within its quota");
         let print = nonzero(print);
         let mut place = self.home(print);
         loop {
@@ -221,7 +220,7 @@ impl Seen {
     }
 
     /// Makes the table twice as large, where it lies: a second one beside it would take half as much memory again.
-    /// Whoever has leave must ask for it anew.
+    /// Every quota is void after that.
     ///
     /// From the last place to the first, each fingerprint moves to about twice its place, where all that came before it
     /// has gone on already. A few near the beginning would come to lie among those that have yet to move, and be lost
@@ -287,7 +286,7 @@ fn nonzero(print: u64) -> u64 {
     print.max(1)
 }
 
-/// How many states may lie in so many places.
+/// The number of states that fit into a capacity.
 fn most_of(capacity: usize) -> usize {
     capacity / 4 * 3
 }
@@ -369,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_three_quarters_of_the_table_get_leave() {
+    fn quotas_fill_no_more_than_three_quarters_of_the_table() {
         let (mut seen, mut quotas) = (Seen::new(Keeps::default()), [Quota(0), Quota(0)]);
         assert!(seen.extend(&mut quotas[0], 500) && seen.extend(&mut quotas[1], 12));
         assert_eq!(quotas, [Quota(500), Quota(256)]);

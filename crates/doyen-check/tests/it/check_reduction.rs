@@ -1,7 +1,7 @@
 //! The reductions of bounded timers leave out nothing that matters: whatever the algorithm, the mode and the budget, each
 //! property holds with them if and only if it holds without them.
 //!
-//! Hardened algorithms must hold, which a reduction that quotas out too much would pass; textbook algorithms with
+//! Hardened algorithms must hold, which a reduction that leaves out too much would pass; textbook algorithms with
 //! faults break agreement, validity and termination, the last in runs that never end, and literal readings break more.
 //! A reduction that loses such a run fails here.
 

@@ -1,8 +1,8 @@
 //! Sessions, explored: members restart, lose their disks, and are replaced while the old process runs on. See
-//! `part.rs` for what that is, and `check/model/processes.rs` for what an old process counts as.
+//! `part.rs` for what that is, and `model/processes.rs` for what an old process counts as.
 //!
 //! Every rule on which sessions rest is taken away, and a search must notice; what it finds is played again from a file.
-//! `check/model/tests.rs` has one more, of two processes with the same incarnation.
+//! `model/tests.rs` has one more, of two processes with the same incarnation.
 
 use doyen_check::budget::Budget;
 use doyen_check::counterexample::Counterexample;

@@ -590,7 +590,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
-/// 4 is heard by its leader alone. Should that worker over to it, everybody would wait for it in vain.
+/// 4 is heard by its leader alone. If that leader transferred to it, the others would wait for it.
 #[test]
 fn a_successor_that_reaches_no_majority_costs_a_turn() {
     let text = r#"
@@ -682,10 +682,10 @@ fn a_takeover_that_fails_is_repeated_more_rarely() {
     assert!(demands[0] * 2 < demands[1], "{demands:?}");
 }
 
-/// The old model of 2 wakes beside its replacement, with 3, which has restarted since it met the replacement.
+/// The old machine of 2 wakes beside its replacement, with 3, which has restarted since it met the replacement.
 #[test]
 fn a_member_that_forgot_its_sessions_meets_an_old_process() {
-    let file = "the-old-model-wakes-beside-its-replacement.toml";
+    let file = "the-old-machine-wakes-beside-its-replacement.toml";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/quorum");
     let text = fs::read_to_string(folder.join(file)).unwrap();
     shows(file, &text, Rule::SessionIsStored, Property::OneLeaderPerTerm);

@@ -52,7 +52,7 @@ pub(super) fn draw(
     scenario.until.get_or_insert(time(until));
     let base = &mut generator.base;
     if case.config.quorum.preemption == Preemption::Never && base.random.happens(0.5) {
-        let member = base.anybody();
+        let member = base.any_member();
         let (lasting, every) = (time(until), time((until / 200).max(1)));
         let values = (0..3).map(|_| base.random.between(0, 9) as i64).collect();
         base.add(1, Action::Attributes { member, values, every, lasting });

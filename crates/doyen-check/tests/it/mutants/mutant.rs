@@ -1,6 +1,6 @@
 //! A protocol that is not quite itself: a shipped algorithm of which one thing is changed, from the outside.
 //!
-//! The wrapped state model is the shipped code, untouched. What goes in and what comes out passes through a
+//! The wrapped state machine is the shipped code, untouched. What goes in and what comes out passes through a
 //! [`Mutation`]: a timer is never armed, a message never sent, a term forgotten. A [`Mutant`] is itself a [`Protocol`],
 //! so the checker explores it like any other, bare or within a [`Node`](doyen_core::node::Node).
 

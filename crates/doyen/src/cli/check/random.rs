@@ -456,7 +456,7 @@ fn command(failure: &Failure, seed: u64) -> String {
 }
 
 /// Flags that say which runs are made and what becomes of the result: none of them changes a run.
-const DROPPED: [(&str, bool); 8] = [
+const DROPPED: [(&str, bool); 7] = [
     ("--runs", true),
     ("--run", true),
     ("--seed", true),
