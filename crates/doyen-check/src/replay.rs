@@ -312,7 +312,7 @@ fn facts(
             let evidence = broken.map(|views| property.evidence(members, views));
             evidence.unwrap_or(breach)
         }
-        Claim::AtRest | Claim::Rests | Claim::Eventually => {
+        Claim::AtRest | Claim::Rests => {
             let changing = changing(members, &views[home..]);
             if changing.is_empty() { property.evidence(members, &views[home]) } else { changing }
         }

@@ -222,7 +222,7 @@ impl Judge {
                     .find(|&number| !space.holds(number, observation as u32))
             };
             let anywhere = |claim: &Claim| matches!(claim, Claim::Always);
-            let at_rest = |claim: &Claim| !matches!(claim, Claim::NoStep | Claim::Eventually);
+            let at_rest = |claim: &Claim| !matches!(claim, Claim::NoStep);
             [breaks(anywhere), breaks(at_rest)]
         });
         verdict[usize::from(at_rest)]

@@ -162,6 +162,5 @@ pub(super) fn breaks<P: Explorable>(
         Claim::Always => run.breach.is_some() || !run.states.iter().all(holds),
         Claim::AtRest => is_complete && !is_restless && !at_end,
         Claim::Rests => is_complete && (is_restless || !at_end),
-        Claim::Eventually => is_complete && !run.states.iter().any(holds),
     }
 }

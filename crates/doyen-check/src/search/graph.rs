@@ -75,44 +75,23 @@ impl Graph {
         &self.edges[first..first + self.degree[state as usize] as usize]
     }
 
-    /// A run that never ends and breaks a claim.
+    /// A run that never ends and breaks a claim about rest: in the fair component that is nearest to the start.
     pub(super) fn find_endless<S: Space>(
         &self,
         space: &S,
         seen: &Seen,
         worker: &mut S::Worker,
     ) -> Option<Violation<S::Step>> {
-        let whole = self.components(|_| true);
-        let rests = |claim: &Claim| matches!(claim, Claim::AtRest | Claim::Rests);
-        if space.claims().iter().any(rests)
-            && let Some(found) = self.find_restless(space, seen, worker, &whole)
-        {
-            return Some(found);
-        }
-        let eventual = (space.claims().iter().enumerate())
-            .filter(|(_, claim)| matches!(claim, Claim::Eventually))
-            .map(|(number, _)| number);
-        let mut eventual = eventual.filter_map(|claim| self.find_never(space, seen, worker, claim));
-        eventual.next()
-    }
-
-    /// A fair component in which a claim about rest is broken, the nearest to the start.
-    fn find_restless<S: Space>(
-        &self,
-        space: &S,
-        seen: &Seen,
-        worker: &mut S::Worker,
-        components: &[Vec<u32>],
-    ) -> Option<Violation<S::Step>> {
-        let mut suspects: Vec<(&Vec<u32>, usize)> = components
-            .iter()
-            .filter_map(|component| Some((component, self.broken_in(space, component)?)))
+        let mut suspects: Vec<(Vec<u32>, usize)> = self
+            .components()
+            .into_iter()
+            .filter_map(|component| self.broken_in(space, &component).map(|it| (component, it)))
             .collect();
         suspects.sort_by_key(|(component, _)| component.iter().min().copied());
         suspects.into_iter().find_map(|(component, claim)| {
-            let is_restless = self.changes_observation(component);
+            let is_restless = self.changes_observation(&component);
             let (path, cycle) =
-                Inside::new(self, space, seen, component).fair_cycle(worker, is_restless)?;
+                Inside::new(self, space, seen, &component).fair_cycle(worker, is_restless)?;
             Some(Violation { claim, path, cycle })
         })
     }
@@ -130,67 +109,16 @@ impl Graph {
         let breaks = |&(number, claim): &(usize, &Claim)| match claim {
             Claim::AtRest => !is_restless && !space.holds(number, observation),
             Claim::Rests => is_restless || !space.holds(number, observation),
-            Claim::Always | Claim::NoStep | Claim::Eventually => false,
+            Claim::Always | Claim::NoStep => false,
         };
         space.claims().iter().enumerate().find(breaks).map(|(number, _)| number)
     }
 
-    /// A run in which something never holds.
-    fn find_never<S: Space>(
-        &self,
-        space: &S,
-        seen: &Seen,
-        worker: &mut S::Worker,
-        claim: usize,
-    ) -> Option<Violation<S::Step>> {
-        let mut verdicts: HashMap<u32, bool> = HashMap::new();
-        let lacks: Vec<bool> = (self.observations.iter())
-            .map(|&observation| {
-                !*verdicts.entry(observation).or_insert_with(|| space.holds(claim, observation))
-            })
-            .collect();
-        let reached = self.reach(|state| lacks[state as usize]);
-        let within = |state: u32| reached[state as usize];
-        if let Some(end) =
-            (0..self.len() as u32).find(|&end| within(end) && self.at_rest[end as usize])
-        {
-            let print = seen.prints_of(&[end])[0];
-            let (path, _) = retrace(space, worker, &seen.path_to(print), false);
-            return Some(Violation { claim, path, cycle: Vec::new() });
-        }
-        let mut components = self.components(within);
-        components.sort_by_key(|component| component.iter().min().copied());
-        components.iter().find_map(|component| {
-            let (path, cycle) =
-                Inside::new(self, space, seen, component).fair_cycle(worker, false)?;
-            Some(Violation { claim, path, cycle })
-        })
-    }
-
-    /// What can be reached from the start by way of states that `may` be passed.
-    fn reach(&self, may: impl Fn(u32) -> bool) -> Vec<bool> {
-        let mut reached = vec![false; self.len()];
-        let mut queue: VecDeque<u32> = VecDeque::new();
-        if self.len() > 0 && may(0) {
-            reached[0] = true;
-            queue.push_back(0);
-        }
-        while let Some(state) = queue.pop_front() {
-            for &next in self.edges_of(state) {
-                if may(next) && !std::mem::replace(&mut reached[next as usize], true) {
-                    queue.push_back(next);
-                }
-            }
-        }
-        reached
-    }
-
-    /// The strongly connected components of the states that `may` be passed, of those only in which a run can stay:
-    /// with more than one state, or a step from the one to itself. Tarjan's algorithm, with a stack of its own.
-    fn components(&self, may: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
+    /// The strongly connected components in which a run can stay: with more than one state, or a step from the one to
+    /// itself. Tarjan's algorithm, with a stack of its own.
+    fn components(&self) -> Vec<Vec<u32>> {
         let mut tarjan = Tarjan {
             graph: self,
-            may,
             order: vec![NONE; self.len()],
             low: vec![0; self.len()],
             on_stack: vec![false; self.len()],
@@ -200,7 +128,7 @@ impl Graph {
             found: Vec::new(),
         };
         for state in 0..self.len() as u32 {
-            if tarjan.order[state as usize] == NONE && (tarjan.may)(state) {
+            if tarjan.order[state as usize] == NONE {
                 tarjan.run(state);
             }
         }
@@ -208,9 +136,8 @@ impl Graph {
     }
 }
 
-struct Tarjan<'g, F> {
+struct Tarjan<'g> {
     graph: &'g Graph,
-    may: F,
     order: Vec<u32>,
     low: Vec<u32>,
     on_stack: Vec<bool>,
@@ -221,7 +148,7 @@ struct Tarjan<'g, F> {
     found: Vec<Vec<u32>>,
 }
 
-impl<F: Fn(u32) -> bool> Tarjan<'_, F> {
+impl Tarjan<'_> {
     fn enter(&mut self, state: u32) {
         self.order[state as usize] = self.visited;
         self.low[state as usize] = self.visited;
@@ -239,9 +166,6 @@ impl<F: Fn(u32) -> bool> Tarjan<'_, F> {
                 continue;
             };
             self.calls.push((state, edge + 1));
-            if !(self.may)(next) {
-                continue;
-            }
             if self.order[next as usize] == NONE {
                 self.enter(next);
             } else if self.on_stack[next as usize] {
@@ -278,7 +202,7 @@ type Way<T> = Vec<(T, u32, Vec<u32>)>;
 /// A run that never ends: the steps to where it begins to repeat itself, and the steps that it repeats.
 type Lasso<T> = (Vec<T>, Vec<T>);
 
-/// A component, with its states at worker.
+/// A component and its states.
 struct Inside<'a, S: Space> {
     graph: &'a Graph,
     space: &'a S,

@@ -57,8 +57,6 @@ pub enum Claim {
     AtRest,
     /// Every run comes to rest, and it holds there.
     Rests,
-    /// Every run reaches a state in which it holds.
-    Eventually,
     /// No step breaks it: each step says which claim it breaks.
     NoStep,
 }

@@ -298,14 +298,14 @@ impl Space for Loop {
     }
 
     fn claims(&self) -> &[Claim] {
-        &[Claim::Eventually]
+        &[Claim::Rests]
     }
 
     fn holds(&self, _claim: usize, observation: u32) -> bool {
         observation == NINE
     }
 
-    /// Steps to the same place are one fairness, wherever they start.
+    /// Steps to the same place are one, wherever they start.
     fn fairness(&self, (from, to): (u32, u32)) -> Option<(u32, u32)> {
         let is_it = |&&(one, other, _): &&(u32, u32, bool)| (one, other) == (from, to);
         self.steps.iter().find(is_it).filter(|step| step.2).map(|_| (NINE, to))
