@@ -292,7 +292,7 @@ impl Report {
         match breach {
             Some(breach) => self.failures.push(Failure { run, algorithm, breach, scenario }),
             None if undecided => self.undecided += 1,
-            // Only a run that recovered says how long that takes.
+            // Only a run that recovered shows how long that takes.
             None => {
                 self.recovered(recovery, run);
                 first_lease.into_iter().for_each(|wait| self.first_leases.add(wait));

@@ -115,7 +115,7 @@ impl Outcomes {
     }
 }
 
-/// Compares what can happen in the first `count` whole states, as far as they are taken for one; says how many were.
+/// Compares what can happen in the first `count` whole states, as far as they count as one; returns how many did.
 fn compare<P: Explorable>(model: &mut Model<'_, P>, count: usize) -> usize {
     (model.reductions.settled, model.reductions.canonical) = (true, true);
     let (mut worker, mut out) = (model.worker(), Successors::new());

@@ -48,8 +48,8 @@ impl Lasting {
         self.first.disturbed(at);
     }
 
-    /// The lease of the member at `position`, which leads in `term`, runs until another time than before. Says what shows
-    /// that the leader has changed too late.
+    /// The lease of the member at `position`, which leads in `term`, runs until another time than before. Returns the
+    /// evidence that the leader has changed too late.
     pub(super) fn lease(
         &mut self,
         at: Time,

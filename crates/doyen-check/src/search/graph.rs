@@ -211,9 +211,9 @@ struct Inside<'a, S: Space> {
     states: Vec<u32>,
 }
 
-/// What a cycle has done for fairness so far.
+/// The fairness of a cycle so far.
 struct Account<T> {
-    /// Steps that must be taken at last, possible in every state so far.
+    /// Steps that must be taken eventually, possible in every state so far.
     owed: Vec<T>,
     taken: Vec<T>,
 }
@@ -263,7 +263,7 @@ impl<'a, S: Space> Inside<'a, S> {
         Some((path, cycle))
     }
 
-    /// The steps that must be taken at last, of those possible in a state.
+    /// The possible steps of a state that must be taken eventually.
     fn fair_steps(&self, worker: &mut S::Worker, words: &[u32]) -> Vec<S::Step> {
         let mut out = Successors::new();
         self.space.steps(worker, words, false, &mut out);
@@ -316,7 +316,7 @@ impl<'a, S: Space> Inside<'a, S> {
 }
 
 impl<T: Copy + Eq> Account<T> {
-    /// A step was taken from a state in which `possible` had to be taken at last.
+    /// A step was taken from a state in which `possible` had to be taken eventually.
     fn pass(&mut self, step: Option<T>, possible: &[T]) {
         self.taken.extend(step);
         self.owed.retain(|fairness| possible.contains(fairness) && !self.taken.contains(fairness));

@@ -1,4 +1,4 @@
-//! The states that a search has seen: their fingerprints, and from where each was reached first.
+//! The states that a search has seen: their fingerprints, and the state from which each was reached first.
 //!
 //! One open table for all threads, and no lock. A fingerprint lies at the place that its upper bits name, its home, or
 //! at the first place after it that was free when it came; a lookup goes from its home to the next empty place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
@@ -21,7 +21,7 @@ const FIRST_CAPACITY: usize = 1024;
 /// The states that a thread gets in one quota: smaller quotas would make all threads write to the same word.
 const BATCH: usize = 256;
 
-/// What has been seen.
+/// The table of states.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// Zero is no fingerprint, but an empty place; the table's length is a power of two.
@@ -37,14 +37,14 @@ pub(crate) struct Seen {
     keeps: Keeps,
 }
 
-/// What is kept of a state besides its fingerprint and where it was reached from.
+/// What is stored of a state besides its fingerprint and its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Keeps {
     pub(crate) numbers: bool,
     pub(crate) depths: bool,
 }
 
-/// Where a state was reached from, and how far from the start it is.
+/// The origin of a state, and its distance from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Origin {
     /// The fingerprint of the state before; its own at the start.
@@ -53,7 +53,7 @@ pub(crate) struct Origin {
     pub(crate) depth: u16,
 }
 
-/// What became of a state that was shown to [`Seen::insert`].
+/// The result of [`Seen::insert`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Inserted {
     New,
@@ -70,7 +70,7 @@ pub(crate) enum Inserted {
 #[derive(PartialEq, Eq, Debug, Default)]
 pub(crate) struct Quota(usize);
 
-/// What lies at one place, as it lies there.
+/// The contents of one place.
 struct Entry {
     print: u64,
     origin: u64,
@@ -92,7 +92,7 @@ impl Seen {
         seen
     }
 
-    /// Extends `quota` to at least `wanted` states; says whether there was room for them.
+    /// Extends `quota` to at least `wanted` states; returns whether the table has room for them.
     #[inline]
     pub(crate) fn extend(&self, quota: &mut Quota, wanted: usize) -> bool {
         if quota.0 < wanted {
@@ -105,7 +105,7 @@ impl Seen {
         true
     }
 
-    /// Notes a state. If it is new, `number` gives it a number and `quota` is for one state less.
+    /// Inserts a state. If it is new, `number` gives it a number and `quota` shrinks by one.
     #[inline]
     pub(crate) fn insert(
         &self,
