@@ -137,7 +137,7 @@ fn draw_pace(case: &Case, drift: u32, random: &mut Random) -> PaceOverride {
     PaceOverride { heartbeat: Some(heartbeat), vote_lease: Some(vote_lease) }
 }
 
-/// A vote_lease that suits the heartbeat: the shortest, or a more generous one.
+/// A vote lease that suits the heartbeat: the shortest, or a more generous one.
 fn vote_lease(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Span {
     let lease = heartbeat * 3 + case.config.timing.reply();
     let generosity = pick(&GENEROSITIES, random);
@@ -157,7 +157,7 @@ pub(super) struct QuorumGenerator<'m> {
     pub(super) base: FaultGenerator<'m>,
     /// Whether members may restart with another pace.
     paces_vary: bool,
-    /// The usual vote_lease, in steps.
+    /// The usual vote lease, in steps.
     vote_lease: u64,
     /// By how much clocks may be wrong, in thousandths.
     drift: u64,
