@@ -94,8 +94,7 @@ fn a_replay_says_what_it_covered_and_stops_where_something_is_missing() {
         said.lines().find(|line| line.starts_with(&place)).unwrap_or_else(|| panic!("{said}"));
     assert!(finding.contains("a line above is missing or was altered"), "{finding}");
     assert!(
-        said.contains("stopped there; ")
-            && said.ends_with("BROKEN: one thing is wrong, see above\n"),
+        said.contains("stopped there; ") && said.ends_with("VIOLATED: 1 problem, see above\n"),
         "{said}"
     );
 }

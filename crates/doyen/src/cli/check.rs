@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
-use doyen_check::budget::{ANY, Budget, MOST};
+use doyen_check::budget::{ANY, Budget, MAX as MOST};
 use doyen_check::counterexample::Counterexample;
+use doyen_check::minimize::{Minimized, minimize};
 use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan, Progress as Explored};
-use doyen_check::shrink::{self, Least};
-use doyen_check::{MOST_MEMBERS, Rules, Timers};
+use doyen_check::{MAX_MEMBERS, Rules, Timers};
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
@@ -382,10 +382,10 @@ impl Check {
         drop(progress);
         let least = found.violation.clone().map(|violation| {
             let _spinner = Progress::spinner("shrinking");
-            shrink::shrink(&scenario, &rules, violation, &plan)
+            minimize(&scenario, &rules, violation, &plan)
         });
         let file = self.out.as_deref().unwrap_or(Path::new("counterexample.toml"));
-        if let Some(Least { scenario, rules, violation, .. }) = least.clone() {
+        if let Some(Minimized { scenario, rules, violation, .. }) = least.clone() {
             let mut output = output.map_or_else(|| Output::create(file), Ok)?;
             output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
             output.finish()?;
@@ -432,10 +432,10 @@ impl Check {
         }
         match given.members {
             None => Ok(scope.scenario(scope.members())),
-            Some(MemberList::Count(count)) if count <= MOST_MEMBERS as u64 => {
+            Some(MemberList::Count(count)) if count <= MAX_MEMBERS as u64 => {
                 Ok(scope.scenario(count as u32))
             }
-            Some(_) => bail!("--members: give a number of at most {MOST_MEMBERS} with --part"),
+            Some(_) => bail!("--members: give a number of at most {MAX_MEMBERS} with --part"),
         }
     }
 
@@ -544,21 +544,17 @@ impl Check {
             resident: Some(system::resident_memory),
             depth: max_depth,
             interrupt: Some(system::stop_flag()?),
+            clock: Some(system::elapsed),
         };
-        Ok(Plan {
-            depth_first: scope.is_some_and(Scope::depth_first),
-            reduce: !no_reduction,
-            threads: self.threads(),
-            limits,
-        })
+        Ok(Plan { reduce: !no_reduction, threads: self.threads(), limits })
     }
 }
 
 /// Rejects what no exploration can say anything about.
 fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
     let count = case.members().len();
-    if count > MOST_MEMBERS {
-        bail!("--members: {count} members are too many to explore; use at most {MOST_MEMBERS}");
+    if count > MAX_MEMBERS {
+        bail!("--members: {count} members are too many to explore; use at most {MAX_MEMBERS}");
     }
     if rules.scope.is_some() {
         return Ok(());

@@ -187,7 +187,7 @@ fn as_json(played: &Played, verdict: &str) -> Value {
     let step = |played: &replay::Played| {
         json!({
             "at": played.at,
-            "step": played.step.words,
+            "step": played.step.to_string(),
             "rules": played.rules,
             "repeated": played.repeated,
         })

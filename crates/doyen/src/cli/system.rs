@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,4 +64,10 @@ fn proc_bytes(file: &str, field: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(field))?;
     Some(value.trim().trim_end_matches(" kB").parse::<u64>().ok()? * 1024)
+}
+
+/// The time since the first call, for code that has no clock of its own.
+pub(crate) fn elapsed() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }

@@ -56,8 +56,10 @@ impl Fake {
     /// Runs an admin command with the secret.
     fn admin(&self, arguments: &[&str]) -> Came {
         let secret = self.folder.path().join(SECRET_FILE);
-        let output =
-            doyen(arguments).env("DOYEN_NODE", self.url()).env("DOYEN_SECRET_FILE", secret).output();
+        let output = doyen(arguments)
+            .env("DOYEN_NODE", self.url())
+            .env("DOYEN_SECRET_FILE", secret)
+            .output();
         came(output.expect("it runs"))
     }
 }
@@ -249,7 +251,11 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
             "prefer 2 for 5400s",
             "n1 prefers n2 for 1h 30m (term 7)",
         ),
-        (&["prefer", "n2", "--for", "0s"], "prefer 2 for 0", "n1 withdraws the preference (term 7)"),
+        (
+            &["prefer", "n2", "--for", "0s"],
+            "prefer 2 for 0",
+            "n1 withdraws the preference (term 7)",
+        ),
         (
             &["reload-keys"],
             "reload keys",
@@ -561,7 +567,8 @@ fn watch_says_what_changes_in_words() {
     assert_eq!(watching.news(), "n1 knows no leader (term 7)");
     assert_eq!(watching.news(), "n1 no longer reaches n3");
     assert_eq!(watching.news(), "n2 now has priority 40");
-    let penalty = "n2 failed as leader recently; ranked behind other members until the penalty decays";
+    let penalty =
+        "n2 failed as leader recently; ranked behind other members until the penalty decays";
     assert_eq!(watching.news(), penalty);
     assert_eq!(watching.news(), "n2 no longer reaches n3");
     fake.publish(|status| {

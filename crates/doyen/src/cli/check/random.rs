@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use doyen_check::campaign::shrink::{self, Shrunk};
-use doyen_check::campaign::{self, Campaign, Failure, Report, Unmade};
+use doyen_check::campaign::{self, Campaign, Failure, GenerateError, Report};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::oracle::Breach;
 use doyen_check::property::Property;
@@ -75,7 +75,7 @@ pub(super) fn run(check: &Check) -> Result<Answer> {
     Ok(finished.answer())
 }
 
-fn make(check: &Check) -> Result<Result<Finished, Unmade>> {
+fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
     let (flags, base) = (&check.random, check.scenario()?);
     check_names(&base)?;
     if check.parts.without.is_some() && base.algorithm != Some(Algorithm::Quorum) {
@@ -169,14 +169,14 @@ fn selection(check: &Check, algorithms: &[Algorithm]) -> Result<Selection> {
 }
 
 /// Reports a panic in a run and the command that repeats it.
-fn internal_error(check: &Check, unmade: &Unmade) -> Answer {
+fn internal_error(check: &Check, unmade: &GenerateError) -> Answer {
     let again = repeating(std::env::args().skip(1), check.random.run, unmade.run);
     eprintln!("doyen: internal error: {unmade}; repeat it with: {again}");
     Answer::Panicked
 }
 
 /// A panic while shrinking is a panic because of this failure.
-fn shrink(failure: &Failure, stop: &AtomicBool) -> Result<Shrunk, Unmade> {
+fn shrink(failure: &Failure, stop: &AtomicBool) -> Result<Shrunk, GenerateError> {
     let Failure { run, breach, scenario, .. } = failure;
     let _spinner = Progress::spinner("shrinking");
     let began = Instant::now();
@@ -186,7 +186,7 @@ fn shrink(failure: &Failure, stop: &AtomicBool) -> Result<Shrunk, Unmade> {
         Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
         Err(problem) => {
             let problem = format!("{problem}, while shrinking");
-            Err(Unmade { run: *run, problem, panicked: true })
+            Err(GenerateError { run: *run, problem, panicked: true })
         }
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use anyhow::Result;
 use doyen_check::budget::{ANY, Budget};
 use doyen_check::fingerprint::chance_of_omission;
+use doyen_check::minimize::Minimized;
 use doyen_check::property::Property;
 use doyen_check::search::{Limit, Plan, Progress};
-use doyen_check::shrink::Least;
 use doyen_check::{Report as Found, Rules, Timers, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ pub(super) struct Report<'a> {
     pub(super) plan: Plan,
     pub(super) found: Found,
     /// The shrunk counterexample and its file.
-    pub(super) least: Option<(&'a Least, &'a Path)>,
+    pub(super) least: Option<(&'a Minimized, &'a Path)>,
 }
 
 impl Report<'_> {
@@ -150,7 +150,7 @@ impl Report<'_> {
     }
 }
 
-fn counterexample_json(least: &Least, file: &Path) -> Value {
+fn counterexample_json(least: &Minimized, file: &Path) -> Value {
     let steps = |moves: &[_]| moves.iter().map(ToString::to_string).collect::<Vec<String>>();
     json!({
         "file": file.display().to_string(),

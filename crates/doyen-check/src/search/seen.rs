@@ -1,12 +1,11 @@
-//! The states that a search has seen: their fingerprints, and from where each was reached first.
+//! The states that a search has seen: their fingerprints, and the state from which each was reached first.
 //!
 //! One open table for all threads, and no lock. A fingerprint lies at the place that its upper bits name, its home, or
-//! at the first place after it that was free when it came; whoever looks for it goes from its home to the next empty
-//! place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
+//! at the first place after it that was free when it came; a lookup goes from its home to the next empty place. A thread adds one by exchanging the zero of an empty place for it: of two that bring the same state at the same
 //! time one succeeds, and the other learns that the state is known.
 //!
-//! While threads are at work nothing moves. Lest the table be full, nobody adds a state without [`Leave`]; when that is
-//! refused the threads end, [`Seen::grow`] makes the table twice as large, and they go on.
+//! While threads are at work nothing moves. A thread adds states within a [`Quota`], so that the table is never full; when
+//! a quota is refused the threads end, [`Seen::grow`] makes the table twice as large, and they go on.
 //!
 //! # Memory orderings
 //!
@@ -19,10 +18,10 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, AtomicUsize};
 
 /// How many places there are in the beginning: a power of two.
 const FIRST_CAPACITY: usize = 1024;
-/// How many states a thread gets leave to add at once, or the threads would all write to the same word all the time.
+/// The states that a thread gets in one quota: smaller quotas would make all threads write to the same word.
 const BATCH: usize = 256;
 
-/// What has been seen.
+/// The table of states.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// Zero is no fingerprint, but an empty place; the table's length is a power of two.
@@ -33,19 +32,19 @@ pub(crate) struct Seen {
     depths: Vec<AtomicU16>,
     /// One more than the number; empty if states are not numbered.
     numbers: Vec<AtomicU32>,
-    /// How many states nobody has leave yet to add: an empty place is met soon while a quarter of all places is empty.
+    /// The states that are in no quota yet. A quarter of all places stays empty, so that lookups are short.
     room: AtomicUsize,
     keeps: Keeps,
 }
 
-/// What is kept of a state besides its fingerprint and where it was reached from.
+/// What is stored of a state besides its fingerprint and its origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Keeps {
     pub(crate) numbers: bool,
     pub(crate) depths: bool,
 }
 
-/// Where a state was reached from, and how far from the start it is.
+/// The origin of a state, and its distance from the start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Origin {
     /// The fingerprint of the state before; its own at the start.
@@ -54,9 +53,9 @@ pub(crate) struct Origin {
     pub(crate) depth: u16,
 }
 
-/// What became of a state that was shown to [`Seen::insert`].
+/// The result of [`Seen::insert`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sighting {
+pub(crate) enum Inserted {
     New,
     /// It has been seen before.
     Known {
@@ -67,11 +66,11 @@ pub(crate) enum Sighting {
     },
 }
 
-/// Leave to add so many states.
+/// The number of states that a thread may add.
 #[derive(PartialEq, Eq, Debug, Default)]
-pub(crate) struct Leave(usize);
+pub(crate) struct Quota(usize);
 
-/// What lies at one place, as it lies there.
+/// The contents of one place.
 struct Entry {
     print: u64,
     origin: u64,
@@ -93,29 +92,29 @@ impl Seen {
         seen
     }
 
-    /// Extends `leave` to at least `wanted` states; says whether there was room for them.
+    /// Extends `quota` to at least `wanted` states; returns whether the table has room for them.
     #[inline]
-    pub(crate) fn extend(&self, leave: &mut Leave, wanted: usize) -> bool {
-        if leave.0 < wanted {
-            let lacking = wanted - leave.0;
+    pub(crate) fn extend(&self, quota: &mut Quota, wanted: usize) -> bool {
+        if quota.0 < wanted {
+            let lacking = wanted - quota.0;
             let granted = |room: usize| room.min(lacking.max(BATCH));
             let rest = |room: usize| (room >= lacking).then(|| room - granted(room));
             let Ok(room) = self.room.fetch_update(Relaxed, Relaxed, rest) else { return false };
-            leave.0 += granted(room);
+            quota.0 += granted(room);
         }
         true
     }
 
-    /// Notes a state. If it is new, `number` gives it a number and `leave` is for one state less.
+    /// Inserts a state. If it is new, `number` gives it a number and `quota` shrinks by one.
     #[inline]
     pub(crate) fn insert(
         &self,
         print: u64,
         origin: Origin,
-        leave: &mut Leave,
+        quota: &mut Quota,
         number: impl FnOnce() -> u32,
-    ) -> Sighting {
-        assert!(leave.0 > 0, "whoever adds states has asked for leave");
+    ) -> Inserted {
+        assert!(quota.0 > 0, "a thread adds states within its quota");
         let print = nonzero(print);
         let mut place = self.home(print);
         loop {
@@ -131,7 +130,7 @@ impl Seen {
             }
             place = self.after(place);
         }
-        leave.0 -= 1;
+        quota.0 -= 1;
         self.origins[place].store(origin.from, Relaxed);
         if self.keeps.depths {
             self.depths[place].store(origin.depth.saturating_add(1), Relaxed);
@@ -139,14 +138,14 @@ impl Seen {
         if self.keeps.numbers {
             self.numbers[place].store(number() + 1, Relaxed);
         }
-        Sighting::New
+        Inserted::New
     }
 
     /// What is known of the state at a place.
-    fn known(&self, place: usize) -> Sighting {
+    fn known(&self, place: usize) -> Inserted {
         let number = |number: &AtomicU32| once_written(|| number.load(Relaxed)) - 1;
         let depth = |depth: &AtomicU16| once_written(|| depth.load(Relaxed)) - 1;
-        Sighting::Known {
+        Inserted::Known {
             number: self.numbers.get(place).map_or(0, number),
             depth: self.depths.get(place).map_or(0, depth),
         }
@@ -221,13 +220,13 @@ impl Seen {
     }
 
     /// Makes the table twice as large, where it lies: a second one beside it would take half as much memory again.
-    /// Whoever has leave must ask for it anew.
+    /// Every quota is void after that.
     ///
     /// From the last place to the first, each fingerprint moves to about twice its place, where all that came before it
     /// has gone on already. A few near the beginning would come to lie among those that have yet to move, and be lost
     /// when these leave a gap between them and their homes: they wait until all others have moved.
-    pub(crate) fn grow<'l>(&mut self, leaves: impl Iterator<Item = &'l mut Leave>) {
-        leaves.for_each(|leave| *leave = Leave::default());
+    pub(crate) fn grow<'l>(&mut self, quotas: impl Iterator<Item = &'l mut Quota>) {
+        quotas.for_each(|quota| *quota = Quota::default());
         let before = self.prints.len();
         self.lengthen(2 * before);
         let mut waiting = Vec::new();
@@ -287,7 +286,7 @@ fn nonzero(print: u64) -> u64 {
     print.max(1)
 }
 
-/// How many states may lie in so many places.
+/// The number of states that fit into a capacity.
 fn most_of(capacity: usize) -> usize {
     capacity / 4 * 3
 }
@@ -314,26 +313,26 @@ mod tests {
     /// Adds a state as a search does on one thread; it gets this number if it is new.
     fn add(
         seen: &mut Seen,
-        leave: &mut Leave,
+        quota: &mut Quota,
         print: u64,
         origin: Origin,
         number: u32,
-    ) -> Sighting {
-        while !seen.extend(leave, 1) {
-            seen.grow(std::iter::once(&mut *leave));
+    ) -> Inserted {
+        while !seen.extend(quota, 1) {
+            seen.grow(std::iter::once(&mut *quota));
         }
-        seen.insert(print, origin, leave, || number)
+        seen.insert(print, origin, quota, || number)
     }
 
     #[test]
     fn a_state_is_new_once_and_keeps_the_first_way_to_it() {
-        let (mut seen, mut leave) = (Seen::new(ALL), Leave::default());
+        let (mut seen, mut quota) = (Seen::new(ALL), Quota::default());
         let prints = || (0..10_000_u32).map(|number| (number, mix(u64::from(number), 77)));
         for (number, print) in prints() {
             let (first, later) = (Origin { from: 9, depth: 4 }, Origin { from: 3, depth: 5 });
-            assert_eq!(add(&mut seen, &mut leave, print, first, number), Sighting::New);
-            let known = Sighting::Known { number, depth: 4 };
-            assert_eq!(add(&mut seen, &mut leave, print, later, 0), known);
+            assert_eq!(add(&mut seen, &mut quota, print, first, number), Inserted::New);
+            let known = Inserted::Known { number, depth: 4 };
+            assert_eq!(add(&mut seen, &mut quota, print, later, 0), known);
         }
         for (number, print) in prints() {
             assert_eq!((seen.origin(print), seen.number(print)), (Some(9), Some(number)));
@@ -347,7 +346,7 @@ mod tests {
     fn a_table_that_grows_loses_nothing_wherever_it_is_crowded() {
         // At the first home, where many must wait; at the last, from where they go on at the beginning; and anywhere.
         for crowd in [0, u64::MAX << 32, 1 << 63] {
-            let (mut seen, mut leave) = (Seen::new(ALL), Leave::default());
+            let (mut seen, mut quota) = (Seen::new(ALL), Quota::default());
             let print = |number: u32| match number % 8 {
                 0 => mix(u64::from(number), 99),
                 _ => crowd + u64::from(number),
@@ -355,30 +354,30 @@ mod tests {
             for number in 1..3000 {
                 let origin = Origin { from: u64::from(number), depth: number as u16 };
                 assert_eq!(
-                    add(&mut seen, &mut leave, print(number), origin, number),
-                    Sighting::New
+                    add(&mut seen, &mut quota, print(number), origin, number),
+                    Inserted::New
                 );
             }
             for number in 1..3000 {
-                let known = Sighting::Known { number, depth: number as u16 };
+                let known = Inserted::Known { number, depth: number as u16 };
                 let origin = Origin { from: 0, depth: 0 };
-                assert_eq!(add(&mut seen, &mut leave, print(number), origin, 0), known);
+                assert_eq!(add(&mut seen, &mut quota, print(number), origin, 0), known);
                 assert_eq!(seen.origin(print(number)), Some(u64::from(number)));
             }
         }
     }
 
     #[test]
-    fn no_more_than_three_quarters_of_the_table_get_leave() {
-        let (mut seen, mut leaves) = (Seen::new(Keeps::default()), [Leave(0), Leave(0)]);
-        assert!(seen.extend(&mut leaves[0], 500) && seen.extend(&mut leaves[1], 12));
-        assert_eq!(leaves, [Leave(500), Leave(256)]);
-        assert!(!seen.extend(&mut leaves[0], 513), "768 places, of which 756 are promised");
-        assert!(seen.extend(&mut leaves[0], 512));
-        seen.insert(5, Origin { from: 5, depth: 0 }, &mut leaves[0], || 0);
-        seen.grow(leaves.iter_mut());
-        assert_eq!(leaves, [Leave(0), Leave(0)]);
-        assert!(seen.extend(&mut leaves[0], 1535) && !seen.extend(&mut leaves[1], 1));
+    fn quotas_fill_no_more_than_three_quarters_of_the_table() {
+        let (mut seen, mut quotas) = (Seen::new(Keeps::default()), [Quota(0), Quota(0)]);
+        assert!(seen.extend(&mut quotas[0], 500) && seen.extend(&mut quotas[1], 12));
+        assert_eq!(quotas, [Quota(500), Quota(256)]);
+        assert!(!seen.extend(&mut quotas[0], 513), "768 places, of which 756 are promised");
+        assert!(seen.extend(&mut quotas[0], 512));
+        seen.insert(5, Origin { from: 5, depth: 0 }, &mut quotas[0], || 0);
+        seen.grow(quotas.iter_mut());
+        assert_eq!(quotas, [Quota(0), Quota(0)]);
+        assert!(seen.extend(&mut quotas[0], 1535) && !seen.extend(&mut quotas[1], 1));
     }
 
     #[test]
@@ -386,13 +385,13 @@ mod tests {
         let seen = Seen::new(ALL);
         let numbered = AtomicU32::new(0);
         let add_all = |from: u64| {
-            let mut leave = Leave::default();
+            let mut quota = Quota::default();
             let origin = Origin { from, depth: 7 };
             let insert = |print: u64| {
-                assert!(seen.extend(&mut leave, 1));
-                seen.insert(mix(print, 5), origin, &mut leave, || numbered.fetch_add(1, Relaxed))
+                assert!(seen.extend(&mut quota, 1));
+                seen.insert(mix(print, 5), origin, &mut quota, || numbered.fetch_add(1, Relaxed))
             };
-            (1..=250).map(insert).collect::<Vec<Sighting>>()
+            (1..=250).map(insert).collect::<Vec<Inserted>>()
         };
         let (one, other) = std::thread::scope(|scope| {
             let other = scope.spawn(|| add_all(2));
@@ -400,8 +399,8 @@ mod tests {
         });
         for (print, pair) in (1..=250).zip(one.iter().zip(&other)) {
             let (first, number) = match pair {
-                (Sighting::New, &Sighting::Known { number, depth: 7 }) => (1, number),
-                (&Sighting::Known { number, depth: 7 }, Sighting::New) => (2, number),
+                (Inserted::New, &Inserted::Known { number, depth: 7 }) => (1, number),
+                (&Inserted::Known { number, depth: 7 }, Inserted::New) => (2, number),
                 neither => panic!("one was first: {neither:?}"),
             };
             let print = mix(print, 5);
@@ -412,10 +411,10 @@ mod tests {
 
     #[test]
     fn a_path_leads_back_to_the_start() {
-        let (mut seen, mut leave) = (Seen::new(Keeps::default()), Leave::default());
+        let (mut seen, mut quota) = (Seen::new(Keeps::default()), Quota::default());
         for depth in 0..5_u16 {
             let from = u64::from(depth.max(1)) * 100;
-            add(&mut seen, &mut leave, u64::from(depth + 1) * 100, Origin { from, depth }, 0);
+            add(&mut seen, &mut quota, u64::from(depth + 1) * 100, Origin { from, depth }, 0);
         }
         assert_eq!(seen.path_to(500), [100, 200, 300, 400, 500]);
     }

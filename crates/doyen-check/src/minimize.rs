@@ -1,63 +1,71 @@
-//! Makes a violation smaller: fewer members, fewer faults, fewer who begin.
+//! Makes the case of a violation smaller: fewer members, fewer faults, fewer initiators.
 //!
-//! A breadth-first search finds a run with the fewest steps. What is left to shrink is the case itself: each part of it
-//! is taken away in turn, and if the property is still broken without it, it stays away. So nothing that remains can be
-//! left out. A search that takes too long counts as one that found nothing; whoever interrupts gets the least so far.
+//! A breadth-first search finds a run with the fewest steps, so what remains to shrink is the case. Each part of it is
+//! removed in turn, and if the property is still broken without it, it stays removed. In the end no single part can be
+//! removed. An attempt that takes too long counts as one that found nothing; an interrupt returns the smallest case so far.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::search::{Limits, Plan};
-use super::{Report, Rules, Timers, Violation, check};
-use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, RingOrder, Scenario};
+use crate::campaign::shrink::remove_member;
+use crate::explore::{Report, Violation, check};
+use crate::rules::{Rules, Timers};
+use crate::search::{Limits, Plan};
+use doyen_sim::scenario::{Case, Initiator, Initiators, Scenario};
 
-/// How long shrinking may take at most, in all and at each attempt.
-const PATIENCE: Duration = Duration::from_secs(20);
-const ATTEMPT: Duration = Duration::from_secs(5);
+/// The time for all attempts together, and for each.
+const MAX_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME_OF_ATTEMPT: Duration = Duration::from_secs(5);
 
-/// A violation, and the least case in which it was found.
+/// A violation, and the smallest case in which it was found.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Least {
-    /// The case, as it would be written.
+pub struct Minimized {
+    /// The case, as a scenario.
     pub scenario: Scenario,
-    /// What may go wrong in it.
+    /// The rules of the exploration.
     pub rules: Rules,
     /// The violation.
     pub violation: Violation,
-    /// How many smaller cases were searched.
+    /// The number of searches.
     pub attempts: u32,
 }
 
-/// Shrinks a violation that was found in the case of `scenario` under `rules`.
-pub fn shrink(scenario: &Scenario, rules: &Rules, violation: Violation, plan: &Plan) -> Least {
-    let began = Instant::now();
+/// Minimizes a violation that was found in the case of `scenario` under `rules`.
+pub fn minimize(
+    scenario: &Scenario,
+    rules: &Rules,
+    violation: Violation,
+    plan: &Plan,
+) -> Minimized {
+    let began = plan.limits.now();
     let rules = Rules { properties: vec![violation.property], ..rules.clone() };
-    let mut least = Least { scenario: scenario.clone(), rules, violation, attempts: 0 };
-    // Found depth first, a run may be needlessly long; found by many threads, it is one of many as short.
-    if plan.depth_first || plan.threads > 1 {
-        let (scenario, rules) = (least.scenario.clone(), least.rules.clone());
-        least.attempt(scenario, rules, plan);
+    let mut smallest = Minimized { scenario: scenario.clone(), rules, violation, attempts: 0 };
+    // Of several runs as short, which one many threads find is a matter of luck.
+    if plan.threads > 1 {
+        let (scenario, rules) = (smallest.scenario.clone(), smallest.rules.clone());
+        smallest.attempt(scenario, rules, plan);
     }
-    let goes_on = || began.elapsed() < PATIENCE && !plan.limits.is_interrupted();
+    let has_time = || plan.limits.now().saturating_sub(began) < MAX_TIME;
+    let goes_on = || has_time() && !plan.limits.is_interrupted();
     while goes_on() {
-        let smaller = smaller(&least.scenario, &least.rules);
+        let smaller = smaller(&smallest.scenario, &smallest.rules);
         let shrunk = smaller
             .into_iter()
-            .any(|(scenario, rules)| goes_on() && least.attempt(scenario, rules, plan));
+            .any(|(scenario, rules)| goes_on() && smallest.attempt(scenario, rules, plan));
         if !shrunk {
             break;
         }
     }
-    least
+    smallest
 }
 
-impl Least {
+impl Minimized {
     /// Takes another case instead, if the property is broken there too.
     fn attempt(&mut self, scenario: Scenario, rules: Rules, plan: &Plan) -> bool {
         let Ok(case) = scenario.resolve() else { return false };
         self.attempts += 1;
-        let limits = Limits { time: Some(ATTEMPT), ..plan.limits };
+        let limits = Limits { time: Some(MAX_TIME_OF_ATTEMPT), ..plan.limits };
         // One thread finds the same run every time.
-        let plan = Plan { depth_first: false, threads: 1, limits, ..plan.clone() };
+        let plan = Plan { threads: 1, limits, ..plan.clone() };
         let Report { violation: Some(violation), .. } = check(&case, &rules, &plan, &|_| {}) else {
             return false;
         };
@@ -66,12 +74,12 @@ impl Least {
     }
 }
 
-/// Every case that lacks one thing.
+/// Every case with one part less.
 fn smaller(scenario: &Scenario, rules: &Rules) -> Vec<(Scenario, Rules)> {
     let Ok(case) = scenario.resolve() else { return Vec::new() };
     let fewer_faults = with_less(rules).into_iter().map(|it| (scenario.clone(), it));
     if rules.from.is_some() {
-        // What has happened before is given.
+        // The simulation up to that moment is given.
         return fewer_faults.collect();
     }
     let fewer_members = without_members(scenario, &case).into_iter();
@@ -88,19 +96,7 @@ fn without_members(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
     let without = |&gone: &u32| {
         let mut fewer = scenario.clone();
         let others: Vec<u32> = ids.iter().copied().filter(|&id| id != gone).collect();
-        let counted = others.iter().copied().eq(1..=others.len() as u32);
-        fewer.members = Some(match counted {
-            true => MemberList::Count(others.len() as u64),
-            false => MemberList::Listed(others),
-        });
-        fewer.dead.retain(|&id| id != gone);
-        fewer.attr.remove(&gone.to_string());
-        if let Some(RingOrder::Listed(ring)) = &mut fewer.ring {
-            ring.retain(|&id| id != gone);
-        }
-        if let Some(Initiators::Listed(initiators)) = &mut fewer.initiators {
-            initiators.retain(|initiator| id_of(initiator) != gone);
-        }
+        remove_member(&mut fewer, gone, &others);
         fewer
     };
     droppable.map(without).collect()
@@ -119,13 +115,7 @@ fn without_initiators(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
     ids.iter().map(without).collect()
 }
 
-fn id_of(initiator: &Initiator) -> u32 {
-    match initiator {
-        Initiator::AtOnce(member) | Initiator::At { member, .. } => *member,
-    }
-}
-
-/// The rules with one fault less, or one expiry less.
+/// The rules with one fault or one expiry less.
 fn with_less(rules: &Rules) -> Vec<Rules> {
     let fewer_faults = rules.budget.each_less().map(|budget| Rules { budget, ..rules.clone() });
     let fewer_expiries = match rules.timers {
@@ -138,12 +128,13 @@ fn with_less(rules: &Rules) -> Vec<Rules> {
 #[cfg(test)]
 mod tests {
     use doyen_core::registry::Algorithm;
+    use doyen_sim::scenario::MemberList;
 
     use super::*;
     use crate::budget::Budget;
     use crate::property::Property;
 
-    /// F15 needs one crash, two who are left and one who asks: all else goes.
+    /// F15 needs one crash, two members that are left and one initiator.
     #[test]
     fn nothing_that_remains_can_be_left_out() {
         let scenario = Scenario {
@@ -158,16 +149,16 @@ mod tests {
         let timers = Timers::Free { expiries: 1 };
         let rules = Rules { budget, timers, fifo: true, properties, from: None, scope: None };
         let limits = Limits::default();
-        let plan = Plan { depth_first: false, reduce: true, threads: 1, limits };
+        let plan = Plan { reduce: true, threads: 1, limits };
         let case = scenario.resolve().expect("a scenario that makes sense");
         let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
-        let least = shrink(&scenario, &rules, violation, &plan);
-        assert_eq!(least.rules.budget.total(), 1, "{least:?}");
-        assert_eq!(least.rules.timers, Timers::Free { expiries: 0 });
+        let smallest = minimize(&scenario, &rules, violation, &plan);
+        assert_eq!(smallest.rules.budget.total(), 1, "{smallest:?}");
+        assert_eq!(smallest.rules.timers, Timers::Free { expiries: 0 });
         assert!(
-            smaller(&least.scenario, &least.rules)
+            smaller(&smallest.scenario, &smallest.rules)
                 .into_iter()
-                .all(|(scenario, rules)| { !least.clone().attempt(scenario, rules, &plan) })
+                .all(|(scenario, rules)| { !smallest.clone().attempt(scenario, rules, &plan) })
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The states of one level of a breadth-first search, whose steps are to be tried.
 //!
-//! Each thread lays the new states that it finds on a pile of its own; the piles of all threads are the next level, as
-//! they are. A thread takes states from one pile until nothing is left there, then from the next: it begins with its own.
+//! Each thread lays the new states that it finds on a buffer of its own; the buffers of all threads are the next level, as
+//! they are. A thread takes states from one buffer until nothing is left there, then from the next: it begins with its own.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,16 +11,16 @@ const BATCH: usize = 64;
 
 /// The states of a level.
 pub(super) struct Level {
-    piles: Vec<Pile>,
+    buffers: Vec<StateBuffer>,
 }
 
 /// States in the order in which they were found.
 #[derive(Default)]
-pub(super) struct Pile {
+pub(super) struct StateBuffer {
     /// Their words, one state after the other.
     words: Vec<u32>,
     states: Vec<Entry>,
-    /// How many have been taken; beyond the last, if somebody came in vain.
+    /// The number of states that have been taken; beyond the last, if a thread found none left.
     taken: AtomicUsize,
 }
 
@@ -42,54 +42,54 @@ pub(super) struct Waiting<'l> {
 /// States that a thread has taken and whose steps it has not tried yet.
 #[derive(Default)]
 pub(super) struct Batch {
-    pile: usize,
+    buffer: usize,
     places: Range<usize>,
 }
 
 impl Level {
-    /// A level without states, for so many threads.
+    /// A level without states, with a buffer for each thread.
     pub(super) fn new(threads: usize) -> Self {
-        Self { piles: (0..threads).map(|_| Pile::default()).collect() }
+        Self { buffers: (0..threads).map(|_| StateBuffer::default()).collect() }
     }
 
-    /// Makes `found` the pile of `thread`. What lay there is forgotten; its memory is for what will be found.
-    pub(super) fn replace(&mut self, thread: usize, found: &mut Pile) {
-        std::mem::swap(&mut self.piles[thread], found);
+    /// Makes `found` the buffer of `thread`. What lay there is forgotten; its memory is for what will be found.
+    pub(super) fn replace(&mut self, thread: usize, found: &mut StateBuffer) {
+        std::mem::swap(&mut self.buffers[thread], found);
         found.clear();
     }
 
-    /// Some states for `thread` that nobody has taken.
+    /// States for `thread` that have not been taken.
     pub(super) fn take(&self, thread: usize) -> Option<Batch> {
-        let count = self.piles.len();
-        (thread..thread + count).map(|pile| pile % count).find_map(|pile| {
-            let places = self.piles[pile].take()?;
-            Some(Batch { pile, places })
+        let count = self.buffers.len();
+        (thread..thread + count).map(|buffer| buffer % count).find_map(|buffer| {
+            let places = self.buffers[buffer].take()?;
+            Some(Batch { buffer, places })
         })
     }
 
     /// The next state of a batch.
     #[inline]
     pub(super) fn next_of(&self, batch: &Batch) -> Option<Waiting<'_>> {
-        (!batch.is_empty()).then(|| self.piles[batch.pile].state(batch.places.start))
+        (!batch.is_empty()).then(|| self.buffers[batch.buffer].state(batch.places.start))
     }
 
     /// How many states it has.
     pub(super) fn len(&self) -> usize {
-        self.piles.iter().map(Pile::len).sum()
+        self.buffers.iter().map(StateBuffer::len).sum()
     }
 
-    /// How many states nobody has taken.
+    /// The number of states that have not been taken.
     pub(super) fn left(&self) -> usize {
-        self.piles.iter().map(|pile| pile.len() - pile.taken()).sum()
+        self.buffers.iter().map(|buffer| buffer.len() - buffer.taken()).sum()
     }
 
     /// How many bytes it takes.
     pub(super) fn bytes(&self) -> u64 {
-        self.piles.iter().map(Pile::bytes).sum()
+        self.buffers.iter().map(StateBuffer::bytes).sum()
     }
 }
 
-impl Pile {
+impl StateBuffer {
     #[inline]
     pub(super) fn add(&mut self, words: &[u32], number: u32, print: u64) {
         self.words.extend_from_slice(words);
@@ -152,9 +152,9 @@ mod tests {
     fn every_state_is_taken_once_from_the_own_pile_first() {
         let mut level = Level::new(2);
         for thread in 0..2_u32 {
-            let mut pile = Pile::default();
-            (0..100).for_each(|number| pile.add(&[thread, number], number, 7));
-            level.replace(thread as usize, &mut pile);
+            let mut buffer = StateBuffer::default();
+            (0..100).for_each(|number| buffer.add(&[thread, number], number, 7));
+            level.replace(thread as usize, &mut buffer);
         }
         let mut taken = Vec::new();
         while let Some(mut batch) = level.take(1) {
@@ -165,7 +165,8 @@ mod tests {
             }
             assert_eq!(level.left(), level.len() - taken.len());
         }
-        let expected = [1, 0].into_iter().flat_map(|pile| (0..100).map(move |it| vec![pile, it]));
+        let expected =
+            [1, 0].into_iter().flat_map(|buffer| (0..100).map(move |it| vec![buffer, it]));
         assert_eq!(taken, expected.collect::<Vec<_>>());
     }
 }

@@ -1,69 +1,67 @@
-//! What a search explores: states, the steps between them, and what is claimed about them.
+//! What a search explores: states, the steps between them, and claims about them.
 //!
-//! A state is a short list of words, a number each for things that are kept once. Exploring is then a matter of
-//! numbers, whatever the algorithm: see `check/machine.rs`, the space of every protocol.
+//! A state is a short list of numbers, each of which stands for something that is stored once. A search handles numbers,
+//! whatever the protocol: see `model.rs` for the space of every protocol.
 
 /// States and steps.
 pub trait Space: Sync {
-    /// What one thread keeps to itself.
-    type Hand: Send;
+    /// The private data of one thread.
+    type Worker: Send;
     /// The name of a step from one state to the next.
     type Step: Copy + Eq + Send + std::fmt::Debug;
 
-    /// What a thread needs to begin.
-    fn hand(&self) -> Self::Hand;
+    /// The data with which a thread begins.
+    fn worker(&self) -> Self::Worker;
 
     /// The state in which everything begins.
     fn start(&self) -> Vec<u32>;
 
-    /// Finds the steps from `state`. With `reduce` it may leave out steps that others stand for; it says whether it did.
+    /// Finds the steps from `state`. With `reduce` it may leave out redundant steps; it returns whether it did.
     fn steps(
         &self,
-        hand: &mut Self::Hand,
+        worker: &mut Self::Worker,
         state: &[u32],
         reduce: bool,
         out: &mut Successors<Self::Step>,
     ) -> bool;
 
-    /// Sixty-four bits that stand for `state`: the start, or one that this hand has found a step to.
-    fn fingerprint(&self, hand: &mut Self::Hand, state: &[u32]) -> u64;
+    /// Sixty-four bits that stand for `state`: the start, or a state that this worker has found a step to.
+    fn fingerprint(&self, worker: &mut Self::Worker, state: &[u32]) -> u64;
 
-    /// Whether what was left out so far may be left out. If not, what was explored counts for nothing: it must be explored
-    /// again, and will be less reduced.
+    /// Whether everything that was left out so far was redundant. If not, the search must be repeated, and will leave out
+    /// less.
     fn is_sound(&self) -> bool {
         true
     }
 
-    /// What the claims are about: all states of one mood are alike to them.
-    fn mood(&self, hand: &mut Self::Hand, state: &[u32]) -> u32;
+    /// What claims can see of a state, as a number. States with the same observation satisfy the same claims.
+    fn observation(&self, worker: &mut Self::Worker, state: &[u32]) -> u32;
 
-    /// What is claimed.
+    /// The claims.
     fn claims(&self) -> &[Claim];
 
-    /// Whether a claim holds in a mood.
-    fn holds(&self, claim: usize, mood: u32) -> bool;
+    /// Whether a claim holds in states with this observation.
+    fn holds(&self, claim: usize, observation: u32) -> bool;
 
-    /// Under which name a step must be taken at last if it stays possible (weak fairness); none if it need not be
+    /// The name under which a step must be taken eventually if it stays possible (weak fairness); none if it need not be
     /// taken, such as a fault.
-    fn duty(&self, step: Self::Step) -> Option<Self::Step>;
+    fn fairness(&self, step: Self::Step) -> Option<Self::Step>;
 }
 
-/// What is claimed about all runs, made from something that holds in a mood or not.
+/// A claim about all runs, made of a predicate on observations.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Claim {
     /// It holds in every state.
     Always,
-    /// It holds wherever a run comes to rest: where nothing is left to do, or where the mood changes no more.
+    /// It holds wherever a run comes to rest: where nothing is left to do, or where the observation no longer changes.
     AtRest,
     /// Every run comes to rest, and it holds there.
     Rests,
-    /// Every run reaches a state in which it holds.
-    Eventually,
-    /// No step breaks it: the step itself says if it does.
+    /// No step breaks it: each step says which claim it breaks.
     NoStep,
 }
 
-/// The steps from one state and where they lead. Kept and used again for state after state.
+/// The steps from one state and the states that they lead to. It is reused for state after state.
 #[derive(Clone, Debug)]
 pub struct Successors<S> {
     words: Vec<u32>,
@@ -88,24 +86,24 @@ impl<S: Copy> Successors<S> {
         Self { words: Vec::new(), list: Vec::new(), stranded: false }
     }
 
-    /// Forgets everything.
+    /// Removes all steps.
     pub fn clear(&mut self) {
         self.words.clear();
         self.list.clear();
         self.stranded = false;
     }
 
-    /// Notes whether something is left to do that is not allowed any more: then a state without steps is not at rest.
+    /// Sets whether something remains to be done that is not allowed any more: a state without steps is then not at rest.
     pub fn set_stranded(&mut self, stranded: bool) {
         self.stranded = stranded;
     }
 
-    /// Whether something is left to do that is not allowed any more.
+    /// Whether something remains to be done that is not allowed any more.
     pub fn is_stranded(&self) -> bool {
         self.stranded
     }
 
-    /// Adds a step to the state that `build` writes behind what is there already.
+    /// Adds a step to the state that `build` appends.
     #[inline]
     pub fn add(&mut self, step: S, breaks: Option<usize>, build: impl FnOnce(&mut Vec<u32>)) {
         let start = self.words.len() as u32;
@@ -118,13 +116,13 @@ impl<S: Copy> Successors<S> {
         &self.list
     }
 
-    /// Where a step leads.
+    /// The state that a step leads to.
     #[inline]
     pub fn state(&self, successor: &Successor<S>) -> &[u32] {
         &self.words[successor.start as usize..successor.end as usize]
     }
 
-    /// How many bytes it takes.
+    /// The bytes that it takes.
     pub(crate) fn bytes(&self) -> u64 {
         (self.words.capacity() * 4 + self.list.capacity() * size_of::<Successor<S>>()) as u64
     }

@@ -1,24 +1,24 @@
 //! Runs that never end.
 //!
-//! A run that goes on for ever in a finite space stays, from some moment on, in one strongly connected component of its
-//! graph: a set of states each of which can be reached from each. So the question whether a run can go on for ever
-//! without coming to rest is one about components, and it is decided, not guessed: Tarjan's algorithm finds them all.
+//! A run that goes on forever in a finite space stays, from some moment on, in one strongly connected component of its
+//! graph: a set of states each of which can be reached from each. So whether a run can go on forever without coming to
+//! rest is a question about components, and it is decided exactly: Tarjan's algorithm finds them all.
 //!
-//! Not every component holds a run that could happen. Under *weak fairness* a step that stays possible is taken at
-//! last: a message arrives, a timer expires, a detector speaks, time goes by. A run can stay in a component for ever if
+//! Not every component holds a run that could happen. Under *weak fairness* a step that stays possible is taken
+//! eventually: a message arrives, a timer expires, a detector reports, time passes. A run can stay in a component forever if
 //! each such step that is possible in *all* of its states is taken on some way within it. If so, the run that goes every
 //! way of the component again and again is fair. If not, no run in any part of it is. So this test is exact.
 
 use std::collections::{HashMap, VecDeque};
 
-use super::search::{Node, Violation, retrace};
 use super::seen::Seen;
 use super::space::{Claim, Space, Successors};
+use super::{Violation, retrace};
 
 /// States by number, and to where their steps lead.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
-    moods: Vec<u32>,
+    observations: Vec<u32>,
     at_rest: Vec<bool>,
     /// Where the edges of each state begin, and how many there are.
     first: Vec<usize>,
@@ -26,7 +26,15 @@ pub(super) struct Graph {
     edges: Vec<u32>,
 }
 
-/// Who is in no component.
+/// A state of the graph.
+pub(super) struct Node {
+    pub(super) number: u32,
+    pub(super) observation: u32,
+    pub(super) at_rest: bool,
+    pub(super) degree: u32,
+}
+
+/// The number of a state that has not been visited.
 const NONE: u32 = u32::MAX;
 
 impl Graph {
@@ -40,13 +48,13 @@ impl Graph {
         self.edges.extend_from_slice(edges);
         for node in nodes {
             let number = node.number as usize;
-            if number >= self.moods.len() {
-                self.moods.resize(number + 1, 0);
+            if number >= self.observations.len() {
+                self.observations.resize(number + 1, 0);
                 self.at_rest.resize(number + 1, false);
                 self.first.resize(number + 1, 0);
                 self.degree.resize(number + 1, 0);
             }
-            self.moods[number] = node.mood;
+            self.observations[number] = node.observation;
             self.at_rest[number] = node.at_rest;
             self.first[number] = first;
             self.degree[number] = node.degree;
@@ -55,11 +63,11 @@ impl Graph {
     }
 
     pub(super) fn bytes(&self) -> u64 {
-        (self.edges.capacity() * 4 + self.moods.capacity() * (4 + 1 + 8 + 4)) as u64
+        (self.edges.capacity() * 4 + self.observations.capacity() * (4 + 1 + 8 + 4)) as u64
     }
 
     fn len(&self) -> usize {
-        self.moods.len()
+        self.observations.len()
     }
 
     fn edges_of(&self, state: u32) -> &[u32] {
@@ -67,120 +75,50 @@ impl Graph {
         &self.edges[first..first + self.degree[state as usize] as usize]
     }
 
-    /// A run that never ends and breaks a claim.
+    /// A run that never ends and breaks a claim about rest: in the fair component that is nearest to the start.
     pub(super) fn find_endless<S: Space>(
         &self,
         space: &S,
         seen: &Seen,
-        hand: &mut S::Hand,
+        worker: &mut S::Worker,
     ) -> Option<Violation<S::Step>> {
-        let whole = self.components(|_| true);
-        let rests = |claim: &Claim| matches!(claim, Claim::AtRest | Claim::Rests);
-        if space.claims().iter().any(rests)
-            && let Some(found) = self.find_restless(space, seen, hand, &whole)
-        {
-            return Some(found);
-        }
-        let eventual = (space.claims().iter().enumerate())
-            .filter(|(_, claim)| matches!(claim, Claim::Eventually))
-            .map(|(number, _)| number);
-        let mut eventual = eventual.filter_map(|claim| self.find_never(space, seen, hand, claim));
-        eventual.next()
-    }
-
-    /// A fair component in which a claim about rest is broken, the nearest to the start.
-    fn find_restless<S: Space>(
-        &self,
-        space: &S,
-        seen: &Seen,
-        hand: &mut S::Hand,
-        components: &[Vec<u32>],
-    ) -> Option<Violation<S::Step>> {
-        let mut suspects: Vec<(&Vec<u32>, usize)> = components
-            .iter()
-            .filter_map(|component| Some((component, self.broken_in(space, component)?)))
+        let mut suspects: Vec<(Vec<u32>, usize)> = self
+            .components()
+            .into_iter()
+            .filter_map(|component| self.broken_in(space, &component).map(|it| (component, it)))
             .collect();
         suspects.sort_by_key(|(component, _)| component.iter().min().copied());
         suspects.into_iter().find_map(|(component, claim)| {
-            let moody = self.changes_mood(component);
+            let is_restless = self.changes_observation(&component);
             let (path, cycle) =
-                Inside::new(self, space, seen, component).fair_cycle(hand, moody)?;
+                Inside::new(self, space, seen, &component).fair_cycle(worker, is_restless)?;
             Some(Violation { claim, path, cycle })
         })
     }
 
-    fn changes_mood(&self, component: &[u32]) -> bool {
-        component
-            .iter()
-            .any(|&state| self.moods[state as usize] != self.moods[component[0] as usize])
+    fn changes_observation(&self, component: &[u32]) -> bool {
+        component.iter().any(|&state| {
+            self.observations[state as usize] != self.observations[component[0] as usize]
+        })
     }
 
     /// The claim that a run breaks if it stays in this component.
     fn broken_in<S: Space>(&self, space: &S, component: &[u32]) -> Option<usize> {
-        let mood = self.moods[component[0] as usize];
-        let moody = self.changes_mood(component);
+        let observation = self.observations[component[0] as usize];
+        let is_restless = self.changes_observation(component);
         let breaks = |&(number, claim): &(usize, &Claim)| match claim {
-            Claim::AtRest => !moody && !space.holds(number, mood),
-            Claim::Rests => moody || !space.holds(number, mood),
-            Claim::Always | Claim::NoStep | Claim::Eventually => false,
+            Claim::AtRest => !is_restless && !space.holds(number, observation),
+            Claim::Rests => is_restless || !space.holds(number, observation),
+            Claim::Always | Claim::NoStep => false,
         };
         space.claims().iter().enumerate().find(breaks).map(|(number, _)| number)
     }
 
-    /// A run in which something never holds.
-    fn find_never<S: Space>(
-        &self,
-        space: &S,
-        seen: &Seen,
-        hand: &mut S::Hand,
-        claim: usize,
-    ) -> Option<Violation<S::Step>> {
-        let mut verdicts: HashMap<u32, bool> = HashMap::new();
-        let lacks: Vec<bool> = (self.moods.iter())
-            .map(|&mood| !*verdicts.entry(mood).or_insert_with(|| space.holds(claim, mood)))
-            .collect();
-        let reached = self.reach(|state| lacks[state as usize]);
-        let within = |state: u32| reached[state as usize];
-        if let Some(end) =
-            (0..self.len() as u32).find(|&end| within(end) && self.at_rest[end as usize])
-        {
-            let print = seen.prints_of(&[end])[0];
-            let (path, _) = retrace(space, hand, &seen.path_to(print), false);
-            return Some(Violation { claim, path, cycle: Vec::new() });
-        }
-        let mut components = self.components(within);
-        components.sort_by_key(|component| component.iter().min().copied());
-        components.iter().find_map(|component| {
-            let (path, cycle) =
-                Inside::new(self, space, seen, component).fair_cycle(hand, false)?;
-            Some(Violation { claim, path, cycle })
-        })
-    }
-
-    /// What can be reached from the start by way of states that `may` be passed.
-    fn reach(&self, may: impl Fn(u32) -> bool) -> Vec<bool> {
-        let mut reached = vec![false; self.len()];
-        let mut queue: VecDeque<u32> = VecDeque::new();
-        if self.len() > 0 && may(0) {
-            reached[0] = true;
-            queue.push_back(0);
-        }
-        while let Some(state) = queue.pop_front() {
-            for &next in self.edges_of(state) {
-                if may(next) && !std::mem::replace(&mut reached[next as usize], true) {
-                    queue.push_back(next);
-                }
-            }
-        }
-        reached
-    }
-
-    /// The strongly connected components of the states that `may` be passed, of those only in which a run can stay:
-    /// with more than one state, or a step from the one to itself. Tarjan's algorithm, with a stack of its own.
-    fn components(&self, may: impl Fn(u32) -> bool) -> Vec<Vec<u32>> {
+    /// The strongly connected components in which a run can stay: with more than one state, or a step from the one to
+    /// itself. Tarjan's algorithm, with a stack of its own.
+    fn components(&self) -> Vec<Vec<u32>> {
         let mut tarjan = Tarjan {
             graph: self,
-            may,
             order: vec![NONE; self.len()],
             low: vec![0; self.len()],
             on_stack: vec![false; self.len()],
@@ -190,7 +128,7 @@ impl Graph {
             found: Vec::new(),
         };
         for state in 0..self.len() as u32 {
-            if tarjan.order[state as usize] == NONE && (tarjan.may)(state) {
+            if tarjan.order[state as usize] == NONE {
                 tarjan.run(state);
             }
         }
@@ -198,9 +136,8 @@ impl Graph {
     }
 }
 
-struct Tarjan<'g, F> {
+struct Tarjan<'g> {
     graph: &'g Graph,
-    may: F,
     order: Vec<u32>,
     low: Vec<u32>,
     on_stack: Vec<bool>,
@@ -211,7 +148,7 @@ struct Tarjan<'g, F> {
     found: Vec<Vec<u32>>,
 }
 
-impl<F: Fn(u32) -> bool> Tarjan<'_, F> {
+impl Tarjan<'_> {
     fn enter(&mut self, state: u32) {
         self.order[state as usize] = self.visited;
         self.low[state as usize] = self.visited;
@@ -229,9 +166,6 @@ impl<F: Fn(u32) -> bool> Tarjan<'_, F> {
                 continue;
             };
             self.calls.push((state, edge + 1));
-            if !(self.may)(next) {
-                continue;
-            }
             if self.order[next as usize] == NONE {
                 self.enter(next);
             } else if self.on_stack[next as usize] {
@@ -268,7 +202,7 @@ type Way<T> = Vec<(T, u32, Vec<u32>)>;
 /// A run that never ends: the steps to where it begins to repeat itself, and the steps that it repeats.
 type Lasso<T> = (Vec<T>, Vec<T>);
 
-/// A component, with its states at hand.
+/// A component and its states.
 struct Inside<'a, S: Space> {
     graph: &'a Graph,
     space: &'a S,
@@ -277,9 +211,9 @@ struct Inside<'a, S: Space> {
     states: Vec<u32>,
 }
 
-/// What a cycle has done for fairness so far.
+/// The fairness of a cycle so far.
 struct Account<T> {
-    /// Steps that must be taken at last, possible in every state so far.
+    /// Steps that must be taken eventually, possible in every state so far.
     owed: Vec<T>,
     taken: Vec<T>,
 }
@@ -295,54 +229,54 @@ impl<'a, S: Space> Inside<'a, S> {
         self.states.binary_search(&state).is_ok()
     }
 
-    /// A fair run that never leaves the component: the steps to it, and those that it repeats. `moody`: it must not
-    /// stay in one mood.
-    fn fair_cycle(&self, hand: &mut S::Hand, moody: bool) -> Option<Lasso<S::Step>> {
+    /// A fair run that never leaves the component: the steps to it, and those that it repeats. `is_restless`: it must not
+    /// stay in one observation.
+    fn fair_cycle(&self, worker: &mut S::Worker, is_restless: bool) -> Option<Lasso<S::Step>> {
         let home = self.states[0];
         let print = self.seen.prints_of(&[home])[0];
-        let (path, words) = retrace(self.space, hand, &self.seen.path_to(print), false);
-        let mut account = Account { owed: self.duties(hand, &words), taken: Vec::new() };
+        let (path, words) = retrace(self.space, worker, &self.seen.path_to(print), false);
+        let mut account = Account { owed: self.fair_steps(worker, &words), taken: Vec::new() };
         let mut cycle = Vec::new();
-        let mut restless = !moody;
+        let mut restless = !is_restless;
         let (mut here, mut at) = (home, words);
-        let mood = self.graph.moods[home as usize];
+        let observation = self.graph.observations[home as usize];
         while !account.owed.is_empty() || !restless {
-            let way = self.way(hand, here, &at, |inside, hand, from, step, to| {
+            let way = self.way(worker, here, &at, |inside, worker, from, step, to| {
                 let settles = !account.owed.is_empty() && {
-                    let duty = inside.space.duty(step);
+                    let fairness = inside.space.fairness(step);
                     let due = account.owed[0];
-                    duty == Some(due) || !inside.duties(hand, from).contains(&due)
+                    fairness == Some(due) || !inside.fair_steps(worker, from).contains(&due)
                 };
-                settles || (!restless && inside.graph.moods[to as usize] != mood)
+                settles || (!restless && inside.graph.observations[to as usize] != observation)
             })?;
             for (step, number, words) in way {
-                account.pass(self.space.duty(step), &self.duties(hand, &at));
-                restless |= self.graph.moods[number as usize] != mood;
+                account.pass(self.space.fairness(step), &self.fair_steps(worker, &at));
+                restless |= self.graph.observations[number as usize] != observation;
                 cycle.push(step);
                 (here, at) = (number, words);
             }
         }
         if here != home || cycle.is_empty() {
-            let back = self.way(hand, here, &at, |_, _, _, _, to| to == home)?;
+            let back = self.way(worker, here, &at, |_, _, _, _, to| to == home)?;
             cycle.extend(back.into_iter().map(|(step, _, _)| step));
         }
         Some((path, cycle))
     }
 
-    /// The steps that must be taken at last, of those possible in a state.
-    fn duties(&self, hand: &mut S::Hand, words: &[u32]) -> Vec<S::Step> {
+    /// The possible steps of a state that must be taken eventually.
+    fn fair_steps(&self, worker: &mut S::Worker, words: &[u32]) -> Vec<S::Step> {
         let mut out = Successors::new();
-        self.space.steps(hand, words, false, &mut out);
-        out.list().iter().filter_map(|next| self.space.duty(next.step)).collect()
+        self.space.steps(worker, words, false, &mut out);
+        out.list().iter().filter_map(|next| self.space.fairness(next.step)).collect()
     }
 
     /// The shortest way from a state, within the component, that ends with a step for which `goal` holds.
     fn way(
         &self,
-        hand: &mut S::Hand,
+        worker: &mut S::Worker,
         from: u32,
         words: &[u32],
-        mut goal: impl FnMut(&Self, &mut S::Hand, &[u32], S::Step, u32) -> bool,
+        mut goal: impl FnMut(&Self, &mut S::Worker, &[u32], S::Step, u32) -> bool,
     ) -> Option<Way<S::Step>> {
         let mut states: HashMap<u32, Vec<u32>> = HashMap::from([(from, words.to_vec())]);
         let mut origins: HashMap<u32, (u32, S::Step)> = HashMap::new();
@@ -350,16 +284,16 @@ impl<'a, S: Space> Inside<'a, S> {
         let mut out = Successors::new();
         while let Some(here) = queue.pop_front() {
             let at = states[&here].clone();
-            self.space.steps(hand, &at, false, &mut out);
+            self.space.steps(worker, &at, false, &mut out);
             for next in out.list() {
                 let reached = out.state(next);
-                let print = self.space.fingerprint(hand, reached);
+                let print = self.space.fingerprint(worker, reached);
                 let Some(number) = self.seen.number(print).filter(|&number| self.has(number))
                 else {
                     continue;
                 };
                 let reached = reached.to_vec();
-                if goal(self, hand, &at, next.step, number) {
+                if goal(self, worker, &at, next.step, number) {
                     let mut way = vec![(next.step, number, reached)];
                     let mut back = here;
                     while back != from {
@@ -382,9 +316,9 @@ impl<'a, S: Space> Inside<'a, S> {
 }
 
 impl<T: Copy + Eq> Account<T> {
-    /// A step was taken from a state in which `possible` had to be taken at last.
+    /// A step was taken from a state in which `possible` had to be taken eventually.
     fn pass(&mut self, step: Option<T>, possible: &[T]) {
         self.taken.extend(step);
-        self.owed.retain(|duty| possible.contains(duty) && !self.taken.contains(duty));
+        self.owed.retain(|fairness| possible.contains(fairness) && !self.taken.contains(fairness));
     }
 }

@@ -1,15 +1,19 @@
-//! The depth-first search: one path at a time, eight bytes for each state seen.
+//! The depth-first search: one path at a time, eight bytes for each state.
+//!
+//! It finds long runs that a breadth-first search does not reach in time: two rules of sessions are missed only in such runs
+//! (see [`Scope::is_deep`](crate::part::Scope::is_deep)).
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
-use std::time::Instant;
+use std::time::Duration;
 
-use super::search::{Found, Judge, Limit, Plan, Progress, Violation, Watch};
-use super::space::{Space, Successors};
 use doyen_sim::hash::FastHasher;
 
-/// How many states are visited between two looks at the limits.
-const GLANCE: u64 = 4096;
+use super::space::{Space, Successors};
+use super::{Found, Judge, Limit, Plan, Progress, Violation, Watch};
+
+/// The number of states between two checks of the limits.
+const INTERVAL: u64 = 4096;
 
 /// A state on the path: how it was reached, its steps, and which of them comes next.
 struct Frame<S> {
@@ -18,14 +22,14 @@ struct Frame<S> {
     next: usize,
 }
 
-/// Explores `space` depth first. It does not look for runs that never end.
-pub(super) fn search<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {
+/// Explores `space` depth first. It does not search for runs that never end.
+pub fn search_deep<S: Space>(space: &S, plan: &Plan, watch: Watch<'_>) -> Found<S::Step> {
     Depth {
         space,
         plan,
         watch,
-        began: Instant::now(),
-        hand: space.hand(),
+        began: plan.limits.now(),
+        worker: space.worker(),
         judge: Judge::default(),
         seen: HashSet::default(),
         path: Vec::new(),
@@ -40,14 +44,14 @@ struct Depth<'a, S: Space> {
     space: &'a S,
     plan: &'a Plan,
     watch: Watch<'a>,
-    began: Instant,
-    hand: S::Hand,
+    began: Duration,
+    worker: S::Worker,
     judge: Judge,
     seen: HashSet<u64, BuildHasherDefault<FastHasher>>,
     path: Vec<Frame<S::Step>>,
-    /// Kept to be used again.
+    /// To be reused.
     spare: Vec<Successors<S::Step>>,
-    /// How many states had steps that were not followed, for they stand as deep as one may go.
+    /// The number of states at the limit of depth whose steps were not followed.
     cut_off: u64,
     progress: Progress,
 }
@@ -55,7 +59,7 @@ struct Depth<'a, S: Space> {
 impl<S: Space> Depth<'_, S> {
     fn run(mut self) -> Found<S::Step> {
         let start = self.space.start();
-        self.seen.insert(self.space.fingerprint(&mut self.hand, &start));
+        self.seen.insert(self.space.fingerprint(&mut self.worker, &start));
         let mut pending = Some((None, start));
         loop {
             if let Some((step, words)) = pending.take() {
@@ -79,7 +83,7 @@ impl<S: Space> Depth<'_, S> {
                 return self.end(None, Some((claim, Some(step))));
             }
             let state = frame.steps.state(next);
-            let print = self.space.fingerprint(&mut self.hand, state);
+            let print = self.space.fingerprint(&mut self.worker, state);
             let too_deep = self.plan.limits.depth.is_some_and(|limit| depth as u32 > limit);
             if !too_deep && self.seen.insert(print) {
                 pending = Some((Some(next.step), state.to_vec()));
@@ -87,20 +91,20 @@ impl<S: Space> Depth<'_, S> {
         }
     }
 
-    /// Comes to a new state; says which claim it breaks.
+    /// Enters a new state; returns the claim that it breaks.
     fn enter(&mut self, step: Option<S::Step>, words: &[u32]) -> Option<usize> {
-        let Self { space, hand, seen, .. } = self;
+        let Self { space, worker, seen, .. } = self;
         let mut out = self.spare.pop().unwrap_or_default();
-        let reduced = space.steps(hand, words, self.plan.reduce, &mut out);
-        // A step to a state that is known may close a loop, in which what was left out would be put off for ever.
-        let mut is_known = |next| seen.contains(&space.fingerprint(hand, out.state(next)));
+        let reduced = space.steps(worker, words, self.plan.reduce, &mut out);
+        // A step to a known state may close a loop, in which a step that was left out would be put off forever.
+        let mut is_known = |next| seen.contains(&space.fingerprint(worker, out.state(next)));
         if reduced && out.list().iter().any(&mut is_known) {
-            space.steps(hand, words, false, &mut out);
+            space.steps(worker, words, false, &mut out);
         }
-        let mood = space.mood(hand, words);
-        let at_rest = !out.list().iter().any(|next| space.duty(next.step).is_some());
+        let observation = space.observation(worker, words);
+        let at_rest = !out.list().iter().any(|next| space.fairness(next.step).is_some());
         self.progress.stranded += u64::from(at_rest && out.is_stranded());
-        let broken = self.judge.broken(self.space, mood, at_rest && !out.is_stranded());
+        let broken = self.judge.broken(self.space, observation, at_rest && !out.is_stranded());
         let depth = self.path.len() as u32;
         let is_deepest = self.plan.limits.depth.is_some_and(|limit| depth >= limit);
         self.cut_off += u64::from(is_deepest && !out.list().is_empty());
@@ -113,7 +117,7 @@ impl<S: Space> Depth<'_, S> {
         let limits = self.plan.limits;
         self.progress.states = self.seen.len() as u64;
         let is_full = self.seen.len() == self.seen.capacity();
-        if !self.progress.states.is_multiple_of(GLANCE)
+        if !self.progress.states.is_multiple_of(INTERVAL)
             && limits.states.is_none_or(|limit| self.progress.states < limit)
             && !is_full
         {
@@ -121,15 +125,14 @@ impl<S: Space> Depth<'_, S> {
         }
         self.take_stock();
         (self.watch)(&self.progress);
-        // The next state makes the table twice as large, beside the one there is: if that is more than there may be,
-        // this is the limit.
+        // The next state doubles the table, and both tables exist for a moment.
         let more = if is_full { 2 * self.table_bytes() } else { 0 };
         let is_too_large = limits.is_full(self.progress.memory, more);
         let reached = limits.reached(&self.progress).filter(|&limit| limit != Limit::Depth);
         reached.or(is_too_large.then_some(Limit::Memory))
     }
 
-    /// What the table of states takes: of eight places it fills at most seven, each with a byte of its own besides.
+    /// The bytes of the table of states: at most seven of eight places are filled, and each has one more byte.
     fn table_bytes(&self) -> u64 {
         self.seen.capacity() as u64 * 9 * 8 / 7
     }
@@ -139,10 +142,10 @@ impl<S: Space> Depth<'_, S> {
         self.progress.states = self.seen.len() as u64;
         self.progress.memory = self.table_bytes() + frames;
         self.progress.frontier = self.path.len() as u64 + self.cut_off;
-        self.progress.elapsed = self.began.elapsed();
+        self.progress.elapsed = self.plan.limits.now().saturating_sub(self.began);
     }
 
-    /// What came of it. `broken`: a claim, and the step that broke it if a state did not.
+    /// The result. `broken`: a claim, and the step that broke it, unless a state did.
     fn end(
         mut self,
         limit: Option<Limit>,

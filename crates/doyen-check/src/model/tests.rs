@@ -2,7 +2,7 @@
 //! that are taken for one. So whatever is true of the runs from one is true of the runs from the other.
 //!
 //! That is tried with every state of the quorum that is a few steps from the start. The states are whole ones, and of
-//! those that have the same essence once spent messages are left out every one must lead to the same essences. Where
+//! those that have the same canonical once spent messages are left out every one must lead to the same canonical forms. Where
 //! members are alike but for their names, so must those that a state becomes by every renaming.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -16,13 +16,15 @@ use doyen_core::time::Span;
 
 use doyen_core::session::Session;
 
+use super::canonical::at_place;
 use super::symmetry::Renaming;
 use super::*;
-use crate::budget::Budget;
+use crate::explore::explore_all;
+use crate::fingerprint::mix;
 use crate::part::{self, Part, Scope};
-use crate::{explore_all, search};
+use crate::search;
 
-/// All rules stand that explorers know, but nobody is courteous if it is bold; three terms are all there are.
+/// All rules, but without pre-votes if `bold`; at most three terms are opened.
 fn explored(bold: bool) -> quorum::rules::Rules {
     let rules = quorum::rules::Rules::default();
     let rules = if bold { rules.without(Rule::PreVote) } else { rules };
@@ -62,18 +64,18 @@ fn rules(campaigns: u8) -> Rules {
     }
 }
 
-impl<P: Explorable> Machine<'_, P> {
+impl<P: Explorable> Model<'_, P> {
     /// The fingerprint of the state that a search keeps in place of this one.
-    fn print_of_essence(&self, hand: &mut Hand<P>, state: &[u32]) -> u64 {
-        let (kept, flights) = state.split_at(self.terms.members.len() + HEAD);
+    fn canonical_print(&self, worker: &mut Worker<P>, state: &[u32]) -> u64 {
+        let (kept, flights) = state.split_at(self.context.members.len() + HEAD);
         let mut words = kept.to_vec();
-        let is_spent = |flight: u32| {
-            let to = hand.flights[flight as usize].to();
-            self.is_spent(hand, kept[to], flight)
+        let is_obsolete = |flight: u32| {
+            let to = worker.flights[flight as usize].to();
+            self.is_obsolete(worker, kept[to], flight)
         };
-        words.extend(flights.iter().copied().filter(|&flight| !is_spent(flight)));
-        self.drop_repetitions(hand, &mut words, 0, kept.len());
-        self.fingerprint(hand, &words)
+        words.extend(flights.iter().copied().filter(|&flight| !is_obsolete(flight)));
+        self.drop_repetitions(worker, &mut words, 0, kept.len());
+        self.fingerprint(worker, &words)
     }
 }
 
@@ -90,14 +92,14 @@ impl Outcomes {
     /// `out`.
     fn compare<P: Explorable>(
         &mut self,
-        machine: &Machine<'_, P>,
-        hand: &mut Hand<P>,
+        model: &Model<'_, P>,
+        worker: &mut Worker<P>,
         state: &[u32],
         out: &mut Successors<Step>,
     ) {
-        machine.steps(hand, state, false, out);
-        let own = machine.print_of_essence(hand, state);
-        let print = |next| machine.print_of_essence(hand, out.state(next));
+        model.steps(worker, state, false, out);
+        let own = model.canonical_print(worker, state);
+        let print = |next| model.canonical_print(worker, out.state(next));
         let prints: Vec<u64> = out.list().iter().map(print).collect();
         let breaks = out.list().iter().map(|next| next.breaks);
         let mut outcome: BTreeSet<(u64, Option<usize>)> = prints.into_iter().zip(breaks).collect();
@@ -105,7 +107,7 @@ impl Outcomes {
         outcome.remove(&(own, None));
         if let Some(other) = self.known.get(&own) {
             self.merged += 1;
-            let (locals, flights) = machine.taken_apart(state);
+            let (locals, flights) = model.take_apart(state);
             assert_eq!(*other, outcome, "{locals:?} {flights:?}");
         } else {
             self.known.insert(own, outcome);
@@ -113,16 +115,16 @@ impl Outcomes {
     }
 }
 
-/// Compares what can happen in the first `count` whole states, as far as they are taken for one; says how many were.
-fn compare<P: Explorable>(machine: &mut Machine<'_, P>, count: usize) -> usize {
-    (machine.canonical, machine.essential) = (true, true);
-    let (mut hand, mut out) = (machine.hand(), Successors::new());
-    let mut states = vec![machine.start()];
+/// Compares what can happen in the first `count` whole states, as far as they count as one; returns how many did.
+fn compare<P: Explorable>(model: &mut Model<'_, P>, count: usize) -> usize {
+    (model.reductions.settled, model.reductions.canonical) = (true, true);
+    let (mut worker, mut out) = (model.worker(), Successors::new());
+    let mut states = vec![model.start()];
     let mut seen: HashSet<Vec<u32>> = states.iter().cloned().collect();
     let mut outcomes = Outcomes::default();
     for visited in 0..count {
         let state = states[visited].clone();
-        outcomes.compare(machine, &mut hand, &state, &mut out);
+        outcomes.compare(model, &mut worker, &state, &mut out);
         for reached in out.list().iter().map(|next| out.state(next)) {
             if seen.insert(reached.to_vec()) {
                 states.push(reached.to_vec());
@@ -143,25 +145,25 @@ struct Reached {
 }
 
 /// The same along random runs of `length` steps, which come to second leaderships and transfers.
-fn compare_along(machine: &mut Machine<'_, Quorum>, runs: u64, length: usize) -> Reached {
-    (machine.canonical, machine.essential) = (true, true);
-    let (mut hand, mut out) = (machine.hand(), Successors::new());
+fn compare_along(model: &mut Model<'_, Quorum>, runs: u64, length: usize) -> Reached {
+    (model.reductions.settled, model.reductions.canonical) = (true, true);
+    let (mut worker, mut out) = (model.worker(), Successors::new());
     let mut outcomes = Outcomes::default();
     let mut reached = Reached::default();
     for run in 0..runs {
-        let mut state = machine.start();
-        let mut random = mix(run + 1, seat(0));
+        let mut state = model.start();
+        let mut random = mix(run + 1, at_place(0));
         for _ in 0..length {
-            outcomes.compare(machine, &mut hand, &state, &mut out);
-            let led = &hand.histories[state[machine.terms.members.len() + HEAD - 1] as usize].led;
-            let twice = |&(term, id, _): &Reign| {
+            outcomes.compare(model, &mut worker, &state, &mut out);
+            let led = &worker.histories[state[model.context.members.len() + HEAD - 1] as usize].led;
+            let twice = |&(term, id, _): &Leadership| {
                 led.iter().any(|&(other, again, _)| again == id && other != term)
             };
             reached.second_leaderships += usize::from(led.iter().any(twice));
-            random = mix(random, seat(1));
+            random = mix(random, at_place(1));
             // Crashes are rare, or no run would come far.
-            let calm = |next: &&crate::space::Successor<Step>| {
-                !matches!(next.step.act, Act::Crash(_)) && next.step.crash_after == 0
+            let calm = |next: &&search::space::Successor<Step>| {
+                next.step.act != Act::Crash && next.step.crash_after == 0
             };
             let steps: Vec<_> = match random >> 60 {
                 0 => out.list().iter().collect(),
@@ -171,7 +173,7 @@ fn compare_along(machine: &mut Machine<'_, Quorum>, runs: u64, length: usize) ->
                 break;
             }
             let next = steps[(random % steps.len() as u64) as usize];
-            reached.transfers += usize::from(matches!(next.step.act, Act::Command { .. }));
+            reached.transfers += usize::from(matches!(next.step.act, Act::Command(_)));
             state = out.state(next).to_vec();
         }
     }
@@ -180,14 +182,14 @@ fn compare_along(machine: &mut Machine<'_, Quorum>, runs: u64, length: usize) ->
 }
 
 #[test]
-fn states_of_the_same_essence_are_alike_in_long_runs_too() {
+fn states_of_the_same_canonical_form_are_alike_in_long_runs_too() {
     let bold = config(Preemption::Never, true);
     let mut scene = Scene::new(&bold.members);
     scene.leader = Some(bold.members.highest());
     let mut rules = rules(ANY);
     rules.budget.transfers = 3;
-    let mut machine = Machine::<Quorum>::new(&bold, &scene, rules);
-    let reached = compare_along(&mut machine, 150, 70);
+    let mut model = Model::<Quorum>::new(&bold, &scene, rules);
+    let reached = compare_along(&mut model, 150, 70);
     assert!(reached.second_leaderships > 100 && reached.transfers > 30, "{reached:?}");
     assert!(reached.merged > 100, "{reached:?}");
 }
@@ -198,30 +200,28 @@ enum Reduced {
     Nothing,
     /// Canonical forms, rounds counted from the first that counts.
     Forms,
-    /// And spent messages.
-    Spent,
+    /// And obsolete messages.
+    Obsolete,
     /// Names alone.
     Names,
     All,
 }
 
 /// In how many steps something is broken, if it is; and how long all runs are that were seen.
-fn verdict(
-    machine: &mut Machine<'_, Quorum>,
-    reduced: Reduced,
-    states: u64,
-) -> (Option<usize>, usize) {
-    let symmetry = Symmetry::of(machine.terms.members);
+fn verdict(model: &mut Model<'_, Quorum>, reduced: Reduced, states: u64) -> (Option<usize>, usize) {
+    let symmetry = Symmetry::of(model.context.members);
     match reduced {
         Reduced::Nothing => {}
-        Reduced::Forms => machine.essential = true,
-        Reduced::Spent => (machine.essential, machine.frugal) = (true, true),
-        Reduced::Names => machine.symmetry = symmetry,
-        Reduced::All => machine.reduce_states(),
+        Reduced::Forms => model.reductions.canonical = true,
+        Reduced::Obsolete => {
+            (model.reductions.canonical, model.reductions.obsolete) = (true, true);
+        }
+        Reduced::Names => model.symmetry = symmetry,
+        Reduced::All => model.reduce_states(),
     }
     let limits = search::Limits { states: Some(states), ..search::Limits::default() };
-    let plan = search::Plan { depth_first: false, reduce: false, threads: 1, limits };
-    let found = explore_all(machine, &plan, &|_| {});
+    let plan = search::Plan { reduce: false, threads: 1, limits };
+    let found = explore_all(model, &plan, &|_| {});
     let seen = found.progress.depth as usize - usize::from(found.limit.is_some());
     (found.violation.map(|violation| violation.path.len()), seen)
 }
@@ -242,7 +242,7 @@ const ABOUT_OBSOLETE_MESSAGES: [Rule; 6] = [
 ///
 /// What is compared is how short the shortest violation is, if one is within the limit of states of both. That is little
 /// without reductions: most rules are missed only in longer runs, where this compares nothing. Nor does it compare which
-/// property is broken or which states are reached; `states_of_the_same_essence_are_alike` compares the steps of states that
+/// property is broken or which states are reached; `states_of_the_same_canonical_form_are_alike` compares the steps of states that
 /// are taken for one, and `tests/check_quorum.rs` has longer runs, in which searches with reductions miss every rule.
 #[test]
 fn with_any_rule_less_each_reduction_finds_what_none_finds() {
@@ -258,12 +258,12 @@ fn with_any_rule_less_each_reduction_finds_what_none_finds() {
         rules.budget.transfers = 1;
         let states = if ABOUT_OBSOLETE_MESSAGES.contains(&rule) { 40_000 } else { 6_000 };
         let verdict = |reduced| {
-            let mut machine = Machine::<Quorum>::new(&config, &scene, rules.clone());
-            verdict(&mut machine, reduced, states)
+            let mut model = Model::<Quorum>::new(&config, &scene, rules.clone());
+            verdict(&mut model, reduced, states)
         };
         let (broken, seen) = verdict(Reduced::Nothing);
         found += usize::from(broken.is_some());
-        for reduced in [Reduced::Forms, Reduced::Spent, Reduced::Names, Reduced::All] {
+        for reduced in [Reduced::Forms, Reduced::Obsolete, Reduced::Names, Reduced::All] {
             let (other, far) = verdict(reduced);
             let both = seen.min(far);
             println!("{rule}, {reduced:?}: {broken:?} {other:?}, {seen} and {far} steps");
@@ -275,26 +275,26 @@ fn with_any_rule_less_each_reduction_finds_what_none_finds() {
 }
 
 #[test]
-fn states_of_the_same_essence_are_alike() {
+fn states_of_the_same_canonical_form_are_alike() {
     let mut merged = [0, 0];
     for preemption in [Preemption::Never, Preemption::Immediate] {
         let [bold, whole] = [true, false].map(|bold| config(preemption, bold));
         let mut scene = Scene::new(&bold.members);
         for leader in [None, Some(bold.members.highest()), Some(NodeId(1))] {
             scene.leader = leader;
-            let mut bold = Machine::<Quorum>::new(&bold, &scene, rules(ANY));
+            let mut bold = Model::<Quorum>::new(&bold, &scene, rules(ANY));
             merged[0] += compare(&mut bold, 15_000);
-            let mut whole = Machine::<Quorum>::new(&whole, &scene, rules(0));
+            let mut whole = Model::<Quorum>::new(&whole, &scene, rules(0));
             merged[1] += compare(&mut whole, 15_000);
         }
     }
     assert!(merged[0] > 30_000 && merged[1] > 10_000, "only {merged:?} were taken for one");
 }
 
-impl<P: Explorable> Machine<'_, P> {
+impl<P: Explorable> Model<'_, P> {
     /// What a state becomes if members get other names.
     fn with_names(&self, state: &[u32], renaming: &Renaming) -> Vec<u32> {
-        let (locals, flights) = self.taken_apart(state);
+        let (locals, flights) = self.take_apart(state);
         let count = locals.len();
         let mut store = self.lock();
         let mut words = vec![0; count];
@@ -303,7 +303,7 @@ impl<P: Explorable> Machine<'_, P> {
             words[usize::from(renaming.place(place as u8))] = store.locals.number(renamed);
         }
         let led = Arc::clone(&store.histories.since(state[count + HEAD - 1] as usize)[0]);
-        let mut led: Vec<Reign> = led
+        let mut led: Vec<Leadership> = led
             .iter()
             .map(|&(term, leader, process)| (term, renaming.name(leader), process))
             .collect();
@@ -313,7 +313,7 @@ impl<P: Explorable> Machine<'_, P> {
         let rename = |flight: Flight<P::Message>| {
             let (from, to) = (renaming.place(flight.from), renaming.place(flight.to));
             let flight = Flight { from, to, ..flight };
-            (channel(&flight), store.flights.number(flight))
+            (flight.channel(), store.flights.number(flight))
         };
         let mut flights: Vec<(u16, u32)> = flights.into_iter().map(rename).collect();
         flights.sort_unstable();
@@ -323,41 +323,41 @@ impl<P: Explorable> Machine<'_, P> {
 }
 
 /// Compares what can happen in the first `count` states with what can happen in what they become by every renaming.
-fn compare_names<P: Explorable>(machine: &mut Machine<'_, P>, count: usize) {
-    machine.reduce_states();
-    assert_eq!(machine.symmetry.renamings().len(), 5, "three members have six orders");
-    let mut hand = machine.hand();
+fn compare_names<P: Explorable>(model: &mut Model<'_, P>, count: usize) {
+    model.reduce_states();
+    assert_eq!(model.symmetry.renamings().len(), 5, "three members have six orders");
+    let mut worker = model.worker();
     let mut out = Successors::new();
-    let mut states = vec![machine.start()];
+    let mut states = vec![model.start()];
     let mut seen: HashSet<Vec<u32>> = states.iter().cloned().collect();
     for visited in 0..count {
         let state = states[visited].clone();
-        let expected = outcome(machine, &mut hand, &state, &mut out);
+        let expected = outcome(model, &mut worker, &state, &mut out);
         for reached in out.list().iter().map(|next| out.state(next).to_vec()) {
             if seen.insert(reached.clone()) {
                 states.push(reached);
             }
         }
-        for renaming in machine.symmetry.renamings() {
-            let renamed = machine.with_names(&state, renaming);
-            let found = outcome(machine, &mut hand, &renamed, &mut out);
-            assert_eq!(found, expected, "{visited}: {:?}", machine.taken_apart(&state));
+        for renaming in model.symmetry.renamings() {
+            let renamed = model.with_names(&state, renaming);
+            let found = outcome(model, &mut worker, &renamed, &mut out);
+            assert_eq!(found, expected, "{visited}: {:?}", model.take_apart(&state));
         }
     }
 }
 
 /// The fingerprint of a state, those that it leads to, and what is broken on the way.
 fn outcome<P: Explorable>(
-    machine: &Machine<'_, P>,
-    hand: &mut Hand<P>,
+    model: &Model<'_, P>,
+    worker: &mut Worker<P>,
     state: &[u32],
     out: &mut Successors<Step>,
 ) -> (u64, BTreeSet<(u64, Option<usize>)>) {
-    machine.steps(hand, state, false, out);
-    let own = machine.fingerprint(hand, state);
+    model.steps(worker, state, false, out);
+    let own = model.fingerprint(worker, state);
     let reached = out.list().iter().map(|next| (out.state(next).to_vec(), next.breaks));
     let reached: Vec<(Vec<u32>, Option<usize>)> = reached.collect();
-    let prints = reached.iter().map(|(state, breaks)| (machine.fingerprint(hand, state), *breaks));
+    let prints = reached.iter().map(|(state, breaks)| (model.fingerprint(worker, state), *breaks));
     (own, prints.collect())
 }
 
@@ -368,13 +368,13 @@ fn members_that_are_alike_but_for_their_names_can_be_renamed() {
     let alike = ids.into_iter().map(|id| (id, 0));
     config.members = config.members.clone().with_attrs(alike).expect("three attributes");
     let mut scene = Scene::new(&config.members);
-    let mut voters = Machine::<Voter>::new(&config, &scene, rules(ANY));
+    let mut voters = Model::<Voter>::new(&config, &scene, rules(ANY));
     compare_names(&mut voters, 2_000);
     scene.leader = Some(config.members.highest());
-    let mut bold = Machine::<Quorum>::new(&config, &scene, rules(ANY));
+    let mut bold = Model::<Quorum>::new(&config, &scene, rules(ANY));
     compare_names(&mut bold, 2_000);
     config.quorum.rules = explored(false);
-    let mut whole = Machine::<Quorum>::new(&config, &scene, rules(ANY));
+    let mut whole = Model::<Quorum>::new(&config, &scene, rules(ANY));
     whole.reduce_states();
     assert!(whole.symmetry.renamings().is_empty(), "who asks whom depends on who is better");
 }
@@ -389,18 +389,19 @@ fn of_two_processes_with_the_same_incarnation_one_counts() {
         let case = scope.scenario(2).resolve().expect("a scene that makes sense");
         let case = scope.apply(&case, rules.timers);
         let config = part::session_config(&case);
-        let mut machine = Machine::<Session<Voter>>::new(&config, &Scene::of(&case), rules);
-        let (mut hand, mut out) = (machine.hand(), Successors::new());
+        let mut model = Model::<Session<Voter>>::new(&config, &Scene::of(&case), rules);
+        let (mut worker, mut out) = (model.worker(), Successors::new());
         for _ in 0..2 {
-            let replace = Step { act: Act::Replace(1), crash_after: 0 };
-            machine.steps(&mut hand, &machine.start(), false, &mut out);
-            let next = out.list().iter().find(|next| next.step == replace);
-            machine.start = out.state(next.expect("it can be replaced")).to_vec();
+            let is_replaced =
+                |step: Step| step.slot == 1 && matches!(step.act, Act::Replace { .. });
+            model.steps(&mut worker, &model.start(), false, &mut out);
+            let next = out.list().iter().find(|next| is_replaced(next.step));
+            model.start = out.state(next.expect("it can be replaced")).to_vec();
         }
-        machine.reduce_states();
+        model.reduce_states();
         let limits = search::Limits::default();
-        let plan = search::Plan { depth_first: false, reduce: true, threads: 2, limits };
-        let found = explore_all(&machine, &plan, &|_| {});
+        let plan = search::Plan { reduce: true, threads: 2, limits };
+        let found = explore_all(&model, &plan, &|_| {});
         println!("{scope}: {:?}", found.progress);
         assert!(found.limit.is_none());
         assert_eq!(found.violation.is_some(), without.is_some(), "{without:?}");
