@@ -34,8 +34,8 @@ use doyen_core::time::Span;
 
 use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
-use doyen_sim::account::Outcome;
 use doyen_sim::fault::{Action, Disk, Fault, Place};
+use doyen_sim::metrics::Outcome;
 use doyen_sim::random::splitmix;
 use doyen_sim::scenario::{Scenario, ScenarioError};
 use waits::{Wait, Waits};

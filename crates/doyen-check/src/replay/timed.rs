@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::{Ending, Replay, past_of};
 use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
-use doyen_sim::account::Ended;
+use doyen_sim::metrics::Ended;
 use doyen_sim::scenario::Case;
 use doyen_sim::trace::TraceEvent;
 

@@ -28,7 +28,7 @@ use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Scenario};
 
 /// No mutant needs more random runs, of those that are tried in a test.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
-use doyen_report::{expect, formula};
-use doyen_sim::account::{Ended, Outcome};
+use doyen_report::{expectation, formula};
 use doyen_sim::fault::{Action, Fault};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::time::Time;
@@ -97,7 +97,7 @@ fn every_flaw_shows_in_its_schedule() {
     for (name, _) in FLAWS {
         let case = resolve(&schedule(name));
         let outcome = run::run(&case, None);
-        let differences = expect::differences(&case, &outcome, formula::of(&case).as_ref());
+        let differences = expectation::differences(&case, &outcome, formula::of(&case).as_ref());
         assert!(differences.is_empty(), "{name}: {differences:#?}");
         assert!(case.expect.is_some(), "{name} says what goes wrong");
     }

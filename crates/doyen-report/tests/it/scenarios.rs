@@ -4,7 +4,7 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doyen_report::{expect, formula};
+use doyen_report::{expectation, formula};
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::trace::{EventKind, TraceEvent};
@@ -68,7 +68,7 @@ fn check_all(check: impl Fn(&File) -> Vec<String>) {
 fn every_scenario_gives_what_it_says() {
     check_all(|file| {
         let outcome = run::run(&file.case, None);
-        expect::differences(&file.case, &outcome, formula::of(&file.case).as_ref())
+        expectation::differences(&file.case, &outcome, formula::of(&file.case).as_ref())
     });
 }
 

@@ -13,7 +13,7 @@ use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 use doyen_report::report::{self, Page};
 use doyen_report::row::{self, Row};
 use doyen_report::sweep;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::Case;
 use serde_json::json;
 

@@ -10,9 +10,9 @@ use clap::Args;
 use doyen_core::protocol::Class;
 use doyen_core::time::Span;
 use doyen_report::summary::Summary;
-use doyen_report::{expect, formula};
-use doyen_sim::account::{Ended, Outcome};
+use doyen_report::{expectation, formula};
 use doyen_sim::fault::{Chaos, Fault};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::network::DelayModel;
 use doyen_sim::render::columns::{self, Columns};
 use doyen_sim::render::{MAX_MESSAGES, Recording, RunInfo, mermaid, svg};
@@ -157,7 +157,7 @@ impl Sim {
         let (outcome, columns) = self.simulate(&case, outputs);
         // A formula is not about a run that was cut short.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
-        let differences = expect::differences(&case, &outcome, formula.as_ref());
+        let differences = expectation::differences(&case, &outcome, formula.as_ref());
         let summary = Summary::new(&case, outcome, formula);
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use doyen_core::time::Span;
 use doyen_report::summary::Summary;
-use doyen_sim::account::{Ended, Outcome};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 
 use crate::cli::terminal::{count, leader_changes};

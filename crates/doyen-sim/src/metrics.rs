@@ -1,4 +1,4 @@
-//! The accounts of a run: every message, every stage, every moment without a leader.
+//! The metrics of a run: every message, every stage, every moment without a leader.
 
 use std::fmt;
 
@@ -151,9 +151,9 @@ impl Sight {
     }
 }
 
-/// The books, kept while a run goes on.
+/// Records the metrics of a run while it happens.
 #[derive(Clone, Debug)]
-pub(crate) struct Books {
+pub(crate) struct Recorder {
     pub(crate) kinds: Cow<'static, [Kind]>,
     by_kind: Vec<u64>,
     pub(crate) to_dead: u64,
@@ -174,7 +174,7 @@ pub(crate) struct Books {
     overlap: Span,
 }
 
-impl Books {
+impl Recorder {
     pub(crate) fn new(kinds: Cow<'static, [Kind]>) -> Self {
         Self {
             by_kind: vec![0; kinds.len()],
@@ -277,7 +277,7 @@ impl Books {
         self.kinds.iter().zip(&self.by_kind).filter(of_class).map(|(_, count)| count).sum()
     }
 
-    /// Closes the books at the end of a run.
+    /// The outcome of a run that is over.
     pub(crate) fn close(
         mut self,
         end: Time,
@@ -343,9 +343,9 @@ mod tests {
     #[test]
     fn the_fingerprint_tells_times_senders_receivers_and_sights_apart() {
         let digest = |at, from, who, sight| {
-            let mut books = Books::new(Cow::Borrowed(&[]));
-            books.witness(Time(at), from, who, sight);
-            books.digest
+            let mut recorder = Recorder::new(Cow::Borrowed(&[]));
+            recorder.witness(Time(at), from, who, sight);
+            recorder.digest
         };
         let one = digest(5, 1, 2, Sight::Received(0));
         for other in [

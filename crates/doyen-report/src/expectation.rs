@@ -5,7 +5,7 @@ use doyen_core::protocol::View;
 use doyen_core::time::Span;
 
 use crate::formula::Formula;
-use doyen_sim::account::{Ended, Outcome};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::{Case, Expect};
 
 /// What differs from `case.expect`, one line each; nothing, if everything is as it must be.
