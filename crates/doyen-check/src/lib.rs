@@ -4,7 +4,7 @@
 //! no copy of an algorithm in another language: the checker hands each process every event that could happen to it.
 //!
 //! **Exploration.** A check takes a [`Case`](doyen_sim::scenario::Case), as a simulation does. A simulation draws delays; a
-//! check tries them all, and the faults that the [budget](budget) allows. [`check()`] reports whether the
+//! check tries them all, and the faults that the [`budget`] allows. [`check()`] reports whether the
 //! [properties](property) hold in every run. If one does not, it returns a run that violates it: [`minimize`] makes the case
 //! smaller, [`counterexample`] writes the run to a file, [`replay`] executes the file and explains the violation.
 //!

@@ -101,8 +101,7 @@ impl Replay {
     }
 
     fn draw(&self, played: &Played) -> Result<String, TooLarge> {
-        let mut options = svg::Options::default();
-        options.background = self.background;
+        let mut options = svg::Options { background: self.background, ..svg::Options::default() };
         let repeated = played.repeats_from().filter(|_| played.broken);
         let repeated = repeated.and_then(|first| played.records.get(first));
         let repeated = repeated.map(|record| format!("; repeats from {}", record.at));

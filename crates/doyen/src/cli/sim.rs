@@ -279,8 +279,7 @@ impl Sim {
         let refused = |problem| anyhow!("cannot draw this run: {problem}");
         let events = recording.events().map_err(refused)?;
         if let Some(output) = svg {
-            let mut options = svg::Options::default();
-            options.background = self.background;
+            let options = svg::Options { background: self.background, ..svg::Options::default() };
             output.write_text(&svg::space_time(&info, events, &options).map_err(refused)?)?;
         }
         if self.mermaid {
