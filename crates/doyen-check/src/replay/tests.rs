@@ -104,7 +104,7 @@ fn a_cycle_is_played_once_and_marked() {
     let diagram =
         mermaid::sequence(&render::RunInfo::of(&replay.case), &replay.records, Some(first));
     let diagram = diagram.unwrap();
-    assert!(diagram.contains("    loop for ever\n") && diagram.ends_with("    end\n"), "{diagram}");
+    assert!(diagram.contains("    loop forever\n") && diagram.ends_with("    end\n"), "{diagram}");
 }
 
 #[test]
