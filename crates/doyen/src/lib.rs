@@ -17,6 +17,7 @@ pub mod api;
 pub mod config;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod guardian;
 pub mod init;
 pub mod key;
 pub mod leadership;
