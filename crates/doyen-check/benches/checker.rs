@@ -39,7 +39,6 @@ const PROMELA: &str = include_str!("checker/ring.pml");
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Engine {
     Breadth,
-    Depth,
     BreadthOnTwo,
     Reduced,
     StaterightBreadth,
@@ -50,9 +49,8 @@ enum Engine {
 }
 
 impl Engine {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 8] = [
         Self::Breadth,
-        Self::Depth,
         Self::BreadthOnTwo,
         Self::Reduced,
         Self::StaterightBreadth,
@@ -66,7 +64,6 @@ impl Engine {
     fn name(self) -> &'static str {
         match self {
             Self::Breadth => "doyen, breadth first",
-            Self::Depth => "doyen, depth first",
             Self::BreadthOnTwo => "doyen, two threads",
             Self::Reduced => "doyen, reduced",
             Self::StaterightBreadth => "stateright, breadth",
@@ -101,9 +98,7 @@ fn measure(engine: &str) {
     let engine = Engine::ALL.into_iter().find(|it| it.name() == engine);
     let engine = engine.expect("the engine is one of the list");
     let (states, time) = match engine {
-        Engine::Breadth | Engine::Depth | Engine::BreadthOnTwo | Engine::Reduced => {
-            on_doyen(engine)
-        }
+        Engine::Breadth | Engine::BreadthOnTwo | Engine::Reduced => on_doyen(engine),
         _ => on_stateright(engine),
     };
     Sample::print(states, time);
@@ -128,7 +123,6 @@ fn on_doyen(engine: Engine) -> (u64, Duration) {
         scope: None,
     };
     let plan = Plan {
-        depth_first: engine == Engine::Depth,
         reduce: engine == Engine::Reduced,
         threads: engine.threads(),
         limits: Limits::default(),
@@ -299,7 +293,7 @@ fn print_targets(figures: &[(Engine, Sample)]) {
         let found = figures.iter().find(|(it, _)| *it == engine);
         &found.expect("every engine but Spin is measured").1
     };
-    let one = of(Engine::Breadth).rate().max(of(Engine::Depth).rate());
+    let one = of(Engine::Breadth).rate();
     let theirs = Engine::STATERIGHT_ON_ONE.map(|engine| of(engine).rate());
     let speed = one / theirs[0].max(theirs[1]);
     println!("one thread: {speed:.2} times as fast as stateright's best");
@@ -308,7 +302,7 @@ fn print_targets(figures: &[(Engine, Sample)]) {
     println!("two threads: {gain:.2} times as fast as one");
     println!("   at least 1.5 times: {}", verdict(gain >= 1.5));
     println!("   goal, 1.7 times: {}", verdict(gain >= 1.7));
-    for engine in [Engine::Breadth, Engine::Depth, Engine::BreadthOnTwo] {
+    for engine in [Engine::Breadth, Engine::BreadthOnTwo] {
         if let Some(peak) = of(engine).megabytes() {
             println!("{}: {peak:.1} MB", engine.name());
             println!("   at most 32 MB: {}", verdict(peak <= 32.0));

@@ -2,7 +2,7 @@
 //!
 //! The voting rules alone to the end, and sessions with one replacement; leases and promises, and the whole, until
 //! everything has been seen or a limit is reached, and then says how deep that was. Whatever comes of one, the others are
-//! explored too; it fails at the end if something is violated, or if what must end did not. See `check/part.rs` for what is explored, and docs/quorum.md
+//! explored too; it fails at the end if something is violated, or if what must end did not. See `part.rs` for what is explored, and docs/quorum.md
 //! for what came of it.
 //!
 //! ```console
@@ -10,7 +10,8 @@
 //! ```
 
 use std::process::ExitCode;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
 
 use doyen_check::budget::Budget;
 use doyen_check::part::{Part, Scope};
@@ -101,7 +102,7 @@ impl Subject {
         let scope = self.rules.scope.expect("a part of the quorum");
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let plan = Plan { depth_first: false, reduce: true, threads, limits };
+        let plan = Plan { reduce: true, threads, limits };
         doyen_check::check(&case, &self.rules, &plan, &|_| {})
     }
 }
@@ -110,6 +111,7 @@ fn main() -> ExitCode {
     let limits = Limits {
         time: Some(Duration::from_secs(number("seconds").unwrap_or(600))),
         memory: Some(number("megabytes").unwrap_or(8000) << 20),
+        clock: Some(elapsed),
         ..Limits::default()
     };
     let only = argument("only").unwrap_or_default();
@@ -120,6 +122,12 @@ fn main() -> ExitCode {
         failed |= report.violation.is_some() || subject.must_end && report.limit.is_some();
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The time since the first call.
+fn elapsed() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// `name=value` of the command line.

@@ -1,45 +1,44 @@
-//! What may go wrong in an exploration, and how often.
+//! The faults of an exploration: how often each may happen in a run.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How often each thing may go wrong in one run. What is zero never does; [`ANY`] is any number of times.
+/// How often each fault may happen in one run. [`ANY`] is any number of times.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
-    /// Members that crash, at any moment: also between two messages of one broadcast, before or after a write.
+    /// Members that crash, at any moment: even between two messages of one broadcast, before or after a write.
     pub crashes: u8,
-    /// Members that come up again, with their disk. Members that are dead from the beginning may come up as well.
+    /// Members that restart with their disk, including those that are down at the start.
     pub restarts: u8,
     /// Messages that are lost.
     pub losses: u8,
     /// Messages that arrive twice.
     pub duplications: u8,
-    /// Live members that are held for dead: the failure detector reports them down and, later, up.
+    /// Live members that the failure detector reports down and, later, up.
     pub suspicions: u8,
-    /// Members that call an election of themselves.
+    /// Members that start an election by themselves.
     pub campaigns: u8,
-    /// Leaders that an operator tells to transfer or to resign.
+    /// Commands to a leader to transfer or to resign.
     pub transfers: u8,
-    /// Other commands of an operator: `drain`, `undrain`, `prefer`.
+    /// Other commands: `drain`, `undrain`, `prefer`.
     pub commands: u8,
-    /// Members that are down and come up again without their disk.
+    /// Members that restart without their disk.
     pub rejoins: u8,
-    /// Members of which another process is started, without their disk, while the one before runs on. Only where processes
-    /// of a member are told apart.
+    /// Members of which another process starts without the disk, while the old one runs on. Only with sessions.
     pub replacements: u8,
-    /// Members whose disk is copied, and another process started from the copy, while the one before runs on. Only there.
+    /// Members of which another process starts from a copy of the disk, while the old one runs on. Only with sessions.
     pub clones: u8,
 }
 
-/// The most of each that can be counted.
-pub const MOST: u8 = 14;
+/// The highest count.
+pub const MAX: u8 = 14;
 
-/// Any number: nothing is counted.
+/// Any number of times: not counted.
 pub const ANY: u8 = 15;
 
-/// One thing that a budget is spent on.
+/// A kind of fault.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Item {
     Crash,
@@ -56,7 +55,7 @@ pub(crate) enum Item {
 }
 
 impl Budget {
-    /// Every item with its name and number.
+    /// Every kind of fault, by name, and how often it may happen.
     pub fn items(&self) -> [(&'static str, u8); 11] {
         [
             ("crashes", self.crashes),
@@ -73,17 +72,17 @@ impl Budget {
         ]
     }
 
-    /// How many things may go wrong at all.
+    /// The number of faults.
     pub fn total(&self) -> u32 {
         self.items().iter().map(|&(_, count)| u32::from(count)).sum()
     }
 
-    /// Whether there is no end to something of it.
+    /// Whether some fault may happen any number of times.
     pub fn is_endless(self) -> bool {
         self.items().iter().any(|&(_, count)| count == ANY)
     }
 
-    /// The budgets that have one of some item less. Less than any number is every number, none first.
+    /// The budgets with one fault less of some kind. Any number of times is followed by every count, zero first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
         let items: [fn(&mut Self) -> &mut u8; 11] = [
             |budget| &mut budget.crashes,
@@ -111,10 +110,10 @@ impl Budget {
         })
     }
 
-    /// As a part of a state.
-    pub(crate) fn pack(self) -> Purse {
+    /// As part of a state.
+    pub(crate) fn pack(self) -> BudgetLeft {
         let counts = self.items().into_iter().rev().map(|(_, count)| u64::from(count.min(ANY)));
-        Purse(counts.fold(0, |word, count| word << 4 | count))
+        BudgetLeft(counts.fold(0, |word, count| word << 4 | count))
     }
 }
 
@@ -133,7 +132,7 @@ impl fmt::Display for Budget {
     }
 }
 
-/// What one of these is called.
+/// The singular of a name.
 fn singular(name: &str) -> &str {
     let ending = if name.ends_with("sses") || name.ends_with("shes") { "es" } else { "s" };
     name.strip_suffix(ending).unwrap_or(name)
@@ -141,9 +140,9 @@ fn singular(name: &str) -> &str {
 
 /// What is left of a budget, four bits an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Purse(u64);
+pub(crate) struct BudgetLeft(u64);
 
-impl Purse {
+impl BudgetLeft {
     /// As words of a state.
     #[inline]
     pub(crate) fn words(self) -> [u32; 2] {
@@ -156,13 +155,13 @@ impl Purse {
         Self(u64::from(words[0]) | u64::from(words[1]) << 32)
     }
 
-    /// A number that stands for it.
+    /// As a number.
     #[inline]
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
 
-    /// How many of these may still happen.
+    /// How often this may still happen.
     #[inline]
     pub(crate) fn left(self, item: Item) -> u32 {
         (self.0 >> (4 * item as u32) & 15) as u32
@@ -172,11 +171,18 @@ impl Purse {
     #[inline]
     pub(crate) fn spend(self, item: Item) -> Self {
         debug_assert!(self.left(item) > 0, "the budget has no {item:?} left");
-        // A count that nothing depends on would only make states differ.
+        // To count what is unlimited would only make states differ.
         if self.left(item) == u32::from(ANY) {
             return self;
         }
         Self(self.0 - (1 << (4 * item as u32)))
+    }
+
+    /// Whether a process may still start.
+    #[inline]
+    pub(crate) fn allows_starts(self) -> bool {
+        let starts = [Item::Restart, Item::Rejoin, Item::Replacement, Item::Clone];
+        starts.into_iter().any(|item| self.left(item) > 0)
     }
 
     #[inline]
@@ -192,17 +198,17 @@ mod tests {
     #[test]
     fn a_purse_holds_what_the_budget_allows() {
         let budget = Budget { crashes: 2, losses: ANY, campaigns: 1, ..Budget::default() };
-        let purse = budget.pack();
+        let budget_left = budget.pack();
         assert_eq!(
-            [Item::Crash, Item::Restart, Item::Loss].map(|item| purse.left(item)),
+            [Item::Crash, Item::Restart, Item::Loss].map(|item| budget_left.left(item)),
             [2, 0, u32::from(ANY)]
         );
-        let purse = purse.spend(Item::Crash).spend(Item::Campaign).spend(Item::Loss);
+        let budget_left = budget_left.spend(Item::Crash).spend(Item::Campaign).spend(Item::Loss);
         assert_eq!(
-            [Item::Crash, Item::Campaign, Item::Loss].map(|item| purse.left(item)),
+            [Item::Crash, Item::Campaign, Item::Loss].map(|item| budget_left.left(item)),
             [1, 0, u32::from(ANY)]
         );
-        assert!(Budget::default().pack().is_empty() && !purse.is_empty());
+        assert!(Budget::default().pack().is_empty() && !budget_left.is_empty());
         let one_each = Budget {
             crashes: 1,
             restarts: 1,
@@ -216,7 +222,7 @@ mod tests {
             replacements: 1,
             clones: 1,
         };
-        assert_eq!(Purse::read(&one_each.pack().words()), one_each.pack());
+        assert_eq!(BudgetLeft::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
                      1 rejoin, 1 replacement, 1 clone";
         assert_eq!(one_each.to_string(), words);
@@ -226,7 +232,7 @@ mod tests {
     #[test]
     fn any_number_is_not_counted_and_every_number_is_less() {
         let any = Budget { campaigns: ANY, ..Budget::default() };
-        assert!(any.is_endless() && !Budget { losses: MOST, ..Budget::default() }.is_endless());
+        assert!(any.is_endless() && !Budget { losses: MAX, ..Budget::default() }.is_endless());
         assert_eq!(any.to_string(), "any number of campaigns");
         assert_eq!(any.pack().spend(Item::Campaign), any.pack());
         let less = |budget: Budget| -> Vec<u8> {

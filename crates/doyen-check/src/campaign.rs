@@ -1,20 +1,20 @@
-//! Random campaigns: fault schedules drawn from a random seed, each followed by calm, each judged after every event.
+//! Random campaigns: fault schedules that are generated from a random seed, each followed by calm, each run judged after
+//! every event.
 //!
-//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It is drawn with every
-//! fault written out, so a run that fails *is* a scenario: it can be printed, saved, replayed and
-//! [shrunk](shrink::shrink). What the campaign's base says stays as it is; what it leaves open is drawn.
+//! Run number *i* of a campaign is a [`Scenario`] that depends on the seed and on *i* alone. It names every fault, so a run
+//! that fails *is* a scenario: it can be printed, saved, replayed and [shrunk](shrink::shrink). Settings of the campaign's
+//! base scenario stay as they are; the others are drawn.
 //!
-//! First members crash and come up again with and without their disks, do nothing for a while, have clocks that
-//! run wrong, suspect each other falsely; messages are lost and doubled, links are cut one way and the network is
-//! partitioned. Then everything that was broken is mended (see [`premise`]), and what the algorithms promise must come
-//! true: everybody follows the best live member and the run comes to rest. Hardened mode tolerates all of that. A textbook
-//! algorithm gets crashes, restarts and false suspicions only, and fails even so: that is what hardened mode is for.
+//! First members crash and restart with and without their disks, pause, have wrong clocks and suspect each other falsely;
+//! messages are lost and duplicated, links are cut one way and the network is partitioned. Then all faults are healed (see
+//! [`premise`]), and the promises of the algorithm must come true: all members follow the best live member and the run
+//! comes to rest. Hardened mode tolerates all of these faults. A textbook algorithm gets crashes, restarts and false
+//! suspicions only, and fails even so: that is what hardened mode is for.
 //!
-//! In a *lasting* campaign nothing is mended: faults last, and leave a majority of a quorum connected. Somebody must lead
-//! nevertheless, and stay.
+//! In a *lasting* campaign faults are not healed, and leave a majority of a quorum connected. It must nevertheless have a
+//! leader, which stays.
 //!
-//! What a campaign comes to does not depend on how many threads run it, and the reports of its shards add up to that
-//! of the whole.
+//! The report of a campaign does not depend on the number of threads.
 
 mod draw;
 pub mod premise;
@@ -34,9 +34,8 @@ use doyen_core::time::Span;
 
 use crate::oracle::{self, Breach, Oracle};
 use crate::property::Property;
-use crate::shard::Shard;
-use doyen_sim::account::Outcome;
 use doyen_sim::fault::{Action, Disk, Fault, Place};
+use doyen_sim::metrics::Outcome;
 use doyen_sim::random::splitmix;
 use doyen_sim::scenario::{Scenario, ScenarioError};
 use waits::{Wait, Waits};
@@ -54,11 +53,9 @@ pub struct Campaign {
     pub runs: u64,
     /// What they are drawn from.
     pub seed: u64,
-    /// Which of them are run here.
-    pub shard: Shard,
     /// After how many failures to stop.
     pub patience: usize,
-    /// Faults are not mended but last, and leave a majority connected. Only a quorum bears that.
+    /// Faults are not mended but last, and leave a majority connected. Only a quorum tolerates that.
     pub lasting: bool,
     /// The rule of the quorum that is taken away from all members, which must be noticed.
     pub without: Option<Rule>,
@@ -81,7 +78,7 @@ pub struct Report {
     pub drawn: BTreeMap<&'static str, u64>,
     /// Elections called.
     pub elections: u64,
-    /// How often somebody became leader who was not the leader before.
+    /// The number of changes of the leader.
     pub leader_changes: u64,
     /// Runs that broke nothing, but in which what must hold at rest could not be judged: they had not come to it.
     pub undecided: u64,
@@ -114,7 +111,7 @@ impl Eq for Failure {}
 /// A run that could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("run {run}{}: {problem}", if *.panicked { " panicked" } else { "" })]
-pub struct Unmade {
+pub struct GenerateError {
     /// Its number.
     pub run: u64,
     /// Why not.
@@ -145,7 +142,6 @@ impl Campaign {
             properties: None,
             runs,
             seed,
-            shard: Shard::ALL,
             patience: 3,
             lasting: false,
             without: None,
@@ -194,14 +190,17 @@ pub fn judge(
     Ok(oracle.breach().cloned())
 }
 
-/// So many runs are made before anybody counts how many failed.
+/// The number of runs between two counts of failures.
 const BLOCK: usize = 64;
 
 /// Makes the runs of `campaign`. `go_on` is asked before each whether to make it, and told how many have been made: once
 /// it says no, only runs under way are brought to their end, and the report is about those that were made. With the feature `parallel` runs
 /// are made on all cores; the report is the same.
-pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Report, Unmade> {
-    let numbers: Vec<u64> = campaign.shard.numbers(campaign.runs).collect();
+pub fn run(
+    campaign: &Campaign,
+    go_on: impl Fn(u64) -> bool + Sync,
+) -> Result<Report, GenerateError> {
+    let numbers: Vec<u64> = (1..=campaign.runs).collect();
     let made = AtomicU64::new(0);
     let mut report = Report::default();
     for block in numbers.chunks(BLOCK) {
@@ -228,24 +227,24 @@ pub fn run(campaign: &Campaign, go_on: impl Fn(u64) -> bool + Sync) -> Result<Re
 }
 
 /// Makes run number `number` alone.
-pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, Unmade> {
+pub fn run_one(campaign: &Campaign, number: u64) -> Result<Report, GenerateError> {
     let mut report = Report::default();
     report.add(number, make(number, || campaign.judge(number))?);
     Ok(report)
 }
 
 /// Makes one run, or says which could not be made and why.
-fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, Unmade> {
+fn make<T>(run: u64, work: impl FnOnce() -> Result<T, ScenarioError>) -> Result<T, GenerateError> {
     match catch(work) {
         Ok(made) => {
-            made.map_err(|error| Unmade { run, problem: error.to_string(), panicked: false })
+            made.map_err(|error| GenerateError { run, problem: error.to_string(), panicked: false })
         }
-        Err(problem) => Err(Unmade { run, problem, panicked: true }),
+        Err(problem) => Err(GenerateError { run, problem, panicked: true }),
     }
 }
 
-/// Does `work`. If it panics, that is printed as ever, and the message comes back, so that whoever knows what was going
-/// on can say so.
+/// Does `work`. If it panics, the panic is printed as usual and its message is returned, so that the caller can add what
+/// was going on.
 pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     // Whatever `work` has left half done goes with it: nothing here looks at it again.
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| message_of(&*payload))
@@ -293,7 +292,7 @@ impl Report {
         match breach {
             Some(breach) => self.failures.push(Failure { run, algorithm, breach, scenario }),
             None if undecided => self.undecided += 1,
-            // Only a run that recovered says how long that takes.
+            // Only a run that recovered shows how long that takes.
             None => {
                 self.recovered(recovery, run);
                 first_lease.into_iter().for_each(|wait| self.first_leases.add(wait));
@@ -309,33 +308,6 @@ impl Report {
         if slower {
             self.slowest_recovery = Some((recovery, run));
         }
-    }
-
-    /// Adds the report of another shard of the same campaign.
-    pub fn merge(mut self, other: Self) -> Self {
-        self.runs += other.runs;
-        for (algorithm, runs) in other.by_algorithm {
-            *self.by_algorithm.entry(algorithm).or_default() += runs;
-        }
-        self.events += other.events;
-        self.messages += other.messages;
-        self.elections += other.elections;
-        self.leader_changes += other.leader_changes;
-        self.undecided += other.undecided;
-        self.digest = self.digest.wrapping_add(other.digest);
-        for (kind, count) in other.faults {
-            *self.faults.entry(kind).or_default() += count;
-        }
-        for (feature, runs) in other.drawn {
-            *self.drawn.entry(feature).or_default() += runs;
-        }
-        if let Some((recovery, run)) = other.slowest_recovery {
-            self.recovered(recovery, run);
-        }
-        self.first_leases.merge(other.first_leases);
-        self.failures.extend(other.failures);
-        self.failures.sort_by_key(|failure| failure.run);
-        self
     }
 }
 

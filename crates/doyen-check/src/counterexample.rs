@@ -1,4 +1,4 @@
-//! A run that breaks a property, as one file that a person can read.
+//! A run that violates a property, as a file that a person can read.
 //!
 //! ```toml
 //! # A counterexample: in this run A3 does not hold.
@@ -26,13 +26,13 @@
 //! # The end of the counterexample.
 //! ```
 //!
-//! There are two forms. With a `path` it is a *schedule* that a check has found: the steps, one a line as `schedule.rs` has them, from the
-//! scene to where the property is broken, and those that are then repeated for ever. With `from` among the rules, the
-//! scenario is simulated up to that time first; with `part`, it is about that part of the quorum. Without one it is a *timed run* of the simulator that a campaign has
-//! found: the scenario holds the faults and the seed.
+//! There are two forms. A file with a `path` is a *schedule* that a check has found: the steps from the initial scene to the
+//! violation, one a line (see `model/step.rs`), and those that then repeat forever. With `from` among the rules, the
+//! scenario is simulated up to that time first; with `part`, the schedule is about that part of the quorum. A file without a
+//! `path` is a *timed run* of the simulator that a campaign has found: the scenario holds the faults and the seed.
 //!
-//! A file is read as strictly as a scenario is: what is unknown, missing or cut short is refused, with the line. The
-//! last line is there for that: a file without it has lost its end.
+//! A file is read as strictly as a scenario: an unknown or missing key is rejected, with the line. The last line marks the
+//! end: a file without it is incomplete.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,11 +41,13 @@ use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use super::budget::{ANY, Budget, MOST};
+use super::budget::{ANY, Budget, MAX};
 use super::part::Scope;
 use super::property::Property;
-use super::schedule::StepText;
-use super::{MOST_MEMBERS, Rules, Timers, Violation};
+use crate::explore::Violation;
+use crate::model::MAX_MEMBERS;
+use crate::model::step::StepText;
+use crate::rules::{Rules, Timers};
 use doyen_sim::scenario::{Case, Scenario, ScenarioError, toml_error};
 use doyen_sim::time::Time;
 
@@ -79,7 +81,7 @@ pub enum Course {
         rules: Rules,
         /// The steps to where the property is broken.
         path: Vec<StepText>,
-        /// The steps that are then repeated for ever; none if nothing is left to do.
+        /// The steps that then repeat forever; none if nothing is left to do.
         cycle: Vec<StepText>,
     },
     /// By the clock, as the simulator runs it: the scenario says everything.
@@ -113,9 +115,9 @@ impl Counterexample {
     pub fn case(&self) -> Result<Case, String> {
         let case = self.scenario.resolve().map_err(|error| self.in_scenario(&error))?;
         let count = case.members().len();
-        if matches!(self.course, Course::Schedule { .. }) && count > MOST_MEMBERS {
+        if matches!(self.course, Course::Schedule { .. }) && count > MAX_MEMBERS {
             let problem =
-                format!("{count} members are too many for a check, which takes {MOST_MEMBERS}");
+                format!("{count} members are too many for a check, which takes {MAX_MEMBERS}");
             return Err(self.in_scenario(&ScenarioError::new("members", problem)));
         }
         Ok(case)
@@ -199,7 +201,7 @@ impl Counterexample {
         let scenario = toml::to_string(&BTreeMap::from([("scenario", &self.scenario)]));
         let _ = write!(text, "\n{}", scenario.expect("a scenario can always be written"));
         if let Course::Schedule { rules, .. } = &self.course {
-            let _ = write!(text, "\n{}", RulesEntry::new(rules).written());
+            let _ = write!(text, "\n{}", RulesEntry::new(rules).to_toml());
         }
         text + "\n" + END + "\n"
     }
@@ -224,6 +226,7 @@ struct Document {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesEntry {
+    #[serde(skip_serializing)]
     budget: Budget,
     timers: String,
     expiries: Option<u8>,
@@ -271,10 +274,8 @@ impl RulesEntry {
     }
 
     fn read_timers(&self) -> Result<Timers, ScenarioError> {
-        let wrong =
-            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
         let parse_tick = |text: &String| match text.parse::<Span>() {
-            Ok(Span::ZERO) => Err(wrong("tick", "must be above zero".to_owned())),
+            Ok(Span::ZERO) => Err(wrong("tick", "must be above zero")),
             Ok(tick) => Ok(tick),
             Err(problem) => Err(wrong("tick", problem)),
         };
@@ -295,35 +296,28 @@ impl RulesEntry {
             _ => {
                 let problem = "timers are either \"free\", with `expiries`, or \"bounded\", with `tick` and \
                                `detection`, or \"clocked\", with `tick` and perhaps `drift`";
-                Err(wrong("timers", problem.to_owned()))
+                Err(wrong("timers", problem))
             }
         }
     }
 
     fn read(self, property: Property) -> Result<Rules, ScenarioError> {
-        let wrong =
-            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
         let timers = self.read_timers()?;
         if let Some((name, count)) = self.budget.items().into_iter().find(|item| item.1 > ANY) {
-            let most = format!("at most {MOST}, or {ANY} for any number");
+            let most = format!("at most {MAX}, or {ANY} for any number");
             return Err(wrong("budget", format!("{count} {name} are too many; {most}")));
         }
         let from = self.from.as_ref().map(|text| text.parse::<Span>()).transpose();
         let from = from.map_err(|problem| wrong("from", problem))?.map(|span| Time::ZERO + span);
         let scope = self.read_scope()?;
         if scope.is_some() && from.is_some() {
-            return Err(wrong(
-                "from",
-                "a part of the quorum is explored from its beginning".to_owned(),
-            ));
+            return Err(wrong("from", "a part of the quorum is explored from its beginning"));
         }
         let (budget, fifo, properties) = (self.budget, self.fifo, vec![property]);
         Ok(Rules { budget, timers, fifo, properties, from, scope })
     }
 
     fn read_scope(&self) -> Result<Option<Scope>, ScenarioError> {
-        let wrong =
-            |key: &str, problem: String| ScenarioError::new(format!("rules.{key}"), problem);
         let Self { part, terms, mixed, without, .. } = self;
         match (part, terms) {
             (Some(part), &Some(terms)) => {
@@ -336,46 +330,27 @@ impl RulesEntry {
             _ => {
                 let problem =
                     "`part` and `terms` belong together, and `mixed` and `without` to them";
-                Err(wrong("part", problem.to_owned()))
+                Err(wrong("part", problem))
             }
         }
     }
 
-    fn written(&self) -> String {
-        let spent = self.budget.items().into_iter().filter(|&(_, count)| count > 0);
-        let budget: Vec<String> = spent.map(|(name, count)| format!("{name} = {count}")).collect();
+    /// The section of a file. The budget is an inline table.
+    fn to_toml(&self) -> String {
+        let counts = self.budget.items().into_iter().filter(|&(_, count)| count > 0);
+        let budget: Vec<String> = counts.map(|(name, count)| format!("{name} = {count}")).collect();
         let budget = match budget.is_empty() {
             true => "{}".to_owned(),
             false => format!("{{ {} }}", budget.join(", ")),
         };
-        let mut text = format!("[rules]\nbudget = {budget}\ntimers = \"{}\"\n", self.timers);
-        if let Some(expiries) = self.expiries {
-            let _ = writeln!(text, "expiries = {expiries}");
-        }
-        if let Some(tick) = &self.tick {
-            let _ = writeln!(text, "tick = \"{tick}\"");
-        }
-        if let Some(detection) = self.detection {
-            let _ = writeln!(text, "detection = {detection}");
-        }
-        if let Some(drift) = self.drift {
-            let _ = writeln!(text, "drift = {drift}");
-        }
-        let _ = writeln!(text, "fifo = {}", self.fifo);
-        if let Some(from) = &self.from {
-            let _ = writeln!(text, "from = \"{from}\"");
-        }
-        if let (Some(part), Some(terms)) = (&self.part, self.terms) {
-            let _ = writeln!(text, "part = \"{part}\"\nterms = {terms}");
-        }
-        if let Some(mixed) = self.mixed {
-            let _ = writeln!(text, "mixed = {mixed}");
-        }
-        if let Some(rule) = &self.without {
-            let _ = writeln!(text, "without = \"{rule}\"");
-        }
-        text
+        let rest = toml::to_string(self).expect("rules can always be written");
+        format!("[rules]\nbudget = {budget}\n{rest}")
     }
+}
+
+/// A problem of a key in the rules.
+fn wrong(key: &str, problem: impl Into<String>) -> ScenarioError {
+    ScenarioError::new(format!("rules.{key}"), problem.into())
 }
 
 /// What must be right before anything else of the file means anything.
@@ -432,7 +407,8 @@ fn list(steps: &[StepText]) -> String {
     if steps.is_empty() {
         return "[]".to_owned();
     }
-    let quoted = |step: &StepText| format!("    {},\n", toml::Value::String(step.line()));
+    let quoted =
+        |step: &StepText| format!("    {},\n", toml::Value::String(step.line().to_owned()));
     format!("[\n{}]", steps.iter().map(quoted).collect::<String>())
 }
 
@@ -450,7 +426,7 @@ mod tests {
             from: None,
             scope: None,
         };
-        let steps = |lines: &[&str]| lines.iter().map(|line| StepText::new(line)).collect();
+        let steps = |lines: &[&str]| lines.iter().copied().map(StepText::new).collect();
         let path =
             steps(&["deliver ELECTION from 1 to 2, crash after 1 #0badcafe", "wait 2 ticks"]);
         let cycle = steps(&["expire Reply at 1"]);
@@ -471,7 +447,7 @@ mod tests {
         assert_eq!(read.to_toml(), text);
         let expected = "\
 # A counterexample: in this run A3 does not hold.
-# termination: every run comes to rest, with nobody still electing and everybody knowing a leader
+# termination: every run comes to rest; no election is open and every live member knows a leader
 # doyen replay FILE        shows it, and says why
 doyen = \"counterexample\"
 version = 2

@@ -94,8 +94,24 @@ mod tests {
         assert_eq!(seen.len(), 1_000_000);
     }
 
+    /// The birthday bound, counted: fingerprints cut down to twenty bits collide about as often as it says.
     #[test]
-    fn the_chance_of_an_omission_is_small() {
-        assert!(chance_of_omission(10_000_000) < 1.0 / 300_000.0);
+    fn fingerprints_collide_as_often_as_random_numbers() {
+        let (count, bits) = (20_000_u64, 20);
+        let mut seen = vec![false; 1 << bits];
+        let print = |number: u64| (fingerprint(&number) >> (64 - bits)) as usize;
+        let collisions = (0..count).filter(|&it| std::mem::replace(&mut seen[print(it)], true));
+        let expected = chance_of_omission(count) * 2_f64.powi(64 - bits);
+        let ratio = collisions.count() as f64 / expected;
+        assert!((0.8..1.2).contains(&ratio), "{ratio} times the {expected} that are expected");
+    }
+
+    #[test]
+    fn the_order_and_the_place_of_parts_count() {
+        let things: [&[u64]; 7] = [&[], &[0], &[0, 0], &[1, 2], &[2, 1], &[1, 2, 0], &[0, 1, 2]];
+        let mut prints: Vec<u64> = things.iter().map(fingerprint).collect();
+        prints.sort_unstable();
+        prints.dedup();
+        assert_eq!(prints.len(), things.len());
     }
 }

@@ -1,12 +1,11 @@
-//! Judges a run while it goes on: is what must never happen not happening, and did it end as it must?
+//! Judges a run while it goes on.
 //!
-//! A world tells its oracle of every message that is sent, every election that is called, every view that changes, every
-//! crash, every restart and everything that is stored, at the moment when it happens: no record is made and nothing is
-//! copied, so that millions of runs can be judged. A world without one does not notice the difference. What must hold is
-//! named by the checker's own [properties](crate::property), all but bounded terms, which only the explorer can
-//! judge: those that hold at every instant (A4, one leader a term, terms never fall, bounded messages and, where leaders
-//! have leases, what the [ledger](doyen_core::ledger) is asked through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and cs425's two).
-//! The first breach counts: whatever follows may be its consequence.
+//! A world tells its oracle of every message, election, view, crash, restart and write at the moment when it happens. No
+//! record is made and nothing is copied, so that millions of runs can be judged; a world without an oracle pays nothing. The
+//! oracle judges the [properties](crate::property), all but bounded terms, which only an exploration can judge: those that
+//! hold at every instant (A4, one leader a term, terms never fall, bounded messages and, with leases, the rules of the
+//! [ledger](doyen_core::ledger) through `oracle/audit.rs`), and those about the end of a run (A1, A2, A3 and cs425's two).
+//! The first breach counts, because later ones may be its consequences.
 //!
 //! # Old processes
 //!
@@ -16,10 +15,10 @@
 //! | property | an old process |
 //! |---|---|
 //! | A1, A2, A3, A4 of members without leases | is not asked what it believes in the end, but must have stopped for a run to come to rest; if it leads, it is a leader like any other |
-//! | A4, with leases | has a lease of its own: nobody else may have one meanwhile, not even its member's present process |
+//! | A4, with leases | has a lease of its own: no other process may have one meanwhile, not even its member's present process |
 //! | one-leader-per-term | is another leader than its member's present process |
 //! | terms-never-fall, stored-first | has a disk of its own |
-//! | one-vote-per-term, vote-leases-kept | is a voter of its own from its replacement on: what it sends may be counted by nobody. What it had sent before binds its replacement too |
+//! | one-vote-per-term, vote-leases-kept | is a voter of its own from its replacement on: what it sends may not be counted. What it had sent before binds its replacement too |
 //! | leases-rise | is another holder than its member's present process; a vote of it and one of its replacement are one vote |
 //! | leases-covered | speaks for its member until the replacement can vote: see `oracle/cover.rs` |
 //! | leader-in-time, steady-leader | is another leader than its member's present process |
@@ -38,9 +37,9 @@ use doyen_core::time::Span;
 use crate::property::{Fact, Property, belief, longest_message};
 use crate::replay::Ending;
 use audit::Audit;
-use doyen_sim::account::{Ended, Outcome};
 use doyen_sim::fault::Disk;
 use doyen_sim::hash::FastMap;
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::monitor::{Counted, Monitor, Sending};
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
@@ -50,10 +49,10 @@ use first_lease::FirstLease;
 use lasting::Lasting;
 use ratings::Ratings;
 
-/// Of a run that does not come to rest, at most so many members are named that know no leader.
-const MOST_NAMED: usize = 4;
+/// For a run that does not come to rest, at most so many members without a leader are named.
+const MAX_NAMED: usize = 4;
 
-/// Watches over the properties of one run.
+/// Judges the properties of one run.
 #[derive(Clone, Debug)]
 pub struct Oracle {
     properties: Vec<Property>,
@@ -61,22 +60,22 @@ pub struct Oracle {
     members: Vec<Watched>,
     /// The present process of each member.
     present: Vec<u32>,
-    /// Who led in which term first, and from when on.
-    reigns: FastMap<Term, (u32, Time)>,
-    /// How long a message may be.
+    /// The first leader of each term, and since when it led.
+    leaderships: FastMap<Term, (u32, Time)>,
+    /// The longest message that is allowed, in bytes.
     longest: usize,
-    /// When somebody's view changed last.
+    /// The time of the last change of a view.
     last_change: Time,
-    /// When somebody crashed or came up last.
+    /// The time of the last crash or start.
     last_fault: Time,
-    /// Where leaders have leases: what is known of votes and leases.
+    /// With leases: what is known of votes and leases.
     audit: Option<Box<Audit>>,
-    /// The same: who should lead in the end, and how long it takes until somebody has a lease.
+    /// The same: who should lead in the end, and the wait for the first lease.
     ratings: Ratings,
     first_lease: FirstLease,
-    /// Where faults last: who leads nevertheless.
+    /// With lasting faults: the leaders.
     lasting: Option<Box<Lasting>>,
-    /// How many elections were called, and who called the last when.
+    /// The number of elections, and the caller and time of the last.
     elections: u64,
     last_election: Option<(NodeId, Time)>,
     last_message: Option<(Sending, Time)>,
@@ -84,7 +83,7 @@ pub struct Oracle {
     undecided: bool,
 }
 
-/// What an oracle knows about a member.
+/// What the oracle knows about a process.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
     /// What it has stored, and whom it has given a vote lease.
@@ -97,7 +96,7 @@ struct Watched {
     leads: Option<Time>,
 }
 
-/// A property that was broken, when, and the facts that contradict each other.
+/// A broken property, the time, and the facts that contradict each other.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Breach {
     /// What was broken.
@@ -110,8 +109,7 @@ pub struct Breach {
     pub ending: Ending,
 }
 
-/// Runs `case` to its end under the eyes of `oracle`, which then knows whether it was as it must be. `observer` is shown
-/// everything that happens.
+/// Runs `case` to its end and lets `oracle` judge it. `observer` sees every event.
 pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Oracle) -> Outcome {
     // The oracle is wanted back before the observer's time is over.
     let observer = observer.map(|observer| observer as &mut dyn Observer);
@@ -121,7 +119,7 @@ pub fn judge(case: &Case, observer: Option<&mut dyn Observer>, oracle: &mut Orac
 }
 
 impl Oracle {
-    /// One that watches over `properties`.
+    /// An oracle for `properties`.
     pub fn new(members: &Members, properties: &[Property]) -> Self {
         let term = Term::default();
         let watched = |id| Watched { entry: Entry::new(id), term, since: Time::ZERO, leads: None };
@@ -129,7 +127,7 @@ impl Oracle {
             properties: properties.to_vec(),
             members: members.iter().map(watched).collect(),
             present: (0..members.len() as u32).collect(),
-            reigns: FastMap::default(),
+            leaderships: FastMap::default(),
             longest: longest_message(members),
             last_change: Time::ZERO,
             last_fault: Time::ZERO,
@@ -145,7 +143,7 @@ impl Oracle {
         }
     }
 
-    /// One that watches over `properties` of a run of `case`.
+    /// An oracle for `properties` of a run of `case`.
     pub fn of(case: &Case, properties: &[Property]) -> Self {
         let mut oracle = Self::new(case.members(), properties);
         if case.sessions {
@@ -173,11 +171,11 @@ impl Oracle {
         }
     }
 
-    fn trouble(&mut self, at: Time) {
+    fn disturbed(&mut self, at: Time) {
         self.last_fault = at;
-        self.first_lease.trouble(at);
+        self.first_lease.disturbed(at);
         if let Some(lasting) = &mut self.lasting {
-            lasting.trouble(at);
+            lasting.disturbed(at);
         }
     }
 
@@ -226,7 +224,7 @@ impl Oracle {
         }
     }
 
-    /// Who is not at rest, and what went on last.
+    /// The members that are not at rest, and the last activity.
     fn unrest(&self, views: &[Option<View>]) -> Vec<Fact> {
         let present = || self.present.iter().map(|&position| self.members[position as usize]);
         let seen = || present().zip(views).filter_map(|(who, &view)| Some((who, view?)));
@@ -236,7 +234,7 @@ impl Oracle {
         let is_waiting =
             |(_, view): &(Watched, View)| view.leader.is_none() || view.role == Role::Candidate;
         let mut facts: Vec<Fact> =
-            seen().filter(is_waiting).take(MOST_NAMED).map(believes).collect();
+            seen().filter(is_waiting).take(MAX_NAMED).map(believes).collect();
         if facts.is_empty() {
             facts.extend(seen().max_by_key(|&(who, _)| who.since).map(believes));
         }
@@ -261,13 +259,13 @@ impl Oracle {
         self.undecided
     }
 
-    /// How long views went on changing after `calm`, the end of all trouble that was known beforehand, or after the
+    /// How long views went on changing after `calm`, the last fault that was known beforehand, or after the
     /// last crash or restart if that came later.
     pub fn recovery(&self, calm: Time) -> Span {
         self.last_change - calm.max(self.last_fault)
     }
 
-    /// How long it took after all trouble until somebody had a lease, if anybody had one by `end`.
+    /// The wait for a lease after the last fault, if there was one by `end`.
     pub fn first_lease(&mut self, end: Time) -> Option<Span> {
         self.first_lease.wait(end)
     }
@@ -314,7 +312,7 @@ impl Monitor for Oracle {
         // Term zero means that the algorithm knows no terms.
         if view.term > Term::default() && self.watches(Property::OneLeaderPerTerm) {
             let term = view.term;
-            let (first, since) = *self.reigns.entry(term).or_insert((position, at));
+            let (first, since) = *self.leaderships.entry(term).or_insert((position, at));
             if first != position {
                 let first = self.id(first);
                 let evidence = vec![
@@ -422,12 +420,12 @@ impl Monitor for Oracle {
     }
 
     fn crashed(&mut self, at: Time, position: u32) {
-        self.trouble(at);
+        self.disturbed(at);
         self.members[position as usize].leads = None;
     }
 
     fn restarted(&mut self, at: Time, position: u32, disk: Disk, stored: Stored) {
-        self.trouble(at);
+        self.disturbed(at);
         let member = &mut self.members[position as usize];
         member.since = at;
         self.ratings.forget(member.entry.id);
@@ -452,7 +450,7 @@ impl Monitor for Oracle {
     }
 
     fn second_process_started(&mut self, at: Time, position: u32, is_clone: bool) {
-        self.trouble(at);
+        self.disturbed(at);
         let process = self.members.len() as u32;
         for present in self.present.iter_mut().filter(|present| **present == position) {
             *present = process;
@@ -558,7 +556,7 @@ mod tests {
         assert_eq!(broken(&oracle), Some((Property::BoundedMessages, Time(7))));
     }
 
-    /// Whoever asks a leader that never says that it leads asks for ever.
+    /// A member that asks a leader that does not announce itself asks forever.
     const RESTLESS: &str =
         "algorithm = \"bully\"\nmembers = 3\nleader = 3\ninitiators = [1]\nuntil = \"50ms\"";
 

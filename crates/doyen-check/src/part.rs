@@ -1,28 +1,28 @@
-//! Parts of the quorum, each explored as far as it can be.
+//! Parts of the quorum, each explored as far as possible.
 //!
 //! | part | what it is | what it leaves out |
 //! |---|---|---|
 //! | votes | the voting rules as a protocol of their own, see `quorum/explore/voter.rs` | leases, time |
 //! | sessions | the same voters on top of sessions, see `session.rs`: which process of a member counts | leases, time |
-//! | leases | the quorum without courtesy, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
+//! | leases | the quorum without pre-votes, see `quorum/explore/without_pre_vote.rs` | who asks whom before it campaigns |
 //! | whole | the quorum as it is shipped | penalties, probes, restored disks |
 //!
-//! In each part messages may be lost, doubled, overtaken and as late as they like. Members crash and come up at any
-//! moment, also between two writes; in all but the whole, any of them campaigns at any moment at which the rules let it. How
-//! often leaders transfer, operators give commands and members lose their disks is a matter of the [budget](Budget). What
-//! is asked for in every state is the safety of a quorum ([`Property::QUORUM`]), as far as it is about the part. Clocks go
-//! in ticks, and the settings are the shortest that have a lease renewed while it runs:
+//! In each part messages may be lost, duplicated, reordered and delayed without bound. Members crash and restart at any
+//! moment, even between two writes; in all parts but the whole, any member campaigns at any moment at which the rules allow
+//! it. The [budget](Budget) limits transfers, commands and lost disks. The properties are the safety of a quorum
+//! ([`Property::QUORUM`]), as far as they concern the part. Clocks run in ticks, and the settings are the shortest with
+//! which a lease is renewed while it runs:
 //!
 //! ```text
 //!     heartbeat 1 tick     vote lease 3 ticks     lease 2 ticks     answers 1 tick
 //! ```
 //!
-//! Where clocks are wrong by a fifth, the heartbeat takes 2 ticks and the vote lease 6, by a clock that is right; hence
-//! the lease 3. By real time a heartbeat then takes 1 to 3 ticks, the vote lease 5 to 8 and the lease 2 to 4. Where timings
-//! are mixed, the highest member asks for vote leases that are a tick longer (two ticks where clocks are wrong).
+//! With clocks that are wrong by a fifth, the heartbeat takes 2 ticks and the vote lease 6, by an exact clock; hence the
+//! lease 3. By real time a heartbeat then takes 1 to 3 ticks, the vote lease 5 to 8 and the lease 2 to 4. With mixed
+//! timings, the highest member requests vote leases that are a tick longer (two ticks with wrong clocks).
 //!
 //! Whole ticks lose nothing: every timer is due after a whole number of ticks, or at any moment between two of them, and
-//! what happens in an order at fractions of a tick can happen in the same order at whole ones (Henzinger, Manna and
+//! events that happen in an order at fractions of a tick can happen in the same order at whole ticks (Henzinger, Manna and
 //! Pnueli 1992, *What good are digital clocks?*).
 
 use std::fmt;
@@ -38,16 +38,16 @@ use doyen_core::time::Span;
 
 use super::budget::{ANY, Budget};
 use super::property::Property;
-use super::{Rules, Timers};
+use super::rules::{Rules, Timers};
 use doyen_sim::scenario::{Case, Initiators, MemberList, Scenario};
 
 /// The length of a tick. Nothing depends on it.
 const TICK: Span = Span::from_millis(2);
 
-/// By how much clocks are wrong where they are, in thousandths.
+/// The error of wrong clocks, in thousandths.
 const WRONG: u32 = 200;
 
-/// What holds of every vote: the others of [`Property::QUORUM`] are about leases.
+/// The properties of votes: the others of [`Property::QUORUM`] are about leases.
 const OF_VOTES: [Property; 4] = [
     Property::OneLeaderPerTerm,
     Property::OneVotePerTerm,
@@ -58,17 +58,17 @@ const OF_VOTES: [Property; 4] = [
 /// A part of the quorum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Part {
-    /// Who is elected in which term.
+    /// Elections and terms.
     Votes,
     /// Which process of a member counts.
     Sessions,
-    /// Who has a lease when.
+    /// Leases and vote leases.
     Leases,
     /// Everything.
     Whole,
 }
 
-/// What is explored of the quorum.
+/// The part of the quorum that is explored, and how.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Scope {
     /// The part.
@@ -77,7 +77,7 @@ pub struct Scope {
     pub terms: u64,
     /// One member asks for longer vote leases than the others.
     pub mixed: bool,
-    /// The rule that is taken away.
+    /// The rule that is disabled.
     pub without: Option<Rule>,
 }
 
@@ -148,20 +148,19 @@ impl Scope {
         Some(Self { part, terms, mixed, without: Some(rule) })
     }
 
-    /// How many members there are unless one says otherwise: three, or as many as it takes to notice within a minute that
-    /// a rule is missing.
+    /// The default number of members: three, or as many as it takes to notice within a minute that a rule is missing.
     pub fn members(self) -> u32 {
         let is_of_two = self.part == Part::Sessions && self.without == Some(Rule::SessionIsStored);
         if is_of_two { 2 } else { 3 }
     }
 
-    /// Whether only a search depth first notices within a minute that a rule is missing.
-    pub fn depth_first(self) -> bool {
+    /// Whether only a depth-first search notices within a minute that a rule is missing.
+    pub fn is_deep(self) -> bool {
         let is_deep = matches!(self.without, Some(Rule::RejoinTakesOver | Rule::RejoinIsConfirmed));
         self.part == Part::Sessions && is_deep
     }
 
-    /// The scene in which it begins: the highest of so many members leads in the first term, unless it is about votes.
+    /// The scene in which it begins: the highest member leads in the first term, unless it is about votes.
     pub fn scenario(self, members: u32) -> Scenario {
         let is_led = matches!(self.part, Part::Leases | Part::Whole);
         Scenario {
@@ -175,8 +174,8 @@ impl Scope {
         }
     }
 
-    /// What may happen unless one says otherwise: any number of everything that needs no operator, and of the rest what it
-    /// takes to notice that a rule is missing.
+    /// The default budget: any number of the faults that need no operator, and of the others what it takes to notice that a
+    /// rule is missing.
     pub fn budget(self) -> Budget {
         if self.part == Part::Sessions {
             return self.budget_of_sessions();
@@ -217,7 +216,7 @@ impl Scope {
     pub fn timers(self, wrong_clocks: bool) -> Timers {
         match self.part {
             Part::Votes => Timers::Free { expiries: ANY },
-            // A candidate that stands down in its term can do less than before.
+            // A candidate that gives up in its term can do less than before.
             Part::Sessions => Timers::Free { expiries: 0 },
             Part::Leases | Part::Whole => {
                 Timers::Clocked { tick: TICK, drift: if wrong_clocks { WRONG } else { 0 } }
@@ -233,7 +232,7 @@ impl Scope {
         }
     }
 
-    /// What is explored unless one says otherwise.
+    /// The default rules.
     pub fn rules(self, wrong_clocks: bool) -> Rules {
         Rules {
             budget: self.budget(),
@@ -259,7 +258,7 @@ impl Scope {
         let timing = Timing::for_transmission(Span::from_nanos(TICK.as_nanos() / 2));
         let highest = members.highest();
         if self.part != Part::Whole {
-            // No member is better than another, and nothing that is explored asks who is.
+            // No member is better than another, and no rule that is explored compares members.
             let alike: Vec<(NodeId, i64)> = members.iter().map(|id| (id, 0)).collect();
             members = members.with_attrs(alike).expect("members have attributes");
         }
@@ -277,7 +276,7 @@ impl Scope {
             let vote_lease = pace.vote_lease + TICK * scale;
             quorum.paces.insert(highest, Pace { vote_lease, ..pace });
         }
-        // What makes no difference to safety takes no time, and nothing is remembered for it.
+        // Settings that make no difference to safety take no time and no memory.
         (quorum.jitter, quorum.stagger, quorum.probe) = (Span::ZERO, Span::ZERO, None);
         (quorum.penalty_decay, quorum.deferrals) = (Span::ZERO, 0);
         (quorum.preemption, quorum.remembers) = (Preemption::Never, false);
@@ -337,7 +336,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What processes of a member are configured with where they are told apart.
+/// The configuration of processes with sessions.
 pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
     SessionConfig {
         inner: case.config.clone(),

@@ -1,8 +1,8 @@
-//! What is checked, in words.
+//! The properties that can be checked.
 //!
-//! Some properties are about the *views*, which are what each live member believes: at every instant, or where a run
-//! ends. The others are about what no single step may do, be it to a disk, in a message or by leading; for the explorer
-//! `check/local.rs` and `check/machine/hand.rs` find them, for random runs the oracle does.
+//! Some properties are about the *views*, which are what each live member believes: at every instant, or at the end of a
+//! run. The others are about what no single step may do to a disk, in a message or by leading; `model/judge.rs` judges them
+//! in an exploration, the oracle in random runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,10 @@ use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{Role, View};
 use doyen_core::registry::Algorithm;
 
-use super::Timers;
-use super::space::Claim;
+use crate::rules::Timers;
+use crate::search::space::Claim;
 
-/// Something that an election should have.
+/// A property of elections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Property {
     /// A1.
@@ -33,27 +33,49 @@ pub enum Property {
     TermsNeverFall,
     /// I2: a member votes once a term, ever.
     OneVotePerTerm,
-    /// I7: who has promised to follow a leader votes for nobody else until the time is over.
+    /// I7: a member votes for no rival of a leader until its vote lease is over.
     VoteLeasesKept,
-    /// I5, I6, I8: who has a lease was elected, in a term later than any before.
+    /// I5, I6, I8: the holder of a lease was elected, in a later term than any before.
     LeasesRise,
-    /// I10: what a message depends on has been stored before it leaves.
+    /// I10: a member stores what a message depends on before it sends the message.
     StoredFirst,
-    /// Every lease is covered by a majority that votes for no other until it is over.
+    /// While a lease runs, a majority votes for no rival.
     LeasesCovered,
-    /// While faults last that leave a majority connected, somebody has a lease in time.
+    /// With lasting faults that leave a majority connected, a lease begins in time.
     LeaderInTime,
-    /// And then the leader changes no more.
+    /// And then the leader no longer changes.
     SteadyLeader,
     /// No message grows without bound.
     BoundedMessages,
-    /// No term rises beyond what the faults of a run can account for.
+    /// No term rises beyond what the faults of a run explain.
     BoundedTerms,
     /// cs425's safety, as written.
     Safety004,
     /// cs425's liveness, as written.
     Liveness004,
 }
+
+/// Every property in the order of the enum: its name on the command line, what is claimed, and its statement.
+#[rustfmt::skip]
+const TABLE: [(Property, &str, Claim, &str); 17] = [
+    (Property::Agreement, "A1", Claim::AtRest, "agreement: at the end of a run, all live members follow the same live member"),
+    (Property::Validity, "A2", Claim::AtRest, "validity: at the end of a run, every leader that is followed is the best live member"),
+    (Property::Termination, "A3", Claim::Rests, "termination: every run comes to rest; no election is open and every live member knows a leader"),
+    (Property::OneLeader, "A4", Claim::Always, "one leader: no two live members act as leader at the same instant"),
+    (Property::OneLeaderPerTerm, "one-leader-per-term", Claim::NoStep, "one leader a term: no two members lead in the same term"),
+    (Property::TermsNeverFall, "terms-never-fall", Claim::NoStep, "durable terms: the stored term of a member never falls"),
+    (Property::OneVotePerTerm, "one-vote-per-term", Claim::NoStep, "one vote a term: no member votes for two candidates in the same term"),
+    (Property::VoteLeasesKept, "vote-leases-kept", Claim::NoStep, "vote leases kept: a member votes for no rival of its leader until its vote lease is over"),
+    (Property::LeasesRise, "leases-rise", Claim::NoStep, "leases rise: the holder of a lease was elected by a majority, in a later term than any leader before"),
+    (Property::StoredFirst, "stored-first", Claim::NoStep, "stored first: a member stores what a message depends on before it sends the message"),
+    (Property::LeasesCovered, "leases-covered", Claim::NoStep, "leases covered: while a lease runs, a majority votes for no rival of its holder, by any clock"),
+    (Property::LeaderInTime, "leader-in-time", Claim::NoStep, "leader in time: with lasting faults that leave a majority connected, a lease begins within three times L1"),
+    (Property::SteadyLeader, "steady-leader", Claim::NoStep, "steady leader: once members have settled with such faults, the leader no longer changes"),
+    (Property::BoundedMessages, "bounded-messages", Claim::NoStep, "bounded messages: no message is longer than the data of all members needs"),
+    (Property::BoundedTerms, "bounded-terms", Claim::NoStep, "bounded terms: no term rises beyond what the faults of a run explain"),
+    (Property::Safety004, "cs425-safety", Claim::AtRest, "cs425's safety: at the end of a run, every member that follows a leader follows the best live member"),
+    (Property::Liveness004, "cs425-liveness", Claim::Rests, "cs425's liveness: every member eventually follows a leader or has crashed"),
+];
 
 impl From<Invariant> for Property {
     fn from(invariant: Invariant) -> Self {
@@ -71,27 +93,18 @@ impl From<Invariant> for Property {
 
 impl Property {
     /// Every property.
-    pub const ALL: [Self; 17] = [
-        Self::Agreement,
-        Self::Validity,
-        Self::Termination,
-        Self::OneLeader,
-        Self::OneLeaderPerTerm,
-        Self::TermsNeverFall,
-        Self::OneVotePerTerm,
-        Self::VoteLeasesKept,
-        Self::LeasesRise,
-        Self::StoredFirst,
-        Self::LeasesCovered,
-        Self::LeaderInTime,
-        Self::SteadyLeader,
-        Self::BoundedMessages,
-        Self::BoundedTerms,
-        Self::Safety004,
-        Self::Liveness004,
-    ];
+    pub const ALL: [Self; 17] = {
+        let mut all = [Self::Agreement; 17];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = TABLE[index].0;
+            assert!(all[index] as usize == index, "the table has the order of the enum");
+            index += 1;
+        }
+        all
+    };
 
-    /// What every election should have in every run; the others are for those that promise more.
+    /// The properties of every election; the others are for algorithms that promise more.
     pub const USUAL: [Self; 6] = [
         Self::Agreement,
         Self::Validity,
@@ -101,7 +114,7 @@ impl Property {
         Self::BoundedTerms,
     ];
 
-    /// What a quorum has besides: its safety.
+    /// The safety of a quorum.
     pub const QUORUM: [Self; 8] = [
         Self::OneLeader,
         Self::OneLeaderPerTerm,
@@ -113,10 +126,10 @@ impl Property {
         Self::LeasesCovered,
     ];
 
-    /// What a quorum has while faults last that leave a majority connected.
+    /// The properties of a quorum with lasting faults that leave a majority connected.
     pub const LASTING: [Self; 2] = [Self::LeaderInTime, Self::SteadyLeader];
 
-    /// What an algorithm should have in every run.
+    /// The properties that are checked of an algorithm by default.
     pub fn usual_of(algorithm: Algorithm) -> Vec<Self> {
         let mut usual = Self::USUAL.to_vec();
         if algorithm.has_leases() {
@@ -127,7 +140,7 @@ impl Property {
         usual
     }
 
-    /// Whether the explorer can tell: where timers are free, nobody knows how long a promise or a lease has lasted.
+    /// Whether an exploration can judge it: with free timers the age of a lease is unknown.
     pub fn is_explorable(self, timers: Timers) -> bool {
         match self {
             Self::LeaderInTime | Self::SteadyLeader => false,
@@ -136,120 +149,39 @@ impl Property {
         }
     }
 
-    /// Whether random runs can tell. In them everything goes wrong, and nobody reckons how far a term may rise for it.
+    /// Whether random runs can judge it: they have no bound on terms.
     pub fn is_judged_at_random(self) -> bool {
         self != Self::BoundedTerms && !Self::LASTING.contains(&self)
     }
 
-    /// What a quorum should have in every random run whose faults last.
+    /// The properties that are checked of a quorum in random runs with lasting faults.
     pub fn usual_while_faults_last() -> Vec<Self> {
         Self::QUORUM.into_iter().chain(Self::LASTING).chain([Self::BoundedMessages]).collect()
     }
 
-    /// What an algorithm should have in every random run.
+    /// The properties that are checked of an algorithm in random runs.
     pub fn usual_at_random(algorithm: Algorithm) -> Vec<Self> {
         let usual = Self::usual_of(algorithm).into_iter();
         usual.filter(|property| property.is_judged_at_random()).collect()
     }
 
-    /// Whether it is about what must never happen, not about what must come at last.
+    /// Whether it is a safety property: about what must never happen.
     pub fn is_safety(self) -> bool {
         matches!(self.claim(), Claim::Always | Claim::NoStep)
     }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Agreement => "A1",
-            Self::Validity => "A2",
-            Self::Termination => "A3",
-            Self::OneLeader => "A4",
-            Self::OneLeaderPerTerm => "one-leader-per-term",
-            Self::TermsNeverFall => "terms-never-fall",
-            Self::OneVotePerTerm => "one-vote-per-term",
-            Self::VoteLeasesKept => "vote-leases-kept",
-            Self::LeasesRise => "leases-rise",
-            Self::StoredFirst => "stored-first",
-            Self::LeasesCovered => "leases-covered",
-            Self::LeaderInTime => "leader-in-time",
-            Self::SteadyLeader => "steady-leader",
-            Self::BoundedMessages => "bounded-messages",
-            Self::BoundedTerms => "bounded-terms",
-            Self::Safety004 => "cs425-safety",
-            Self::Liveness004 => "cs425-liveness",
-        }
+        TABLE[self as usize].1
     }
 
-    /// What it says.
+    pub(crate) fn claim(self) -> Claim {
+        TABLE[self as usize].2
+    }
+
+    /// Its statement.
     pub fn words(self) -> &'static str {
-        match self {
-            Self::Agreement => {
-                "agreement: when nothing changes any more, all live members follow the same live member"
-            }
-            Self::Validity => {
-                "validity: when nothing changes any more, whoever is followed is the best live member"
-            }
-            Self::Termination => {
-                "termination: every run comes to rest, with nobody still electing and everybody knowing a leader"
-            }
-            Self::OneLeader => "one leader: at no instant do two live members both act as leader",
-            Self::OneLeaderPerTerm => {
-                "one leader a term: no two members ever lead in the same term"
-            }
-            Self::TermsNeverFall => "durable terms: the term that a member has stored never falls",
-            Self::OneVotePerTerm => {
-                "one vote a term: no member ever votes for two in the same term"
-            }
-            Self::VoteLeasesKept => {
-                "promises kept: who has promised to follow a leader votes for nobody else until the time is over"
-            }
-            Self::LeasesRise => {
-                "leases rise: who acts under a lease was elected by a majority, in a later term than any before"
-            }
-            Self::StoredFirst => {
-                "stored first: what a message depends on has been stored before the message leaves"
-            }
-            Self::LeasesCovered => {
-                "leases covered: while a lease runs, a majority is bound to its holder until it is over, by any clocks"
-            }
-            Self::LeaderInTime => {
-                "leader in time: while faults last that leave a majority connected, a lease begins within three times L1"
-            }
-            Self::SteadyLeader => {
-                "steady leader: once members have settled in spite of such faults, the leader changes no more"
-            }
-            Self::BoundedMessages => {
-                "bounded messages: no message grows beyond what all members together can fill"
-            }
-            Self::BoundedTerms => {
-                "bounded terms: no term rises beyond what the faults of a run can account for"
-            }
-            Self::Safety004 => {
-                "cs425's safety: whoever has elected somebody at the end has elected the best live member"
-            }
-            Self::Liveness004 => {
-                "cs425's liveness: every member eventually has elected somebody, or has crashed"
-            }
-        }
-    }
-
-    pub(super) fn claim(self) -> Claim {
-        match self {
-            Self::Agreement | Self::Validity | Self::Safety004 => Claim::AtRest,
-            Self::Termination | Self::Liveness004 => Claim::Rests,
-            Self::OneLeader => Claim::Always,
-            Self::OneLeaderPerTerm
-            | Self::TermsNeverFall
-            | Self::OneVotePerTerm
-            | Self::VoteLeasesKept
-            | Self::LeasesRise
-            | Self::StoredFirst
-            | Self::LeasesCovered
-            | Self::LeaderInTime
-            | Self::SteadyLeader
-            | Self::BoundedMessages
-            | Self::BoundedTerms => Claim::NoStep,
-        }
+        TABLE[self as usize].3
     }
 
     /// Whether it says something about the views at the end of a run.
@@ -321,13 +253,13 @@ impl Property {
     }
 }
 
-/// How many bytes a message of this group may have: two circuits of everybody's key, as a varint each of the longest
-/// kind, and the rest.
+/// The longest message of this group in bytes: two circuits of the keys of all members, as varints of the longest kind,
+/// and the rest.
 pub(crate) fn longest_message(members: &Members) -> usize {
     64 + 2 * members.len() * 15
 }
 
-/// What a member believes, in words.
+/// A view in words.
 pub(crate) fn belief(view: View) -> String {
     match (view.role, view.leader) {
         (Role::Candidate, _) => "takes part in an election".to_owned(),
@@ -346,13 +278,13 @@ fn follows(member: NodeId, leader: Option<NodeId>) -> Fact {
     }
 }
 
-/// Who follows whom, the leaders themselves included.
+/// The members that follow a leader, including leaders, and their leaders.
 fn followed(views: &[Option<View>]) -> impl Iterator<Item = (usize, NodeId)> + '_ {
     let leader = |(position, view): (usize, &Option<View>)| Some((position, (*view)?.leader?));
     views.iter().enumerate().filter_map(leader)
 }
 
-/// Where the live members stand that act as leader.
+/// The positions of the live members that act as leader.
 fn leaders(views: &[Option<View>]) -> impl Iterator<Item = usize> + '_ {
     let leads = |view: &Option<View>| view.is_some_and(|view| view.role.leads());
     views.iter().enumerate().filter(move |(_, view)| leads(view)).map(|(position, _)| position)

@@ -1,5 +1,4 @@
-//! What the members of a group agree on before they start: who they are, how long things take, which reading of the
-//! algorithm they follow.
+//! What the members of a group agree on before they start: the members, the timing, and the mode of the algorithm.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,15 +13,15 @@ use crate::time::{Delay, Span};
 /// need to know.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// Who takes part.
+    /// The members and their ring.
     pub members: Members,
-    /// How long things take.
+    /// The bounds on messages and processing.
     pub timing: Timing,
-    /// Which reading of the algorithm.
+    /// The reading of the algorithm.
     pub mode: Mode,
-    /// To whom a winning bully announces itself in textbook mode.
+    /// The members to which a winning bully announces itself in textbook mode.
     pub announce: Announce,
-    /// What a quorum needs besides.
+    /// The additional settings of a quorum.
     pub quorum: quorum::settings::Settings,
 }
 
@@ -44,14 +43,14 @@ impl Config {
     }
 }
 
-/// To whom a new coordinator announces itself: the sources disagree.
+/// The members to which a new coordinator announces itself: the sources disagree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Announce {
-    /// To those below it (cs677, notes, os-textbook, cs425).
+    /// All lower members (cs677, notes, os-textbook, cs425).
     #[default]
     Lower,
-    /// To everybody (Kordafshari step 2.4).
+    /// All members (Kordafshari step 2.4).
     All,
 }
 
@@ -64,9 +63,9 @@ pub struct Timing {
     pub processing: Span,
     /// `W`: how long a modified bully collects ELECTIONs before it answers the lowest (Kordafshari section 3.1 step 2).
     pub window: Span,
-    /// `h`: how often a hardened leader says that it leads.
+    /// `h`: how often a hardened leader announces that it leads.
     pub heartbeat: Span,
-    /// How long a hardened member bears a lower leader before it takes over.
+    /// How long a hardened member tolerates a lower leader before it takes over.
     pub preempt: Span,
 }
 
@@ -82,20 +81,19 @@ impl Timing {
         }
     }
 
-    /// `2D + p`: after this a reply will not come any more (os-textbook's T1, cs425's `2T_trans + T_process`, a hop's
+    /// `2D + p`: after this no reply will come any more (os-textbook's T1, cs425's `2T_trans + T_process`, a hop's
     /// acknowledgement, the COORDINATOR after a GRANT).
     pub fn reply(&self) -> Span {
         self.transmission * 2 + self.processing
     }
 
-    /// `4D + 2p`: after this an announcement will not come any more. The highest member hears of the election within
-    /// `D`, replies and starts its own within `p`, gives up waiting for answers after `2D + p`, and its announcement
-    /// takes `D`.
+    /// `4D + 2p`: after this no announcement will come any more. The highest member learns of the election within `D`,
+    /// replies and starts its own within `p`, stops waiting for answers after `2D + p`, and its announcement takes `D`.
     pub fn announcement(&self) -> Span {
         self.reply() * 2
     }
 
-    /// `h + 2D + p`: after this a member that has just come up has heard the leader, if there is one.
+    /// `h + 2D + p`: after this a member that has just started has received a message from the leader, if there is one.
     pub fn listen(&self) -> Span {
         self.heartbeat + self.reply()
     }
@@ -113,14 +111,14 @@ impl Timing {
     }
 }
 
-/// Which reading of an algorithm.
+/// A reading of an algorithm.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
-    /// What the source says, with what it needs to be itself: exact to the message, for study.
+    /// What the source says, with what it needs to work at all: exact to the message, for study.
     Textbook,
     /// With terms, re-announcement, hop limits and back-off: what a node runs.
     Hardened,
-    /// A reading that a source's text allows and that is broken: for study.
+    /// A literal reading of a source's text that does not work: for study.
     Literal(Variant),
 }
 
@@ -142,7 +140,7 @@ pub enum Variant {
     Absorb,
     /// os-textbook, refined ring: a higher process starts a new election for every lower message.
     NoSwallow,
-    /// cs425, both bullies: a process that knows nobody higher announces itself at once.
+    /// cs425, both bullies: a process that knows no higher process announces itself at once.
     Eager,
     /// Kordafshari figure 1 and cs425, Bully: a process answers in one stage and holds its election in the next.
     Serial,

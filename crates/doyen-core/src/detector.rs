@@ -1,50 +1,52 @@
-//! The failure detector: who is up, judged by heartbeats.
+//! The failure detector: decides by heartbeats which peers are up.
 //!
-//! All sources begin with a coordinator that "does not answer", and leave open how anybody notices. Three ways, with `D`
-//! the longest one-way time, `p` the longest time to process, `h` the period:
+//! All sources begin with a coordinator that "does not answer", and do not say how a member notices. There are three
+//! ways, with `D` the longest one-way time, `p` the longest processing time, `h` the period:
 //!
-//! | way | gives a peer up after | messages a period, N members |
+//! | way | considers a peer down after | messages per period, N members |
 //! |---|---|---|
-//! | request: somebody needs the coordinator and gets no answer (notes, os-textbook, cs425) | `2D + p` from the request | none |
-//! | pull: everybody asks everybody each period | `h + 2D + p` from the last question answered | 2N(N−1) |
-//! | push: everybody tells everybody each period | `h + D + jitter` of silence | N(N−1) |
+//! | request: a member needs the coordinator and gets no answer (notes, os-textbook, cs425) | `2D + p` from the request | none |
+//! | pull: every member asks every other each period | `h + 2D + p` from the last answered request | 2N(N−1) |
+//! | push: every member sends to every other each period | `h + D + jitter` without a message | N(N−1) |
 //!
-//! This is **push**. The last heartbeat before a crash may take `D`, so the crash is noticed within `h + 2D + jitter`:
-//! as soon as by pull, for half the messages, and whatever time the other side takes to answer. The first way costs
-//! nothing and notices nothing until somebody wants something. What pull has for free, the proof that both directions
-//! work, push must say: a heartbeat tells the receiver whether the sender hears *it*, and **a peer counts as up only if
-//! it hears me**. So over a link that works one way only, both ends agree that the other is down, instead of
-//! one waiting for answers to questions that never arrive.
+//! This is **push**. The last heartbeat before a crash may take `D`, so the crash is detected within `h + 2D + jitter`:
+//! as soon as by pull, with half the messages, and independent of the time that the other side takes to answer. A
+//! request costs nothing, and detects nothing until a member needs the coordinator. With pull, an answer proves that
+//! both directions work; with push, the heartbeat must say so: it tells the receiver whether the sender receives
+//! messages from *it*, and **a peer counts as up only if it receives messages from this member**. So if a link works in
+//! one direction only, both ends agree that the other is down, instead of one waiting for answers to requests that
+//! never arrive.
 //!
-//! There is no clock here. Silence is measured by one timer for each peer, [`Timer::Suspect`], armed anew by every
-//! sign of life; it fires only after [`DetectorConfig::patience`] without any. All traffic is a sign of life, not just
-//! heartbeats. Timers may be late: a late `Suspect` judges later, never wrongly, because the host handles the messages
-//! that wait before it fires timers. `jitter` is what a peer's heartbeat may be late.
+//! The detector has no clock. It measures silence by one timer per peer, [`Timer::Suspect`], which every message from
+//! the peer arms again; it fires only after [`DetectorConfig::patience`] without any. All messages count, not only
+//! heartbeats. Timers may be late: a late `Suspect` decides later, never wrongly, because the host handles waiting
+//! messages before it fires timers. `jitter` is the lateness allowed for a peer's heartbeat.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
-//! | W1 | every `h` | tells every peer whether it is heard |
-//! | W2 | a sign of life | arms `Suspect`; a peer that was not heard before is told at once that it is heard |
-//! | W3 | "I hear you" | the peer is up |
-//! | W4 | "I do not hear you" | a peer that was up is down |
+//! | W1 | every `h` | sends every peer a heartbeat, which says whether that peer is received |
+//! | W2 | any message | arms `Suspect`; if the peer was not received before, sends it a heartbeat at once |
+//! | W3 | a heartbeat that says "I receive you" | the peer is up |
+//! | W4 | a heartbeat that says "I do not receive you" | a peer that was up is down |
 //! | W5 | `Suspect` fires | the peer is down |
-//! | W6 | the link gives the peer up, or it has restarted | the peer is down until it is heard again (W2) |
+//! | W6 | the link gives the peer up, or the peer has restarted | the peer is down until it is received again (W2) |
 //!
-//! W2's reply makes two members that find each other agree within three messages instead of two periods. It cannot
-//! echo for ever: the second time, the peer has been heard before.
+//! With the reply of W2, two members that find each other agree within three messages instead of two periods. It cannot
+//! echo forever: the second time, the peer has already been received.
 //!
-//! **What is assumed at the beginning.** Founding members are taken to be up and to hear each other, the scene with
-//! which every source begins. A joining process assumes nothing: a peer is neither up nor down to it until it says "I
-//! hear you" or has been silent for the whole patience. That "I do not hear you" changes nothing then is on purpose:
-//! nobody can have heard a process that has just come up.
+//! **Initial state.** Founding members assume that all are up and receive each other, as in the initial state of every
+//! source. A joining process assumes nothing: to it a peer is neither up nor down until it says "I receive you" or has
+//! been silent for the whole patience. In that state "I do not receive you" deliberately changes nothing: no peer can
+//! have received anything from a process that has just started.
 //!
-//! **Down may be reported twice** in a row: first the peer does not hear me (W4), later it is silent too (W5). An
-//! algorithm may follow a leader that can only send, and must learn of its death.
+//! **Down may be reported twice** in a row: first the peer does not receive from this member (W4), later it is silent
+//! too (W5). An algorithm may follow a leader that can only send, and must learn of its crash.
 //!
-//! **Limits.** Heartbeats are not numbered, for a counter would make the state space infinite. A "not heard" that is
-//! overtaken by a later "heard" therefore counts as the news, and the peer is down until its next heartbeat. That can
-//! only happen around a true change. With a message delayed beyond `D` or more heartbeats lost than `losses`, a live
-//! peer is suspected: the detector is complete always, accurate only while the network keeps its bounds.
+//! **Limits.** Heartbeats are not numbered, because a counter would make the state space infinite. If a later "I
+//! receive you" overtakes "I do not receive you", the older one counts as the newer, and the peer is down until its
+//! next heartbeat. That can happen only around a real change. If a message is delayed beyond `D`, or more heartbeats
+//! than `losses` are lost, a live peer is suspected: the detector is always complete, and accurate only while the
+//! network keeps its bounds.
 
 use std::collections::BTreeMap;
 
@@ -53,16 +55,16 @@ use crate::members::{Members, NodeId};
 use crate::protocol::Origin;
 use crate::time::{Delay, Span};
 
-/// How a failure detector is set.
+/// The settings of a failure detector.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct DetectorConfig {
-    /// `h`: how often every member tells every other that it lives. Not zero.
+    /// `h`: how often every member sends every other a heartbeat. Not zero.
     pub heartbeat: Span,
     /// `D`: no heartbeat takes longer. Heartbeats are never retransmitted, so this is the bare network's bound.
     pub transmission: Span,
     /// By how much a heartbeat may be late at its sender.
     pub jitter: Span,
-    /// How many heartbeats may be lost in a row before the peer is given up. The sources' networks lose none.
+    /// How many consecutive heartbeats may be lost before the peer is considered down. The sources' networks lose none.
     pub losses: u32,
 }
 
@@ -77,8 +79,8 @@ impl DetectorConfig {
         }
     }
 
-    /// `T_detect`: a peer silent for this long is given up. `h + D + jitter`, and `h` more for every heartbeat that
-    /// may be lost.
+    /// `T_detect`: a peer silent for this long is considered down. `h + D + jitter`, and `h` more for every heartbeat
+    /// that may be lost.
     pub fn patience(&self) -> Span {
         self.heartbeat * (1 + u64::from(self.losses)) + self.transmission + self.jitter
     }
@@ -89,25 +91,25 @@ impl DetectorConfig {
 pub enum Timer {
     /// Its next round of heartbeats.
     Beat,
-    /// The end of its patience with a peer.
+    /// The end of its patience with this peer.
     Suspect(NodeId),
 }
 
-/// What a detector wants done.
+/// What a detector asks its host to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Send a heartbeat.
     Heartbeat {
-        /// To whom.
+        /// The receiver.
         to: NodeId,
-        /// Whether that peer is heard.
+        /// Whether messages from that peer arrive.
         hears: bool,
     },
     /// Arm a timer.
     SetTimer {
         /// Its tag.
         timer: Timer,
-        /// How long it waits.
+        /// How long it runs.
         after: Delay,
     },
     /// Disarm a timer.
@@ -118,36 +120,36 @@ pub enum Action {
     Up(NodeId),
 }
 
-/// What one member holds of its peers.
+/// What one member knows about its peers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Detector {
-    peers: BTreeMap<NodeId, Standing>,
+    peers: BTreeMap<NodeId, PeerState>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Standing {
+enum PeerState {
     /// Neither up nor down yet.
-    Unknown { heard: bool },
-    /// It is heard and hears me.
+    Unknown { reachable: bool },
+    /// Messages pass in both directions.
     Up,
-    /// It is silent, or does not hear me.
-    Down { heard: bool },
+    /// It is silent, or does not receive messages from this member.
+    Down { reachable: bool },
 }
 
-impl Standing {
-    /// Down, and known to be silent: the only standing in which nothing is awaited, so that no timer is armed.
-    const SILENT: Self = Self::Down { heard: false };
+impl PeerState {
+    /// Down, and known to be silent: the only state in which nothing is awaited, so no timer is armed.
+    const SILENT: Self = Self::Down { reachable: false };
 
-    fn heard(self) -> bool {
+    fn reachable(self) -> bool {
         match self {
             Self::Up => true,
-            Self::Unknown { heard } | Self::Down { heard } => heard,
+            Self::Unknown { reachable } | Self::Down { reachable } => reachable,
         }
     }
 }
 
 impl Detector {
-    /// The detector of member `me`, which has just come up.
+    /// The detector of member `me`, which has just started.
     pub fn start(
         config: &DetectorConfig,
         me: NodeId,
@@ -156,11 +158,11 @@ impl Detector {
         out: &mut Vec<Action>,
     ) -> Self {
         assert!(config.heartbeat > Span::ZERO, "heartbeats need a period");
-        let standing = match origin {
-            Origin::Founding { .. } => Standing::Up,
-            Origin::Joining | Origin::Rejoining => Standing::Unknown { heard: false },
+        let state = match origin {
+            Origin::Founding { .. } => PeerState::Up,
+            Origin::Joining | Origin::Rejoining => PeerState::Unknown { reachable: false },
         };
-        let detector = Self { peers: members.others(me).map(|peer| (peer, standing)).collect() };
+        let detector = Self { peers: members.others(me).map(|peer| (peer, state)).collect() };
         for &peer in detector.peers.keys() {
             out.push(suspect(config, peer));
         }
@@ -170,67 +172,68 @@ impl Detector {
 
     /// Whether `peer` has been reported down and not up since.
     pub fn is_down(&self, peer: NodeId) -> bool {
-        matches!(self.peers.get(&peer), Some(Standing::Down { .. }))
+        matches!(self.peers.get(&peer), Some(PeerState::Down { .. }))
     }
 
     /// A timer fired.
     pub fn on_timer(&mut self, config: &DetectorConfig, timer: Timer, out: &mut Vec<Action>) {
         match timer {
             Timer::Beat => self.beat(config, out),
-            Timer::Suspect(peer) => self.silence(peer, out),
+            Timer::Suspect(peer) => self.mark_silent(peer, out),
         }
     }
 
-    /// Something came from `peer`. `word`: what it says of hearing this member, if it was a heartbeat.
+    /// A message came from `peer`. `report`: if it was a heartbeat, whether the peer receives messages from this
+    /// member.
     pub fn on_sign_of_life(
         &mut self,
         config: &DetectorConfig,
         peer: NodeId,
-        word: Option<bool>,
+        report: Option<bool>,
         out: &mut Vec<Action>,
     ) {
-        let Some(standing) = self.peers.get_mut(&peer) else { return };
+        let Some(state) = self.peers.get_mut(&peer) else { return };
         out.push(suspect(config, peer));
-        if !standing.heard() {
+        if !state.reachable() {
             out.push(Action::Heartbeat { to: peer, hears: true });
         }
-        let before = *standing;
-        *standing = match (before, word) {
-            (_, Some(true)) | (Standing::Up, None) => Standing::Up,
-            (Standing::Unknown { .. }, _) => Standing::Unknown { heard: true },
-            (Standing::Up, Some(false)) | (Standing::Down { .. }, _) => {
-                Standing::Down { heard: true }
+        let before = *state;
+        *state = match (before, report) {
+            (_, Some(true)) | (PeerState::Up, None) => PeerState::Up,
+            (PeerState::Unknown { .. }, _) => PeerState::Unknown { reachable: true },
+            (PeerState::Up, Some(false)) | (PeerState::Down { .. }, _) => {
+                PeerState::Down { reachable: true }
             }
         };
-        match (before, *standing) {
-            (Standing::Up, Standing::Down { .. }) => out.push(Action::Down(peer)),
-            (Standing::Unknown { .. } | Standing::Down { .. }, Standing::Up) => {
+        match (before, *state) {
+            (PeerState::Up, PeerState::Down { .. }) => out.push(Action::Down(peer)),
+            (PeerState::Unknown { .. } | PeerState::Down { .. }, PeerState::Up) => {
                 out.push(Action::Up(peer));
             }
             _ => {}
         }
     }
 
-    /// W6: gives `peer` up at once: nothing heard from it so far counts any more.
+    /// W6: considers `peer` down at once: earlier messages from it no longer count.
     pub fn give_up(&mut self, peer: NodeId, out: &mut Vec<Action>) {
-        if self.peers.get(&peer).is_some_and(|&standing| standing != Standing::SILENT) {
+        if self.peers.get(&peer).is_some_and(|&state| state != PeerState::SILENT) {
             out.push(Action::CancelTimer(Timer::Suspect(peer)));
         }
-        self.silence(peer, out);
+        self.mark_silent(peer, out);
     }
 
-    /// W1: tells everybody.
+    /// W1: sends every peer a heartbeat.
     fn beat(&self, config: &DetectorConfig, out: &mut Vec<Action>) {
-        for (&to, standing) in &self.peers {
-            out.push(Action::Heartbeat { to, hears: standing.heard() });
+        for (&to, state) in &self.peers {
+            out.push(Action::Heartbeat { to, hears: state.reachable() });
         }
         out.push(Action::SetTimer { timer: Timer::Beat, after: config.heartbeat.into() });
     }
 
-    /// W5: `peer` is not heard any more. Says so unless that was known.
-    fn silence(&mut self, peer: NodeId, out: &mut Vec<Action>) {
-        let Some(standing) = self.peers.get_mut(&peer) else { return };
-        if std::mem::replace(standing, Standing::SILENT) != Standing::SILENT {
+    /// W5: `peer` is silent. Reports it unless that was known.
+    fn mark_silent(&mut self, peer: NodeId, out: &mut Vec<Action>) {
+        let Some(state) = self.peers.get_mut(&peer) else { return };
+        if std::mem::replace(state, PeerState::SILENT) != PeerState::SILENT {
             out.push(Action::Down(peer));
         }
     }
@@ -267,9 +270,9 @@ mod tests {
         start(me, Origin::Founding { leader: None }).0
     }
 
-    fn hear(detector: &mut Detector, peer: NodeId, word: Option<bool>) -> Vec<Action> {
+    fn hear(detector: &mut Detector, peer: NodeId, report: Option<bool>) -> Vec<Action> {
         let mut out = Vec::new();
-        detector.on_sign_of_life(&config(), peer, word, &mut out);
+        detector.on_sign_of_life(&config(), peer, report, &mut out);
         out
     }
 
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_up_only_if_it_hears_me() {
+    fn a_peer_is_up_only_if_messages_pass_both_ways() {
         let mut detector = founding(ME);
         assert_eq!(hear(&mut detector, PEER, Some(false)), [armed(PEER), Action::Down(PEER)]);
         assert_eq!(hear(&mut detector, PEER, None), [armed(PEER)]);

@@ -1,46 +1,46 @@
-//! What only explorers ask of a protocol: which states are one, which messages cannot matter any more, and which
-//! members can be exchanged for each other.
+//! What only explorers ask of a protocol: which states are equivalent, which messages can no longer matter, and which
+//! members are interchangeable.
 //!
-//! An explorer visits every state that can be reached. The fewer of them are told apart, the more it can cover. None of
-//! this changes what a member does, and every answer has a default that is always right: each state stands for itself.
-//! So a new algorithm needs nothing but `impl Explore for It {}`.
+//! An explorer visits every reachable state. The fewer states it distinguishes, the more it can cover. None of this
+//! changes what a member does, and every function has a default that is always correct: each state stands for itself.
+//! So a new algorithm needs only `impl Explore for It {}`.
 
 use crate::members::{NodeId, Term};
 use crate::protocol::Protocol;
 
-/// A protocol of which states can be compared by what makes a difference.
+/// A protocol whose states can be compared by what makes a difference.
 pub trait Explore: Protocol {
-    /// Whether it makes a difference to a member that has its disk in which of its lives it is. Where it makes none,
-    /// explorers, which take no disk away, start every life with the same number.
+    /// Whether its incarnation makes a difference to a member that has its disk. If not, explorers, which remove no
+    /// disks, start every process with the same number.
     fn heeds_incarnation(_config: &Self::Config) -> bool {
         true
     }
 
-    /// Whether states have a canonical form, which the next four give, if members have this configuration.
+    /// Whether states have a canonical form, which the next four functions give, under this configuration.
     fn has_canonical_form(_config: &Self::Config) -> bool {
         false
     }
 
-    /// The same state without what makes no difference any more to what this member will do. States with the same
+    /// The same state without what no longer makes a difference to what this member will do. States with the same
     /// canonical form are explored once.
     #[must_use]
     fn canonical(&self, _config: &Self::Config) -> Self {
         self.clone()
     }
 
-    /// One of this member's timers, as it is called in its [canonical form](Self::canonical).
+    /// One of this member's timers, as it is named in its [canonical form](Self::canonical).
     fn canonical_timer(&self, _config: &Self::Config, timer: Self::Timer) -> Self::Timer {
         timer
     }
 
-    /// Of the [serial numbers](Self::serial) that this member gives, the first that still makes a difference to it: all
-    /// before it and all of other series are alike, and the others count from it in its
-    /// [canonical form](Self::canonical).
+    /// Of the [serial numbers](Self::serial) that this member assigns, the first that still makes a difference to it:
+    /// all before it and all of other series are equivalent, and the others count from it in its [canonical
+    /// form](Self::canonical).
     fn first_live_serial(&self, _config: &Self::Config) -> Option<Serial> {
         None
     }
 
-    /// The number that a member has given a message, to tell answers apart, and who that member is.
+    /// The number that a member has assigned to a message, to match answers, and which member assigned it.
     fn serial(_message: &Self::Message) -> Option<(Serial, Giver)> {
         None
     }
@@ -51,26 +51,25 @@ pub trait Explore: Protocol {
         message.clone()
     }
 
-    /// Whether `message` of `from` seems to have no effect on this member, now and whatever happens to it from now on, as
-    /// long as it keeps its disk. Explorers verify that before they leave the message out.
+    /// Whether `message` from `from` seems to have no effect on this member, now and whatever happens to it from now
+    /// on, as long as it keeps its disk. Explorers verify that before they drop the message.
     fn is_obsolete(&self, _config: &Self::Config, _from: NodeId, _message: &Self::Message) -> bool {
         false
     }
 
-    /// Whether members are alike but for their names, if they have this configuration: what can happen to some can happen
-    /// to any others in their place.
+    /// Whether members differ only in their names, under this configuration: what can happen to some can happen to any
+    /// others in their place.
     fn is_symmetric(_config: &Self::Config) -> bool {
         false
     }
 
-    /// The same [canonical form](Self::canonical), if members had other names. Explorers ask for it where members are
-    /// alike.
+    /// The same [canonical form](Self::canonical) with renamed members. Explorers use it where members are symmetric.
     #[must_use]
     fn renamed(&self, _names: &dyn Fn(NodeId) -> NodeId) -> Self {
         self.clone()
     }
 
-    /// What is stored, if members had other names.
+    /// The stored state with renamed members.
     #[must_use]
     fn renamed_durable(
         durable: &Self::Durable,
@@ -80,20 +79,20 @@ pub trait Explore: Protocol {
     }
 }
 
-/// A number that a member gives to what it says, so that it knows the answers by it.
+/// A number that a member assigns to a message, by which it recognizes the answers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Serial {
-    /// Numbers are counted anew in each series. A member does not come back to a series that it has left.
+    /// Each series counts from the beginning. A member does not return to a series that it has left.
     pub series: Term,
     /// The number.
     pub number: u64,
 }
 
-/// Who has given a message its number.
+/// The member that assigned a message its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Giver {
     /// Its sender.
     Sender,
-    /// Its receiver, to whom this is the answer.
+    /// Its receiver, because the message is an answer.
     Receiver,
 }

@@ -1,7 +1,7 @@
-//! What a host offers a member, and the one way to carry out what the member wants done.
+//! What a host offers a member, and the one way to carry out the effects of the member.
 //!
 //! The simulator, the checker, a real node, the replay of a recorded run, the fuzzer and the tests all implement [`Host`]
-//! and call [`apply`]. What each method must keep to is the numbered list at the head of this crate.
+//! and call [`apply`]. The numbered list in the documentation of this crate states what each method must do.
 
 use crate::members::NodeId;
 use crate::protocol::{Effect, EffectOf, Notice, Protocol, View};
@@ -24,14 +24,14 @@ pub trait Host<P: Protocol> {
     /// Disarms `timer`, if it is armed (6).
     fn cancel(&mut self, timer: P::Timer);
 
-    /// Publishes `view`; returns when all who act on it have been told (5).
+    /// Publishes `view`; returns when all who act on it have been informed (5).
     fn announce(&mut self, view: View);
 
-    /// Records `notice`, and stops if it says that this process must not go on (12).
+    /// Records `notice`, and stops if it says that this process must not continue (12).
     fn inform(&mut self, notice: Notice) -> Result<(), Self::Error>;
 }
 
-/// Carries out `effects` in order (3). An error ends it: nothing behind it is done.
+/// Carries out `effects` in order (3). After an error no further effect is carried out.
 #[inline]
 pub fn apply<P: Protocol, H: Host<P>>(
     effects: impl IntoIterator<Item = EffectOf<P>>,

@@ -1,8 +1,8 @@
-//! What lies beneath an algorithm: a link, a failure detector, the incarnation filter, sessions. The simulator and the
-//! node both build it here, so that what is simulated is what runs.
+//! The layers beneath an algorithm: a link, a failure detector, the incarnation filter, sessions. The simulator and the
+//! node both build them here, so the simulated layers are those that run.
 //!
-//! A quorum tolerates loss and watches its leader itself. The other algorithms assume reliable channels and a failure
-//! detector. On a network that loses messages, a link makes the channels reliable, at the price of time: the `D` that an
+//! A quorum tolerates loss and monitors its leader itself. The other algorithms assume reliable channels and a failure
+//! detector. On a network that loses messages, a link makes the channels reliable, at the cost of time: the `D` that an
 //! algorithm above it knows includes two retransmissions.
 
 use crate::config::Timing;
@@ -14,7 +14,7 @@ use crate::registry::{Algorithm, AnyConfig};
 use crate::session::{SessionConfig, letter};
 use crate::time::Span;
 
-/// How many heartbeats in a row a detector forgives on a network that loses messages.
+/// How many consecutive lost heartbeats a detector tolerates on a network that loses messages.
 const LOST_HEARTBEATS: u32 = 3;
 
 /// Which layers lie beneath an algorithm.
@@ -31,7 +31,7 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// What a node puts beneath `algorithm`. Datagrams get lost.
+    /// The layers that a node has beneath `algorithm`, on a network that loses datagrams.
     pub fn of_node(algorithm: Algorithm, bare: Timing) -> Self {
         let bears_loss = algorithm.has_leases();
         let detector = (!bears_loss).then_some(bare.heartbeat);
@@ -47,7 +47,7 @@ impl Layers {
         }
     }
 
-    /// A node that runs `above`. Incarnations are told apart in hardened mode; the textbooks know of none.
+    /// A node that runs `above`. Incarnations are distinguished in hardened mode only.
     pub fn node(&self, above: AnyConfig) -> NodeConfig<AnyConfig> {
         let detector = |heartbeat| DetectorConfig {
             heartbeat,
@@ -71,7 +71,7 @@ impl Layers {
     }
 }
 
-/// The kinds of messages that processes send each other that run `algorithm`.
+/// The kinds of messages between processes that run `algorithm`.
 pub fn kinds(algorithm: Algorithm) -> Vec<Kind> {
     [algorithm.kinds(), &packet::ADDED, &letter::ADDED].concat()
 }

@@ -1,36 +1,36 @@
-//! The safety rules of elections with terms, votes and leases: one ledger for all who judge a run.
+//! The safety rules of elections with terms, votes and leases: one ledger for the oracle, the checker and the replay.
 //!
-//! The oracle of a simulation, the checker and the replay of a recorded node ask the same rules here. They differ in what
-//! they know, which is theirs to hand in:
+//! The oracle of a simulation, the checker and the replay of a recorded node all use these rules. They differ in what
+//! they know, and pass that in:
 //!
 //! | rule | oracle | checker | replay of one node |
 //! |---|---|---|---|
 //! | stored terms never fall ([`Entry::store`]) | yes | yes | yes |
-//! | one vote a term ([`Entry::store`], [`Entry::send`]) | every vote that was ever sent | the disk, and the last vote that was lost with one | the disk |
+//! | one vote per term ([`Entry::store`], [`Entry::send`]) | every vote that was ever sent | the disk, and the last vote that was lost with one | the disk |
 //! | a message leaves only in the stored term, and a vote only as stored ([`Entry::send`]) | yes | yes | yes |
 //! | vote leases are kept ([`Entry::send`]) | by the fastest clock | in ticks, where timers are bounded | by the node's own clock |
 //! | a lease is in the stored term ([`Entry::lead`]), and terms of leases rise ([`rises`]) | yes | yes | its own leases |
-//! | who leads was elected ([`elected`]) | all votes | what disks tell of votes | no: it does not know the votes of others |
+//! | a leader was elected ([`elected`]) | all votes | what the disks show of votes | no: it does not know the votes of others |
 //! | leases never overlap ([`overlap`]) | yes | yes | between traces of one machine |
 //! | a majority covers every lease ([`Bonds::covers`], [`uncovered`]) | by the worst clocks | at every tick | no |
 //!
-//! Times are opaque: virtual time, ticks that are left, or time since boot. A caller whose clocks may be wrong hands in
-//! the end of a lease by the slowest clock, and the end of a vote lease or of a hold-down by the fastest.
+//! Times are opaque: virtual time, remaining ticks, or time since boot. A caller whose clocks may be off passes the end
+//! of a lease by the slowest clock, and the end of a vote lease or of a hold-down by the fastest.
 //!
-//! That no two members lead in the same term is left to the callers: the history that it needs is part of the checker's
-//! states, and the oracle asks it of algorithms that have no votes.
+//! The callers check themselves that no two members lead in the same term: the history that this needs is part of the
+//! checker's states, and the oracle also checks it for algorithms that have no votes.
 
 use std::fmt::{self, Display};
 
 use crate::members::{NodeId, Term};
 use crate::protocol::{Bonds, Durable, Pledge};
 
-/// What must hold at every moment.
+/// A rule that must hold at every moment.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Invariant {
     /// The term that a member has stored never falls.
     TermsNeverFall,
-    /// A member votes once a term, ever.
+    /// A member votes once per term, ever.
     OneVotePerTerm,
     /// A member votes for no rival of a leader until its vote lease is over.
     VoteLeasesKept,
@@ -44,7 +44,7 @@ pub enum Invariant {
     LeasesCovered,
 }
 
-/// A fact about a member.
+/// A fact about a member, as evidence of a violation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fact {
     /// The member.
@@ -66,12 +66,12 @@ impl Display for Fact {
     }
 }
 
-/// An invariant that is broken, and the facts that contradict it together.
+/// A violated invariant, and the facts that together contradict it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contradiction {
-    /// The broken invariant.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// The facts.
+    /// The contradicting facts.
     pub facts: Vec<Fact>,
 }
 
@@ -82,7 +82,7 @@ impl Contradiction {
     }
 }
 
-/// What a disk tells of votes: the term, and the vote in that term.
+/// What a disk shows of votes: the term, and the vote in that term.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Stored {
     /// The highest term that was stored; zero if none was.
@@ -92,7 +92,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// What this disk tells.
+    /// Reads the term and the vote from this disk.
     pub fn on<D: Durable>(disk: Option<&D>) -> Self {
         disk.map_or_else(Self::default, |disk| Self { term: disk.term(), vote: disk.vote() })
     }
@@ -108,7 +108,7 @@ impl Display for Stored {
     }
 }
 
-/// A lease or a vote lease: of which term, and until when.
+/// A lease or a vote lease: its term, and its end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tenure<T> {
     /// The term of the leader.
@@ -117,14 +117,14 @@ pub struct Tenure<T> {
     pub until: T,
 }
 
-/// What the ledger holds of one process: what it has stored, and to whom it is bound.
+/// What the ledger records of one process: what it has stored, and what binds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry<T> {
     /// The member whose process it is.
     pub id: NodeId,
     /// What its disk holds.
     pub stored: Stored,
-    /// The vote lease that it has given last, whatever it remembers of that itself.
+    /// The vote lease that it gave last, whether the process itself remembers it or not.
     pub vote_lease: Option<Tenure<T>>,
 }
 
@@ -148,8 +148,8 @@ impl<T: Copy + Ord + Display> Entry<T> {
         Some(Contradiction::new(invariant, facts.map(|fact| (self.id, fact))))
     }
 
-    /// The process sends `to` a message that binds it. What it says is what is stored at that moment: it speaks in no
-    /// other term, and of no other vote. `voted` is the vote in the same term that it is known to have sent before.
+    /// The process sends `to` a message that commits it. The message must agree with what is stored at that moment: the
+    /// term, and the vote. `voted` is the vote in the same term that it is known to have sent before.
     pub fn send(
         &self,
         now: T,
@@ -183,15 +183,15 @@ impl<T: Copy + Ord + Display> Entry<T> {
         [second, unfaithful, unstored].into_iter().flatten()
     }
 
-    /// The process gives the leader of `term` a vote lease. A shorter one does not cut a longer one of the same leader
-    /// short.
+    /// The process gives the leader of `term` a vote lease. A shorter one does not shorten a longer one of the same
+    /// leader.
     pub fn bind(&mut self, term: Term, until: T) {
         let before = self.vote_lease.filter(|lease| lease.term == term).map(|lease| lease.until);
         let until = before.map_or(until, |before| before.max(until));
         self.vote_lease = Some(Tenure { term, until });
     }
 
-    /// The process learns that the leader of `term` holds nobody to a vote lease any more.
+    /// The process learns that the leader of `term` has released all vote leases.
     pub fn release(&mut self, term: Term) {
         self.vote_lease.take_if(|lease| lease.term == term);
     }
@@ -205,15 +205,15 @@ impl<T: Copy + Ord + Display> Entry<T> {
         })
     }
 
-    /// Whether the process may have voted for `leader` in `term`, as far as its disk tells: if it has stored a later term,
-    /// its vote in this one is not known any more.
+    /// Whether the process may have voted for `leader` in `term`, as far as its disk shows: if it has stored a later
+    /// term, its vote in this one is unknown.
     pub fn may_have_voted(&self, leader: NodeId, term: Term) -> bool {
         self.stored.term > term || self.stored == Stored { term, vote: Some(leader) }
     }
 }
 
 impl Pledge {
-    /// The term in which its sender speaks.
+    /// The term of the commitment.
     pub fn term(self) -> Term {
         match self {
             Self::Candidacy { term }
@@ -223,7 +223,7 @@ impl Pledge {
         }
     }
 
-    /// For whom its sender says that it votes in that term. A candidate votes for itself.
+    /// The member for which the sender states its vote in that term. A candidate votes for itself.
     pub fn vote(self, from: NodeId, to: NodeId) -> Option<NodeId> {
         match self {
             Self::Candidacy { .. } => Some(from),
@@ -245,7 +245,7 @@ pub fn rises(leader: NodeId, term: Term, before: Option<(NodeId, Term)>) -> Opti
     Some(Contradiction::new(Invariant::LeasesRise, facts))
 }
 
-/// `leader` leads in `term`, for which so many of all members have voted, or may have as far as is known.
+/// `leader` leads in `term`, for which this many of all members have voted, or may have voted as far as is known.
 pub fn elected(leader: NodeId, term: Term, votes: usize, members: usize) -> Option<Contradiction> {
     (votes < majority(members)).then(|| {
         let facts = [(leader, format!("has {votes} votes of {members}")), has_lease(leader, term)];
@@ -253,8 +253,8 @@ pub fn elected(leader: NodeId, term: Term, votes: usize, members: usize) -> Opti
     })
 }
 
-/// `holder` has a lease in `term`. A deadline that was published stands, whatever becomes of its leader: somebody may act
-/// on it, unless the leader's host has said that everything is stopped. So no lease of `others` may run still.
+/// `holder` has a lease in `term`. A published deadline remains valid, whatever happens to its leader: a program may
+/// act on it, unless the leader's host has reported that everything is stopped. So no lease of `others` may still run.
 pub fn overlap<T: Copy + Ord + Display>(
     now: T,
     holder: NodeId,
@@ -271,8 +271,8 @@ fn has_lease(holder: NodeId, term: Term) -> (NodeId, String) {
 }
 
 impl<T: Copy + Ord> Bonds<T> {
-    /// Whether it keeps a member from voting for a rival as long as this lease runs. A member's own lease counts for the
-    /// holder of the lease only: leave it out for others.
+    /// Whether it keeps a member from voting for a rival as long as this lease runs. A member's own lease counts only
+    /// for the holder of the lease: leave it out for others.
     pub fn covers(&self, lease: Tenure<T>) -> bool {
         self.silenced
             || self.own_lease.is_some()
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_later_term_nobody_knows_the_votes_before() {
+    fn votes_before_a_later_term_are_unknown() {
         assert!(entry(4, Some(OTHER)).may_have_voted(OTHER, Term(4)));
         assert!(!entry(4, Some(ME)).may_have_voted(OTHER, Term(4)));
         assert!(!entry(3, Some(OTHER)).may_have_voted(OTHER, Term(4)));

@@ -1,36 +1,37 @@
-//! The reliable first-in-first-out link that every textbook algorithm assumes, over a network that loses, doubles and
-//! reorders.
+//! The reliable first-in-first-out link that every textbook algorithm assumes, over a network that loses, duplicates
+//! and reorders.
 //!
-//! One [`Link`] is one member's end of its connection with one peer, both directions. Messages to the peer are
-//! numbered, kept until they are acknowledged and retransmitted on time-out; messages from it are handed over in the
-//! order of their numbers, each once.
+//! One [`Link`] is one member's end of its connection with one peer, in both directions. Messages to the peer are
+//! numbered, kept until they are acknowledged and retransmitted on timeout; messages from it are delivered in the order
+//! of their numbers, each once.
 //!
-//! | rule | event | what it does |
+//! | rule | event | action |
 //! |---|---|---|
 //! | L1 | the algorithm sends | numbers and keeps the message, transmits it, arms the timer if nothing was kept |
-//! | L2 | a message arrives | hands over what has its turn, keeps what is early, drops what it had; acknowledges |
-//! | L3 | an acknowledgement arrives | forgets what is acknowledged; arms the timer anew if something is left |
+//! | L2 | a message arrives | delivers it if it is due, keeps it if it is early, drops it if it was received before; acknowledges |
+//! | L3 | an acknowledgement arrives | discards what is acknowledged; arms the timer again if something is left |
 //! | L4 | the timer fires | transmits all that is kept again, waits twice as long |
 //! | L5 | after [`LinkConfig::retries`] of L4 in a row, or when more than [`LinkConfig::queue`] are kept | gives the peer up |
-//! | L6 | somebody gives the peer up | forgets what is kept; the receiver will skip it |
+//! | L6 | the peer is given up | discards what is kept; the receiver will skip it |
 //! | L7 | the peer has restarted | L6, and expects its first number again |
 //!
 //! **Numbers** belong to one incarnation of the sender and never go back, not even when the receiver restarts.
-//! **Skipping**: every message carries its `base`, the lowest number that the sender still keeps. What is below it will
-//! never come again, so the receiver expects at least that number. So both ends need no handshake to start, to go on
-//! after one has given the other up, or after the receiver has restarted. What was given up is lost, also where the
-//! receiver held it as early: its sender has been told that the peer was down, and must not find later that it was not.
+//! **Skipping**: every message carries its `base`, the lowest number that the sender still keeps. Messages below it
+//! will never be sent again, so the receiver expects at least that number. So the two ends need no handshake to start,
+//! to continue after one has given the other up, or after the receiver has restarted. What was given up is lost, even
+//! if the receiver holds it as early: its sender has been informed that the peer was down, and must not find out later
+//! that it was not.
 //!
-//! **Acknowledgements** are cumulative ("all below 7 has come") and sent for every message that arrives, also for a
-//! duplicate, or the loss of one would let its sender retransmit for ever. They do not wait for traffic in the other
-//! direction: an election has little of it, and its time-outs are short.
+//! **Acknowledgements** are cumulative ("all below 7 has arrived") and sent for every message that arrives, including
+//! duplicates; otherwise the loss of an acknowledgement would make its sender retransmit forever. They do not wait for
+//! traffic in the other direction: an election has little of it, and its timeouts are short.
 //!
 //! **Giving up**: a failure detector ends the retransmissions (L6) sooner than L5 does. L5 bounds them where there is
-//! no detector, and where the peer lives and acknowledges nothing. A peer that has been given up still gets every new
-//! message once, for it may be alive and unheard ([`Link::send_once`]).
+//! no detector, and where the peer is alive and acknowledges nothing. A peer that has been given up still gets every
+//! new message once, because it may be alive although it is not received ([`Link::send_once`]).
 //!
-//! **Bounds**: at most `queue` messages are kept for the peer and as many held that came early. A peer that sends
-//! numbers beyond reason gets them dropped.
+//! **Bounds**: at most `queue` messages are kept for the peer, and as many early ones are held. Messages from a peer
+//! with numbers beyond that window are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -41,11 +42,11 @@ use crate::config::Timing;
 use crate::protocol::{Message, varint_len};
 use crate::time::{Delay, Span};
 
-/// How a link is set.
+/// The settings of a link.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LinkConfig {
-    /// How long an acknowledgement takes at most on the bare network, `2D + p`: the first retransmission waits this
-    /// long. The `D` of the algorithm above must be larger, for it includes retransmissions.
+    /// How long an acknowledgement takes at most on the bare network, `2D + p`: the wait before the first
+    /// retransmission. The `D` of the algorithm above must be larger, because it includes retransmissions.
     pub round_trip: Span,
     /// After how many retransmissions in a row without any acknowledgement the peer is given up.
     pub retries: u8,
@@ -59,8 +60,8 @@ impl LinkConfig {
         Self { round_trip, retries: 8, queue: 64 }
     }
 
-    /// How long a message is kept at most if nothing is acknowledged: every wait before a retransmission and the one
-    /// before the peer is given up, each as long as it can be.
+    /// How long a message is kept at most if nothing is acknowledged: the sum of all waits, before each retransmission
+    /// and before the peer is given up, each as long as possible.
     pub fn patience(&self) -> Span {
         (0..=self.retries)
             .map(|attempts| Timing::back_off(self.round_trip, attempts).max)
@@ -80,7 +81,7 @@ pub struct Numbered<M> {
 }
 
 impl<M> Numbered<M> {
-    /// The same place with another form of the message.
+    /// The same position with another form of the message.
     pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> Numbered<N> {
         Numbered { number: self.number, base: self.base, message: change(self.message) }
     }
@@ -99,7 +100,7 @@ impl<M: fmt::Display> fmt::Display for Numbered<M> {
     }
 }
 
-/// What a link wants done.
+/// What a link asks its host to do.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Action<M> {
     /// Transmit a message for the first time.
@@ -108,13 +109,13 @@ pub enum Action<M> {
     Retransmit(Numbered<M>),
     /// Acknowledge every message below this number.
     Acknowledge(u64),
-    /// Hand a message over.
+    /// Deliver a message to the algorithm.
     Deliver(M),
     /// Arm the link's only timer.
     SetTimer(Delay),
     /// Disarm it.
     CancelTimer,
-    /// The peer acknowledges nothing: it is to be held for down.
+    /// The peer acknowledges nothing: it is to be considered down.
     GiveUp,
 }
 
@@ -123,13 +124,13 @@ pub enum Action<M> {
 pub struct Link<M> {
     /// The number of the next message to the peer.
     next: u64,
-    /// Those just below `next` that the peer has not acknowledged.
+    /// The messages just below `next` that the peer has not acknowledged.
     kept: VecDeque<M>,
     /// How often they have been retransmitted since the last acknowledgement.
     attempts: u8,
     /// The number that is due from the peer.
     due: u64,
-    /// What has come before its turn.
+    /// Messages that arrived before their turn.
     early: BTreeMap<u64, M>,
 }
 
@@ -143,7 +144,7 @@ impl<M> Default for Link<M> {
 }
 
 impl<M: Clone> Link<M> {
-    /// L1: sends `message` and keeps it until the peer has it.
+    /// L1: sends `message` and keeps it until the peer acknowledges it.
     pub fn send(&mut self, config: &LinkConfig, message: M, out: &mut Vec<Action<M>>) {
         if self.kept.len() >= usize::from(config.queue) {
             self.give_up(out);
@@ -196,7 +197,7 @@ impl<M: Clone> Link<M> {
         below: u64,
         out: &mut Vec<Action<M>>,
     ) {
-        // Old acknowledgements say nothing new; one for what was never sent says nothing at all.
+        // Old acknowledgements contain nothing new; one for a message that was never sent is invalid.
         if below <= self.base() || below > self.next {
             return;
         }
@@ -226,7 +227,7 @@ impl<M: Clone> Link<M> {
         out.push(Action::SetTimer(Timing::back_off(config.round_trip, self.attempts)));
     }
 
-    /// L6: the peer is held for down; what it has not acknowledged is lost.
+    /// L6: the peer is considered down; what it has not acknowledged is lost.
     pub fn give_up(&mut self, out: &mut Vec<Action<M>>) {
         if !self.kept.is_empty() {
             self.kept.clear();
@@ -235,7 +236,7 @@ impl<M: Clone> Link<M> {
         }
     }
 
-    /// L7: the peer has restarted; it knows nothing of what was sent to it, and numbers from the beginning.
+    /// L7: the peer has restarted; it has lost what was sent to it, and numbers from the beginning.
     pub fn on_restart(&mut self, out: &mut Vec<Action<M>>) {
         self.give_up(out);
         self.due = FIRST;
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_that_restarted_is_served_from_where_the_sender_stands() {
+    fn a_restarted_peer_is_served_from_the_present_number_of_the_sender() {
         let (mut sender, mut receiver) = (Link::default(), Link::default());
         send(&mut sender, 1..=2);
         acknowledge(&mut sender, 2);
@@ -389,7 +390,7 @@ mod tests {
         assert_eq!(send(&mut sender, [3]), [wait(0), Action::Transmit(numbered(3, 3))]);
         assert_eq!(receive(&mut receiver, 3, 3), [Action::Deliver(3), Action::Acknowledge(4)]);
         assert_eq!(receive(&mut sender, 1, 1), [Action::Deliver(1), Action::Acknowledge(2)]);
-        // What had come early before the restart is not the new incarnation's.
+        // What arrived early before the restart does not belong to the new incarnation.
         assert_eq!(receive(&mut sender, 2, 1), [Action::Deliver(2), Action::Acknowledge(3)]);
     }
 
@@ -408,7 +409,7 @@ mod tests {
         assert_eq!(receive(&mut link, u64::MAX, 1), [Action::Acknowledge(u64::MAX)]);
     }
 
-    /// Two ends and what is on its way between them.
+    /// Two ends and the messages in flight between them.
     #[derive(Default)]
     struct Pair {
         ends: [Link<u64>; 2],
@@ -512,7 +513,7 @@ mod tests {
             }
         }
 
-        /// The network behaves at last: nothing is lost any more, and timers fire.
+        /// From now on nothing is lost, and timers fire.
         fn settle(&mut self) {
             while self.armed[0] || self.armed[1] || !self.on_the_way.is_empty() {
                 while !self.on_the_way.is_empty() {

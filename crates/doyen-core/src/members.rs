@@ -1,11 +1,11 @@
-//! Who takes part: ids, election keys, the ring, and small sets of peers.
+//! The members: ids, election keys, the ring, and small sets of peers.
 
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A member's number, as its users know it: unique, and the tie-breaker of every election.
+/// A member's number: unique, and the tie-breaker of every election.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
@@ -33,8 +33,8 @@ pub struct Incarnation(pub u32);
 pub struct Term(pub u64);
 
 impl Term {
-    /// The term after this one. Terms never wrap: the last one stays. No run gets there by itself; a peer that claims
-    /// to be there takes the numbers away from everybody, and keys decide alone.
+    /// The term after this one. Terms never wrap: the last one stays. No run reaches it by itself; if a peer claims to
+    /// be there, terms no longer distinguish elections, and keys decide alone.
     #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
@@ -49,16 +49,16 @@ impl fmt::Display for Term {
 
 /// What decides an election: the attribute first, the id where attributes are equal.
 ///
-/// cs425 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is right only if attributes differ;
-/// with the id in the key any attribute will do.
+/// cs425 elects by "an attribute value called attr, e.g. id, MAC address, CPU" and is correct only if attributes
+/// differ; with the id in the key any attribute works.
 ///
-/// Packed into twelve bytes: nearly every message holds a key, and a simulation has millions of messages under way.
+/// Packed into twelve bytes: nearly every message holds a key, and a simulation has millions of messages in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[repr(C, packed(4))]
 pub struct Key {
     /// The tie-breaker.
     pub id: NodeId,
-    /// The election attribute: the larger, the better.
+    /// The election attribute: the higher, the better.
     pub attr: i64,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The configured members, the same at every one of them.
+/// The configured members, identical at every one of them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Members {
     ids: Ids,
@@ -115,20 +115,20 @@ struct Ranks {
 struct Ring {
     /// The clockwise neighbour of each member, by position.
     next: Box<[NodeId]>,
-    /// How many clockwise hops each member is from where the ring begins, by position.
+    /// The number of clockwise hops of each member from where the ring begins, by position.
     place: Box<[u32]>,
 }
 
-/// Why a set of members is refused. Nothing has been built then.
+/// Why a set of members is rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MembersError {
     /// There must be at least one.
     Empty,
     /// Two members have this id.
     Duplicate(NodeId),
-    /// An attribute or a place in the ring is given to somebody who is not a member.
+    /// An attribute or a position in the ring is given for an id that is not a member.
     Unknown(NodeId),
-    /// The ring leaves this member out.
+    /// The ring does not include this member.
     NotInRing(NodeId),
 }
 
@@ -225,12 +225,12 @@ impl Members {
         }
     }
 
-    /// Never: a group without members cannot be built.
+    /// Always false: a group without members cannot be built.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where `id` stands among the members in ascending order of their ids.
+    /// The position of `id` among the members in ascending order of their ids.
     #[inline]
     pub fn position(&self, id: NodeId) -> Option<usize> {
         match &self.ids {
@@ -248,7 +248,7 @@ impl Members {
         match &self.ids {
             Ids::Range { first, count } => {
                 if position >= *count as usize {
-                    nobody_at(position);
+                    no_member_at(position);
                 }
                 NodeId(first + position as u32)
             }
@@ -292,7 +292,7 @@ impl Members {
         self.by_rank(self.len() - 1)
     }
 
-    /// The member that `rank` others are below.
+    /// The member with exactly `rank` lower members.
     pub fn by_rank(&self, rank: usize) -> NodeId {
         let position = self.ranks.as_ref().map_or(rank, |ranks| ranks.by_rank[rank] as usize);
         self.at(position)
@@ -359,9 +359,9 @@ fn search(ids: &[NodeId], id: NodeId) -> Option<usize> {
     ids.binary_search(&id).ok()
 }
 
-// Panics apart from where they are called: a message that names the culprit would be prepared there, every time.
+// Panics are separate from their callers: otherwise the message that names the id would be prepared there, every time.
 #[cold]
-fn nobody_at(position: usize) -> ! {
+fn no_member_at(position: usize) -> ! {
     panic!("no member stands at {position}")
 }
 
@@ -378,7 +378,7 @@ fn inverse(order: &[u32]) -> Box<[u32]> {
     inverse
 }
 
-/// A small set of members. Empty, which it nearly always is, it takes one word: a million members keep one each.
+/// A small set of members. When empty, as it nearly always is, it takes one word: a million members keep one each.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 #[allow(clippy::box_collection, reason = "one word instead of three, a million times")]
 pub struct PeerSet(Option<Box<Vec<NodeId>>>);
@@ -395,7 +395,7 @@ impl PeerSet {
         self.0.as_ref().is_some_and(|ids| ids.binary_search(&id).is_ok())
     }
 
-    /// Adds `id`; says whether it was new.
+    /// Adds `id`; returns whether it was new.
     pub fn insert(&mut self, id: NodeId) -> bool {
         let ids = self.0.get_or_insert_default();
         match ids.binary_search(&id) {
@@ -407,7 +407,7 @@ impl PeerSet {
         }
     }
 
-    /// Takes `id` out; says whether it was in. An emptied set equals a new one.
+    /// Removes `id`; returns whether it was present. An emptied set equals a new one.
     #[inline]
     pub fn remove(&mut self, id: NodeId) -> bool {
         let Some(ids) = &mut self.0 else { return false };
@@ -424,17 +424,17 @@ impl PeerSet {
         self.0.iter().flat_map(|ids| ids.iter().copied())
     }
 
-    /// Whether nobody is in it.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// How many are in it.
+    /// The number of members in the set.
     pub fn len(&self) -> usize {
         self.0.as_ref().map_or(0, |ids| ids.len())
     }
 
-    /// Takes everybody out.
+    /// Removes all members.
     pub fn clear(&mut self) {
         self.0 = None;
     }

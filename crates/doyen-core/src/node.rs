@@ -1,48 +1,51 @@
-//! A member as it runs: an algorithm with what it assumes of the world put beneath it.
+//! A member as it runs: an algorithm, and beneath it the layers that provide what it assumes of the world.
 //!
-//! The textbook algorithms assume that channels are reliable and first-in-first-out, that a member which stops is
-//! noticed, and that one which comes back is not mistaken for what it was. A [`Node`] makes that so over a network that
-//! loses, doubles and reorders. It wraps an algorithm and is itself a [`Protocol`], so hosts run either:
+//! The textbook algorithms assume that channels are reliable and first-in-first-out, that a crash of a member is
+//! detected, and that a restarted member is not mistaken for its earlier incarnation. A [`Node`] provides that over a
+//! network that loses, duplicates and reorders messages. It wraps an algorithm and is itself a [`Protocol`], so hosts
+//! run either:
 //!
 //! ```text
 //!     algorithm
 //!        │  messages            ▲  messages, PeerDown, PeerUp
 //!     link       every message once and in order         link.rs       optional
-//!     detector   who is up                               detector.rs   optional
-//!     filter     who is who                              here          optional
+//!     detector   which peers are up                      detector.rs   optional
+//!     filter     which incarnation counts                here          optional
 //!        ▼  packets             │  packets
 //!     host
 //! ```
 //!
-//! **The incarnation filter.** A member may crash and come back before anybody notices. Then an answer from its former
-//! life counts for the present one, or a question meant for its former life is answered by the present one. So every
-//! packet carries its sender's incarnation and, once the sender has heard of it, the receiver's, and
+//! **The incarnation filter.** A member may crash and come back before any other notices. Then an answer from its
+//! earlier incarnation would count for the present one, or a question meant for the earlier incarnation would be
+//! answered by the present one. So every packet carries its sender's incarnation and, once the sender knows it, the
+//! receiver's, and
 //!
-//! - I1: a packet from an older incarnation than the one known is dropped;
+//! - I1: a packet from an older incarnation than the known one is dropped;
 //! - I2: a packet for another incarnation than the present one is dropped;
-//! - I3: a packet from a newer incarnation than the one known means that the older one has crashed: the algorithm is
-//!   told that the peer went down, what the link kept for it is forgotten, and it is up again as soon as the detector
-//!   finds that it hears this member; without a detector, at once;
+//! - I3: a packet from a newer incarnation than the known one means that the older one has crashed: the algorithm is
+//!   informed that the peer went down, and the link discards what it kept for it. The peer is up again as soon as the
+//!   detector finds that it receives messages from this member; without a detector, at once;
 //! - I4: a packet that I2 drops because it is for an *older* incarnation is answered with an empty acknowledgement,
-//!   which carries the present one. I3 then tells the sender of the crash.
+//!   which carries the present one. I3 then informs the sender of the crash.
 //!
-//! An incarnation that is not known yet is neither older nor newer: the first packet teaches it.
+//! An unknown incarnation is neither older nor newer: the first packet makes it known.
 //!
-//! Without I4 a member that restarts would stay deaf to everybody to whom its algorithm does not happen to send: on a
-//! ring that is everybody but its neighbour, and a leader elsewhere would talk to its former life for ever. I4 cannot
-//! echo: the answer carries the incarnation from which the packet came, so it is answered in turn only if that member
-//! has restarted as well, and then both know each other's present one. A lost answer is made up for by the next packet.
+//! Without I4 a restarted member would receive nothing from members to which its algorithm does not happen to send: on
+//! a ring these are all but its neighbour, and a leader elsewhere would send to its earlier incarnation forever. I4
+//! cannot echo: the answer carries the incarnation from which the packet came, so it is answered in turn only if that
+//! member has restarted as well, and then both know each other's present incarnation. If an answer is lost, the next
+//! packet causes another.
 //!
-//! **Who is up** is the detector's verdict. Without one a peer is up until the link gives it up, and again with the
-//! next packet from it. A host may also have a detector of its own and feed `PeerDown` and `PeerUp`, which then count.
-//! Whatever the reason, a peer that goes down loses what the link kept for it, and a peer that is down gets each new
-//! message once, for it may be alive and unheard.
+//! **Which peers are up** is the decision of the detector. Without one a peer is up until the link gives it up, and up
+//! again with the next packet from it. A host may also have its own detector and feed `PeerDown` and `PeerUp`, which
+//! then count. In each case, the link discards what it kept for a peer that goes down, and a peer that is down gets
+//! each new message once, because it may be alive although it is not received.
 //!
-//! **Accounts.** The first transmission of a message is of the message's own kind. Retransmissions, acknowledgements
-//! and heartbeats are kinds of their own, so that the counts of the election stay those of the literature.
+//! **Metrics.** The first transmission of a message has the message's own kind. Retransmissions, acknowledgements and
+//! heartbeats are kinds of their own, so that the counts of the election stay those of the literature.
 //!
-//! **Bounds.** Packets from strangers are dropped. What is kept grows with the number of members and the link's queue,
-//! with nothing that a peer can send.
+//! **Bounds.** Packets from unknown senders are dropped. The memory used grows with the number of members and the
+//! link's queue, and with nothing that a peer can send.
 
 pub(crate) mod packet;
 
@@ -60,13 +63,13 @@ pub use packet::{Body, Packet};
 /// The configuration of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeConfig<C> {
-    /// That of its algorithm.
+    /// The configuration of its algorithm.
     pub inner: C,
-    /// Who takes part; the same as in `inner`.
+    /// The members; the same as in `inner`.
     pub members: Members,
-    /// Whether incarnations are told apart. A link cannot do without, and tells them apart in any case.
+    /// Whether incarnations are distinguished. A link requires it, and distinguishes them in any case.
     pub filter: bool,
-    /// The link, unless messages are to meet the bare network.
+    /// The link, unless messages use the bare network.
     pub link: Option<LinkConfig>,
     /// The failure detector, unless the host has one.
     pub detector: Option<DetectorConfig>,
@@ -84,39 +87,39 @@ impl<C> NodeConfig<C> {
 pub struct Node<P: Protocol> {
     inner: P,
     incarnation: Incarnation,
-    /// Its peers' incarnations, as far as it has heard of them.
+    /// The known incarnations of its peers.
     incarnations: BTreeMap<NodeId, Incarnation>,
     links: BTreeMap<NodeId, Link<P::Message>>,
     detector: Option<Detector>,
-    /// Without a detector: who has been given up and not been heard since.
+    /// Without a detector: the peers that were given up and have not been received since.
     down: PeerSet,
 }
 
 /// What a node waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer<T> {
-    /// What its algorithm waits for.
+    /// A timer of its algorithm.
     Inner(T),
-    /// This peer's acknowledgement.
+    /// The acknowledgement of this peer.
     Resend(NodeId),
-    /// What its detector waits for.
+    /// A timer of its detector.
     Detector(detector::Timer),
 }
 
-/// One event's work: what goes out, and what the algorithm is still to be told.
+/// The work of one event: the effects, and the events that the algorithm has yet to handle.
 struct Turn<'a, P: Protocol> {
     config: &'a NodeConfig<P::Config>,
     out: &'a mut Effects<Node<P>>,
     inbox: VecDeque<Event<P::Message, P::Timer>>,
 }
 
-/// What the incarnation filter makes of a packet.
+/// What the incarnation filter decides about a packet.
 enum Judgement {
-    /// Both ends are who they are meant to be.
+    /// Both incarnations are the present ones.
     Admit,
-    /// I4: it is meant for what this node was before it restarted, and its sender should know.
+    /// I4: it is meant for an earlier incarnation of this node, and its sender should know.
     Correct,
-    /// I1, I2: it is from or for somebody who does not exist.
+    /// I1, I2: it is from or for an incarnation that does not exist.
     Drop,
 }
 
@@ -152,9 +155,9 @@ impl<P: Protocol> Protocol for Node<P> {
             down: PeerSet::new(),
         };
         let mut turn = Turn { config, out, inbox: VecDeque::new() };
-        node.obey_detector(watch, &mut turn);
+        node.apply_detector(watch, &mut turn);
         node.carry_out(effects, &mut turn);
-        node.empty_inbox(&mut turn);
+        node.handle_pending(&mut turn);
         node
     }
 
@@ -178,7 +181,7 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
             Event::Retired => turn.inbox.push_back(Event::Retired),
         }
-        self.empty_inbox(&mut turn);
+        self.handle_pending(&mut turn);
     }
 
     fn view(&self) -> View {
@@ -223,7 +226,7 @@ impl<P: Protocol> Protocol for Node<P> {
     fn is_upkeep(timer: Self::Timer) -> bool {
         match timer {
             Timer::Inner(timer) => P::is_upkeep(timer),
-            // Even heartbeats of a leader are retransmitted, so this too goes on for ever.
+            // Even heartbeats of a leader are retransmitted, so this never ends either.
             Timer::Resend(_) => true,
             Timer::Detector(_) => true,
         }
@@ -274,9 +277,9 @@ impl<P: Protocol> Node<P> {
         &self.inner
     }
 
-    /// Tells the algorithm what there is to tell. That may make it send, and sending may give a peer up, which it is
-    /// told in turn; but nothing is kept for a peer that is down, so each peer is given up only once.
-    fn empty_inbox(&mut self, turn: &mut Turn<'_, P>) {
+    /// Passes all pending events to the algorithm. That may make it send, and sending may give a peer up, which is one
+    /// more event; but nothing is kept for a peer that is down, so each peer is given up only once.
+    fn handle_pending(&mut self, turn: &mut Turn<'_, P>) {
         while let Some(event) = turn.inbox.pop_front() {
             let mut effects = Effects::new();
             self.inner.handle(&turn.config.inner, event, &mut effects);
@@ -284,7 +287,7 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// Passes on what the algorithm wants done.
+    /// Carries out the effects of the algorithm.
     fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
         turn.out.take_notes(&effects);
         for effect in effects.drain() {
@@ -337,11 +340,11 @@ impl<P: Protocol> Node<P> {
     }
 
     fn on_body(&mut self, from: NodeId, body: Body<P::Message>, turn: &mut Turn<'_, P>) {
-        let word = match body {
+        let report = match body {
             Body::Heartbeat { hears } => Some(hears),
             _ => None,
         };
-        self.on_sign_of_life(from, word, turn);
+        self.on_sign_of_life(from, report, turn);
         match body {
             Body::Plain(message) => {
                 if turn.config.link.is_none() {
@@ -363,7 +366,7 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// The incarnation filter: whether both ends are who they are meant to be. Learns of newer incarnations.
+    /// The incarnation filter: whether both incarnations are the present ones. Learns newer incarnations.
     fn judge(
         &mut self,
         from: NodeId,
@@ -404,18 +407,19 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// `peer` has been heard. `word`: what it says of hearing this node, if it was a heartbeat.
-    fn on_sign_of_life(&mut self, peer: NodeId, word: Option<bool>, turn: &mut Turn<'_, P>) {
+    /// A packet from `peer` arrived. `report`: if it was a heartbeat, whether the peer receives messages from this
+    /// node.
+    fn on_sign_of_life(&mut self, peer: NodeId, report: Option<bool>, turn: &mut Turn<'_, P>) {
         let mut actions = Vec::new();
         if let (Some(detector), Some(config)) = (&mut self.detector, &turn.config.detector) {
-            detector.on_sign_of_life(config, peer, word, &mut actions);
+            detector.on_sign_of_life(config, peer, report, &mut actions);
         } else if turn.config.filters() && self.down.remove(peer) {
             actions.push(detector::Action::Up(peer));
         }
-        self.obey_detector(actions, turn);
+        self.apply_detector(actions, turn);
     }
 
-    /// The link has had enough of `peer`, or it crashed.
+    /// The link gives `peer` up, or it crashed.
     fn give_up(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
         let mut actions = Vec::new();
         if let Some(detector) = &mut self.detector {
@@ -423,10 +427,10 @@ impl<P: Protocol> Node<P> {
         } else if self.down.insert(peer) {
             actions.push(detector::Action::Down(peer));
         }
-        self.obey_detector(actions, turn);
+        self.apply_detector(actions, turn);
     }
 
-    /// The host has a detector of its own, and it gives `peer` up.
+    /// The host's own detector considers `peer` down.
     fn on_host_down(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
         if self.detector.is_some() {
             return self.give_up(peer, turn);
@@ -436,7 +440,7 @@ impl<P: Protocol> Node<P> {
         turn.inbox.push_back(Event::PeerDown(peer));
     }
 
-    /// The host has a detector of its own, and it hears `peer` again.
+    /// The host's own detector considers `peer` up again.
     fn on_host_up(&mut self, peer: NodeId, turn: &mut Turn<'_, P>) {
         if self.detector.is_some() {
             return self.on_sign_of_life(peer, None, turn);
@@ -449,11 +453,11 @@ impl<P: Protocol> Node<P> {
         if let (Some(detector), Some(config)) = (&mut self.detector, &turn.config.detector) {
             let mut actions = Vec::new();
             detector.on_timer(config, timer, &mut actions);
-            self.obey_detector(actions, turn);
+            self.apply_detector(actions, turn);
         }
     }
 
-    fn obey_detector(&mut self, actions: Vec<detector::Action>, turn: &mut Turn<'_, P>) {
+    fn apply_detector(&mut self, actions: Vec<detector::Action>, turn: &mut Turn<'_, P>) {
         for action in actions {
             match action {
                 detector::Action::Heartbeat { to, hears } => {
@@ -478,7 +482,7 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// Lets the link with `peer`, if there is one, do something, and does what it wants done.
+    /// Runs `act` on the link with `peer`, if there is one, and carries out the resulting actions.
     fn with_link(
         &mut self,
         peer: NodeId,

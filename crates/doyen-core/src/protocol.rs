@@ -1,8 +1,8 @@
-//! The contract between an election algorithm and whatever runs it.
+//! The contract between an election algorithm and its host.
 //!
-//! One algorithm is one state machine that is told of [`Event`]s and answers with [`Effect`]s. It has no clock, no
-//! randomness and no I/O, so the simulator, the checker and a real node run the very same code. The host's side of
-//! the contract is the numbered list at the head of this crate.
+//! One algorithm is one state machine that receives [`Event`]s and answers with [`Effect`]s. It has no clock, no
+//! randomness and no I/O, so the simulator, the checker and a real node run the same code. The host's side of the
+//! contract is the numbered list in the documentation of this crate.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -18,16 +18,16 @@ use crate::time::{Delay, Span};
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
-    /// What every member is configured with. Shared, never part of the state.
+    /// The configuration of a member. Shared, never part of the state.
     type Config;
     /// What members send each other.
     type Message: Message;
     /// The name of a timer: a tag, never a time. At most one timer of a tag is armed at once.
     type Timer: Copy + Eq + Ord + Hash + Debug;
-    /// What must survive a crash.
+    /// The state that must survive a crash.
     type Durable: Durable;
 
-    /// Builds the state of member `id` and begins.
+    /// Builds the state of member `id` and starts it.
     fn start(
         id: NodeId,
         config: &Self::Config,
@@ -43,7 +43,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
         out: &mut Effects<Self>,
     );
 
-    /// What this member believes now.
+    /// What this member currently believes.
     fn view(&self) -> View;
 
     /// The kinds of its messages, in the order in which kinds that arrive at the same instant are handled.
@@ -52,41 +52,42 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     /// Which of [`kinds`](Self::kinds) a message is.
     fn kind_index(config: &Self::Config, message: &Self::Message) -> usize;
 
-    /// Whether `timer` belongs to upkeep that goes on for ever, such as a heartbeat. A run is quiet when only such
-    /// timers are left.
+    /// Whether `timer` belongs to a background activity that never ends, such as heartbeats. A run is quiet when only
+    /// such timers are left.
     fn is_upkeep(timer: Self::Timer) -> bool;
 
-    /// Whether it heeds `PeerDown` and `PeerUp`. Where it does not, nobody needs to tell it.
+    /// Whether it uses `PeerDown` and `PeerUp`. If not, no detector is needed.
     fn heeds_detector(_config: &Self::Config) -> bool {
         true
     }
 
-    /// Whether it finds out by itself which incarnation to take when the disk is lost. Where it does not, the host takes
-    /// one that no start can have had.
+    /// Whether it determines its own incarnation when the disk is lost. If not, the host takes one that no start can
+    /// have had.
     fn has_sessions() -> bool {
         false
     }
 
-    // Leases: an algorithm without them leaves these as they are. Hosts publish the lease; the safety rules are checked
-    // by what each member says of its lease and of its bonds, and by what its messages pledge (see `Message`).
+    // Leases: an algorithm without leases keeps these defaults. Hosts publish the lease. The safety rules are checked
+    // against what each member reports about its lease and its bonds, and what its messages commit it to (see
+    // `Message`).
 
-    /// Whether its leaders have leases. Where they have none, nothing is asked about them.
+    /// Whether its leaders hold leases. If not, the other functions about leases are not used.
     fn has_leases(_config: &Self::Config) -> bool {
         false
     }
 
-    /// Whether it can talk to `peer`. Only where processes of a member are told apart must they meet before.
+    /// Whether it can exchange messages with `peer`. Only protocols with sessions must meet a peer first.
     fn has_met(&self, _peer: NodeId) -> bool {
         true
     }
 
-    /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows when that will
-    /// be, and tells those who act for the leader.
+    /// The armed timer whose firing ends this member's lease, while it leads under one. The host knows the deadline,
+    /// and publishes it to programs that act for the leader.
     fn lease(&self) -> Option<Self::Timer> {
         None
     }
 
-    /// Whether `timer` may end a lease: those come first when several are due.
+    /// Whether `timer` may end a lease: such timers are handled first when several are due.
     fn is_lease(_timer: Self::Timer) -> bool {
         false
     }
@@ -100,14 +101,14 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 /// What keeps a member from voting, each with the armed timer whose firing ends it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bonds<T> {
-    /// Its vote lease, and of which term's leader it is.
+    /// Its vote lease, and the term of the leader that it gave it to.
     pub vote_lease: Option<(Term, T)>,
     /// Its hold-down after a restart.
     pub hold_down: Option<T>,
-    /// Its own lease, on which others may still act, whether it leads or not.
+    /// Its own lease, on which programs may still act, whether it leads or not.
     pub own_lease: Option<T>,
-    /// It votes in no case before its hold-down begins, because it has lost its disk and has not heard from every other
-    /// member yet; or it never votes again.
+    /// It does not vote before its hold-down begins, because it has lost its disk and not every other member has
+    /// answered yet; or it never votes again.
     pub silenced: bool,
 }
 
@@ -116,11 +117,11 @@ impl<T> Bonds<T> {
     pub const NONE: Self =
         Self { vote_lease: None, hold_down: None, own_lease: None, silenced: false };
 
-    /// A member that is down does not vote; what keeps it from voting when it comes up is judged then.
+    /// A member that is down does not vote; its bonds are determined when it starts again.
     pub const DOWN: Self =
         Self { vote_lease: None, hold_down: None, own_lease: None, silenced: true };
 
-    /// The same where timers have other names.
+    /// The same with renamed timers.
     pub fn map<U>(self, name: impl Fn(T) -> U) -> Bonds<U> {
         Bonds {
             vote_lease: self.vote_lease.map(|(term, timer)| (term, name(timer))),
@@ -131,28 +132,28 @@ impl<T> Bonds<T> {
     }
 }
 
-/// What a member stores.
+/// The state that a member stores.
 pub trait Durable: Clone + Eq + Hash + Debug + Serialize {
-    /// The highest term that the member knows of. It never falls.
+    /// The highest term known to the member. It never falls.
     fn term(&self) -> Term;
 
-    /// For whom it has voted in that term. That never changes within a term.
+    /// The member it has voted for in that term. It never changes within a term.
     fn vote(&self) -> Option<NodeId> {
         None
     }
 
-    /// Whether its operator does not want it to lead.
+    /// Whether the operator has drained it.
     fn is_drained(&self) -> bool {
         false
     }
 
-    /// Whether the member has lost its disk, and has not stored since what it may go on from: if it restarts, it rejoins
-    /// still.
+    /// Whether the member has lost its disk and has not yet stored a state to continue from. If it restarts, it is
+    /// still rejoining.
     fn is_rejoining(&self) -> bool {
         false
     }
 
-    /// The incarnation that stored it, where that is part of what is stored.
+    /// The incarnation that stored it, if the stored state includes it.
     fn incarnation(&self) -> Option<Incarnation> {
         None
     }
@@ -164,7 +165,7 @@ impl Durable for Term {
     }
 }
 
-/// How a process came up.
+/// How a process starts.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Boot<D> {
     /// Raised and stored by the host before every start. If it was lost with the disk: the lowest that this start may
@@ -172,7 +173,7 @@ pub struct Boot<D> {
     pub incarnation: Incarnation,
     /// What the disk holds; `None` on the first start and after the disk was lost.
     pub durable: Option<D>,
-    /// Into what it comes.
+    /// What kind of group it starts into.
     pub origin: Origin,
     /// A random number that no other start has drawn.
     pub session: SessionId,
@@ -181,77 +182,77 @@ pub struct Boot<D> {
 }
 
 impl<D> Boot<D> {
-    /// A start for a protocol that asks for no session and no time of day.
+    /// A start for a protocol that uses neither session nor time of day.
     pub const fn new(incarnation: Incarnation, durable: Option<D>, origin: Origin) -> Self {
         let session = SessionId::from_random(incarnation.0 as u64);
         Self { incarnation, durable, origin, session, time_of_day: 0 }
     }
 }
 
-/// Into what a process comes.
+/// What kind of group a process starts into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Origin {
-    /// All members start together, and `leader` leads: the scene with which every source begins.
+    /// All members start together, and `leader` leads: the initial state of every source.
     Founding {
-        /// Who leads at the beginning, if anybody does.
+        /// The initial leader, if any.
         leader: Option<NodeId>,
     },
     /// The group may be running already: the process has just been started or has recovered.
     Joining,
-    /// The same, but it has lost its disk, and its operator says that it may come back nevertheless. That is so until it
-    /// has stored something: if it restarts before, it must not be taken for one that starts for the first time.
+    /// The same, but it has lost its disk, and its operator allows it to come back nevertheless. This holds until it
+    /// has stored something: if it restarts before, it must not be mistaken for a first start.
     Rejoining,
 }
 
-/// What happens to a member.
+/// An input of a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event<M, T> {
     /// A message arrived.
     Message {
-        /// Who sent it.
+        /// The sender.
         from: NodeId,
-        /// What it says.
+        /// The content.
         message: M,
     },
     /// An armed timer fired.
     Timer(T),
-    /// The failure detector gives a member up.
+    /// The failure detector considers this member down.
     PeerDown(NodeId),
-    /// The failure detector hears a member again, and is heard by it.
+    /// The failure detector considers this member up again: messages pass in both directions.
     PeerUp(NodeId),
-    /// Somebody on this member wants an election: it noticed that the coordinator does not answer.
+    /// A program on this member requests an election: it noticed that the coordinator does not answer.
     Campaign,
-    /// The operator wants something.
+    /// The operator gives a command.
     Command(AdminCommand),
-    /// Everything has been stopped that ran under the lease of a retiring leader, and nobody relies on it any more.
+    /// Everything that ran under the lease of a retiring leader has stopped, and nothing relies on the lease any more.
     Retired,
 }
 
-/// What an operator can ask of a member whose algorithm has leases. The others pay no heed.
+/// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdminCommand {
-    /// Lead no longer.
+    /// Step down as leader.
     Resign,
-    /// Hand over to this member.
+    /// Transfer leadership to this member.
     Transfer {
-        /// To whom.
+        /// The successor.
         to: NodeId,
     },
-    /// Do not lead as long as another member can; until told otherwise if it is not said for how long.
+    /// Do not lead as long as another member can.
     Drain {
-        /// For how long.
+        /// The duration; without one, until `Undrain`.
         lasting: Option<Span>,
-        /// Not even if every member that could lead is drained; until told otherwise.
+        /// Do not lead even if every member that could lead is drained; until `Undrain`.
         never: bool,
     },
-    /// You may lead again.
+    /// End a drain.
     Undrain,
-    /// This member is to lead while it can. Asked of the leader.
+    /// This member is to lead while it can. For the leader only.
     Prefer {
-        /// Who.
+        /// The preferred member.
         member: NodeId,
-        /// For how long; not at all any more, if for no time.
+        /// The duration; zero withdraws the preference.
         lasting: Span,
     },
     /// The attribute of this member has changed.
@@ -273,16 +274,16 @@ impl fmt::Display for AdminCommand {
     }
 }
 
-/// Why an order is not obeyed. Nothing has changed then.
+/// Why a command is rejected. A rejected command changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Refusal {
-    /// It is for the leader, which this member is not.
+    /// The command is for the leader, and this member does not lead.
     NotLeading,
-    /// This member cannot lead, has not been heard of late, has just restarted, or reaches no majority.
+    /// This member cannot lead, is unreachable, has just restarted, or does not reach a majority.
     Unfit(NodeId),
-    /// Nobody else could lead.
+    /// No other member could lead.
     NobodyElse,
-    /// It has lost its disk, and has nothing yet that it may store.
+    /// It has lost its disk, and has no state yet that it may store.
     Rejoining,
 }
 
@@ -305,75 +306,76 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What a member wants done.
+/// An output of a member: what the host is to do.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Effect<M, T, D> {
-    /// Store this, and go on only when it is stored.
+    /// Store this, and continue only when it is stored.
     Persist(D),
     /// Send a message.
     Send {
-        /// To whom.
+        /// The receiver.
         to: NodeId,
-        /// What.
+        /// The content.
         message: M,
     },
-    /// Arm a timer; a timer of the same tag that is armed already is replaced.
+    /// Arm a timer; this replaces an armed timer of the same tag.
     SetTimer {
         /// Its tag.
         timer: T,
-        /// How long it waits.
+        /// The range from which the host draws the delay.
         after: Delay,
     },
     /// Disarm a timer, if it is armed.
     CancelTimer(T),
-    /// What this member believes has changed.
+    /// The view of this member has changed.
     Announce(View),
-    /// Nothing to do, something to record.
+    /// Record this; nothing else is to be done.
     Inform(Notice),
 }
 
-/// What a host is told for its records.
+/// A notice for the host's records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Notice {
-    /// The failure detector gave this member up; the algorithm has been told already.
+    /// The failure detector considers this member down; the algorithm has already been informed.
     Down(NodeId),
-    /// The failure detector hears this member again; the algorithm has been told already.
+    /// The failure detector considers this member up again; the algorithm has already been informed.
     Up(NodeId),
-    /// The leadership has changed, and why.
+    /// The leadership has changed, with the reason.
     Changed(LeaderChange),
-    /// An order was refused.
+    /// A command was rejected.
     Refused(Refusal),
-    /// This member is configured otherwise, and is ignored.
+    /// This member has a different configuration, and is ignored.
     ForeignConfiguration(NodeId),
-    /// The disk is an old copy: another member has heard this one in a later term. It does nothing any more, and its
-    /// process should stop.
+    /// The disk is an old copy: another member has received from this one in a later term. The member has halted, and
+    /// its process should stop.
     StateIsOld {
-        /// In which term it was heard.
+        /// The term in which this member was last seen.
         seen: Term,
-        /// By whom.
+        /// The member that reports it.
         by: NodeId,
     },
-    /// It has lost its disk and is the only member: nobody can tell it which terms there have been. It does nothing, and
-    /// its process should stop. It can be set up anew, above all terms that were ever shown as tokens.
+    /// It has lost its disk and is the only member, so no other member knows which terms there have been. It has
+    /// halted, and its process should stop. It can be set up again, above all terms that were ever presented as fencing
+    /// tokens.
     NobodyToAsk,
-    /// No higher term than the present one can be written down, so nobody can be elected.
+    /// The term has reached the highest representable value, so no member can be elected.
     OutOfTerms,
     /// Another process of this member has been met, in this incarnation or a later one: the disk is an old copy, or
-    /// another process runs with a copy of it. This one does nothing any more, and should stop.
+    /// another process runs with a copy of it. This one has halted, and should stop.
     Replaced {
-        /// Which incarnation has been met.
+        /// The incarnation that was met.
         seen: Incarnation,
-        /// By whom.
+        /// The member that reports it.
         by: NodeId,
     },
-    /// It has lost its disk, and the clock is plainly wrong: it cannot take an incarnation that it cannot have had. It
-    /// does nothing, and its process should stop.
+    /// It has lost its disk, and the clock is obviously wrong: it cannot choose an incarnation that is certainly new.
+    /// It has halted, and its process should stop.
     WrongClock,
     /// A letter was dropped.
     Dropped {
-        /// From whom it was.
+        /// The sender.
         from: NodeId,
-        /// Why.
+        /// The reason.
         why: Dropped,
     },
     /// A message to this peer was not sent, because the peer has not been met.
@@ -383,11 +385,11 @@ pub enum Notice {
 /// Why a letter was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Dropped {
-    /// It is from or for another process than the present ones.
+    /// It is from or for a process other than the current one.
     Session,
-    /// It came before, or is so old that nobody can tell.
+    /// It arrived before, or is too old to tell.
     Replayed,
-    /// It greets from a session that is not known yet, sooner after another such than they are answered.
+    /// It is a HELLO from an unknown session, too soon after another one.
     Limited,
 }
 
@@ -395,28 +397,28 @@ pub enum Dropped {
 pub type EffectOf<P> =
     Effect<<P as Protocol>::Message, <P as Protocol>::Timer, <P as Protocol>::Durable>;
 
-/// What a member believes.
+/// What a member believes, as it announces it to its host.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct View {
-    /// Whom it follows (itself, if it leads).
+    /// The leader that it follows; itself, if it leads.
     pub leader: Option<NodeId>,
-    /// In which term that leader was elected; zero in textbook mode, which has no terms.
+    /// The term in which that leader was elected; zero in textbook mode, which has no terms.
     pub term: Term,
-    /// What it is doing.
+    /// Its role.
     pub role: Role,
 }
 
-/// What a member is doing.
+/// The role of a member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Nothing: it follows a leader, or knows of none and does not seek one.
+    /// Follows a leader, or knows of none and does not campaign.
     Follower,
-    /// Taking part in an election of which it does not know the end.
+    /// Takes part in an election whose result it does not know.
     Candidate,
-    /// Leading.
+    /// Leads.
     Leader,
-    /// Leading still, but about to hand over: nothing new is to begin under its lease.
+    /// Still leads, but is about to transfer leadership: nothing new may begin under its lease.
     Retiring,
 }
 
@@ -438,70 +440,70 @@ impl fmt::Display for Role {
     }
 }
 
-/// What members say to each other.
+/// A message between members.
 ///
 /// `Display` writes the source's upper-case word and the fields that matter, for traces and golden scripts.
 pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
-    /// Its kind.
+    /// The kind, for metrics and link overrides.
     fn kind(&self) -> Kind;
 
-    /// How many bytes it takes on the wire. Computed, not encoded: the simulator counts every message.
+    /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
     fn encoded_len(&self) -> usize;
 
-    // What a message says about votes and leases, for those who check the safety rules. An algorithm without leases
-    // leaves these as they are.
+    // What a message says about votes and leases, for the checks of the safety rules. An algorithm without leases keeps
+    // these defaults.
 
-    /// What its sender binds itself to by sending it, for those who check that it keeps its word.
+    /// What its sender commits itself to by sending it.
     fn pledge(&self) -> Option<Pledge> {
         None
     }
 
-    /// For how long it asks its receiver to follow nobody else, for the same.
+    /// The length of the vote lease that it requests from its receiver.
     fn promise_asked(&self) -> Option<Span> {
         None
     }
 
-    /// The term whose leader holds nobody to a promise any more, as its receiver learns from it.
+    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
     fn promise_released(&self) -> Option<Term> {
         None
     }
 
-    // Addresses: only what meets the network directly knows of them.
+    // Addresses: only the layer that meets the network directly knows them.
 
-    /// Where it goes. Nothing where the protocol does not know of addresses, or leaves it to the host to find out where
-    /// the receiver's configured name leads.
+    /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
+    /// receiver's configured name.
     fn destination(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// The same message as it arrives from `address`, where the protocol knows of addresses.
+    /// The same message as it arrives from `address`, if the protocol knows addresses.
     #[must_use]
     fn posted_from(self, _address: SocketAddr) -> Self {
         self
     }
 }
 
-/// What a message binds its sender to.
+/// What a message commits its sender to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pledge {
-    /// It stands in this term, and has voted for itself.
+    /// It campaigns in this term, and has voted for itself.
     Candidacy {
-        /// Which term.
+        /// The term in which it campaigns.
         term: Term,
     },
     /// Its one vote of this term, for the receiver.
     Vote {
-        /// Which term.
+        /// The term of the vote.
         term: Term,
     },
-    /// To vote for nobody else for as long as the receiver, which leads in this term, has asked for.
+    /// A vote lease, as long as requested, for the receiver, which leads in this term.
     Promise {
-        /// Which term.
+        /// The term of the leader.
         term: Term,
     },
-    /// That it leads no longer in this term, and holds nobody to a promise.
+    /// It no longer leads in this term, and releases all vote leases.
     Release {
-        /// Which term.
+        /// The term that it led.
         term: Term,
     },
 }
@@ -511,7 +513,7 @@ pub enum Pledge {
 pub struct Kind {
     /// The word the sources use, in upper case.
     pub name: &'static str,
-    /// On whose account it goes.
+    /// The class in which its messages are counted.
     pub class: Class,
 }
 
@@ -532,7 +534,7 @@ impl Kind {
     }
 }
 
-/// On whose account a message goes. The literature's counts are of [`Class::Election`] alone.
+/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -544,7 +546,7 @@ pub enum Class {
     Detector,
 }
 
-/// Collects what a handler wants done, in order. A host keeps one and drains it after every event.
+/// Collects the effects of a handler, in order. A host keeps one and drains it after every event.
 #[derive(Clone, Debug)]
 pub struct Effects<P: Protocol> {
     list: Vec<EffectOf<P>>,

@@ -1,5 +1,5 @@
-//! Every algorithm by name, with what it promises and what it costs: one table, shown by the help, the documentation
-//! and the lab alike. And every algorithm as a state machine: [`AnyProtocol`] is whichever of them a configuration names.
+//! Every algorithm by name, with what it guarantees and what it costs: one table, which the help, the documentation and the
+//! lab show. And every algorithm as a state machine: [`AnyProtocol`] is the one that a configuration names.
 
 mod any;
 
@@ -44,7 +44,7 @@ impl Algorithm {
         Self::Quorum,
     ];
 
-    /// Those of the sources, which have a textbook mode and a hardened one.
+    /// The sources' algorithms, which have a textbook mode and a hardened one.
     pub const SEEDS: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
@@ -72,24 +72,30 @@ impl Algorithm {
     /// One line about it.
     pub fn summary(self) -> &'static str {
         match self {
-            Self::Bully => "asks everybody above; whoever nobody answers wins (Garcia-Molina 1982)",
+            Self::Bully => {
+                "asks every higher member; a member that gets no answer wins (Garcia-Molina 1982)"
+            }
             Self::ModifiedBully => {
-                "asks everybody above; the asker grants the best answer (Kordafshari et al.)"
+                "asks every higher member; the asker grants the highest that answers (Kordafshari et al.)"
             }
             Self::RingList => {
-                "a list of the living goes round, then the result (cs677, the notes' example)"
+                "a list of the live members circulates, then the result (cs677, the notes' example)"
             }
             Self::RingActiveList => {
-                "every member's number goes round; each decides for itself (notes)"
+                "every member's number circulates; each decides for itself (notes)"
             }
-            Self::RingAllIds => "every member says \"elect me\" all the way round (os-textbook)",
+            Self::RingAllIds => {
+                "every member's \"elect me\" circulates the whole ring (os-textbook)"
+            }
             Self::ChangRoberts => {
-                "only the best \"elect me\" gets round (os-textbook refined, cs425)"
+                "only the highest \"elect me\" completes the circle (os-textbook refined, cs425)"
             }
             Self::RingResilient => {
-                "a list goes round past the dead, and the winner is confirmed (cs425)"
+                "a list circulates past dead members, and the winner is confirmed (cs425)"
             }
-            Self::Quorum => "a majority elects the best, which leads under a lease that it renews",
+            Self::Quorum => {
+                "a majority elects the best member, which leads under a lease that the majority renews"
+            }
         }
     }
 
@@ -112,7 +118,7 @@ impl Algorithm {
         !matches!(self, Self::Bully | Self::ModifiedBully | Self::Quorum)
     }
 
-    /// Whether it is only right if a link keeps the order of its messages.
+    /// Whether it is correct only if links keep the order of messages.
     pub fn needs_fifo(self) -> bool {
         matches!(self, Self::RingActiveList | Self::RingAllIds)
     }
@@ -135,7 +141,7 @@ impl Algorithm {
         }
     }
 
-    /// Whether `mode` is a reading of it.
+    /// Whether it has this mode.
     pub fn reads(self, mode: Mode) -> bool {
         match mode {
             Mode::Hardened => true,
@@ -144,7 +150,7 @@ impl Algorithm {
         }
     }
 
-    /// The mode it runs in where nothing else is said.
+    /// Its default mode.
     pub fn usual_mode(self) -> Mode {
         if self.reads(Mode::Textbook) { Mode::Textbook } else { Mode::Hardened }
     }
@@ -154,7 +160,7 @@ impl Algorithm {
         self == Self::Quorum
     }
 
-    /// What it promises in each mode that it has.
+    /// What it guarantees in each of its modes.
     pub fn guarantees(self) -> impl Iterator<Item = &'static Guarantee> {
         GUARANTEES.iter().filter(move |guarantee| guarantee.algorithm == self)
     }
@@ -177,7 +183,7 @@ impl FromStr for Algorithm {
     }
 }
 
-/// What an algorithm promises in a mode, and what for. This is the table that help, documentation and lab show.
+/// What an algorithm guarantees in a mode, and under which conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Guarantee {
     /// The algorithm.
@@ -204,15 +210,16 @@ impl Guarantee {
     }
 }
 
-const SYNCHRONOUS: &str = "no message later than D, no false suspicion, nobody returns meanwhile";
-const NO_FAILURE: &str = "nobody fails during the election";
-const CALM: &str = "the network is calm from some moment on";
+const SYNCHRONOUS: &str =
+    "no message later than D, no false suspicion, no member returns in between";
+const NO_FAILURE: &str = "no member fails during the election";
+const CALM: &str = "the network is stable from some moment on";
 const RETRIES: &str = "D holds from some moment on";
 const TWO_LEADERS: &str = "a leader on each side, also after it heals";
-const STOPS: &str = "the message is lost; nobody is elected";
+const STOPS: &str = "the message is lost; no member is elected";
 const MEETS: &str = "a leader on each side, one after it heals; no fencing token";
 
-/// The table of promises. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
+/// The table of guarantees. None of the sources' algorithms has "at most one leader at any instant" outside the synchronous
 /// model: that needs a majority.
 pub const GUARANTEES: &[Guarantee] = &[
     Guarantee::new(
@@ -225,7 +232,7 @@ pub const GUARANTEES: &[Guarantee] = &[
         Algorithm::ModifiedBully,
         false,
         [
-            "as bully, and nobody fails or returns during the election",
+            "as bully, and no member fails or returns during the election",
             NO_FAILURE,
             TWO_LEADERS,
             "2(n−r)+n; at most 3n−2 for one detector",
@@ -241,27 +248,27 @@ pub const GUARANTEES: &[Guarantee] = &[
     Guarantee::new(
         Algorithm::RingActiveList,
         false,
-        ["FIFO links, nobody fails", NO_FAILURE, STOPS, "n², however many initiators"],
+        ["FIFO links, no member fails", NO_FAILURE, STOPS, "n², however many initiators"],
     ),
     Guarantee::new(Algorithm::RingActiveList, true, [CALM, RETRIES, MEETS, "n², and n−1 ALIVE"]),
     Guarantee::new(
         Algorithm::RingAllIds,
         false,
-        ["FIFO links; the failed still forward", NO_FAILURE, STOPS, "n²+n for one initiator"],
+        ["FIFO links; failed members still forward", NO_FAILURE, STOPS, "n²+n for one initiator"],
     ),
     Guarantee::new(Algorithm::RingAllIds, true, [CALM, RETRIES, MEETS, "the same"]),
     Guarantee::new(
         Algorithm::ChangRoberts,
         false,
-        [NO_FAILURE, "nobody fails, nothing is lost", STOPS, "at most 3n−1 for one initiator"],
+        [NO_FAILURE, "no member fails, nothing is lost", STOPS, "at most 3n−1 for one initiator"],
     ),
     Guarantee::new(Algorithm::ChangRoberts, true, [CALM, RETRIES, MEETS, "the same"]),
     Guarantee::new(
         Algorithm::RingResilient,
         false,
         [
-            "the winner lives on after it is confirmed",
-            "somebody lives on who saw the election",
+            "the winner survives after it is confirmed",
+            "a member that saw the election survives",
             TWO_LEADERS,
             "2n for each initiator; about 2n more for each winner that dies",
         ],
@@ -271,7 +278,7 @@ pub const GUARANTEES: &[Guarantee] = &[
         Algorithm::Quorum,
         true,
         [
-            "a majority is connected and calm; at most one leads at any instant whatever happens",
+            "a majority is connected and stable; at most one leads at any instant while no clock is off by more than the drift",
             "a majority is connected, and D holds from some moment on",
             "the side with a majority has the leader, with a fencing token; the other has none",
             "6(N−1) for one candidate, then 2(N−1) every heartbeat",
@@ -284,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_algorithm_is_parsed_from_its_name_and_has_its_promises() {
+    fn every_algorithm_is_parsed_from_its_name_and_has_its_guarantees() {
         for algorithm in Algorithm::ALL {
             assert_eq!(algorithm.name().parse(), Ok(algorithm));
             let modes = [Mode::Textbook, Mode::Hardened];

@@ -1,10 +1,10 @@
-//! Sessions: which process of a member one talks to, and which of its processes counts.
+//! Sessions: which process of a member this one talks to, and which process of a member counts.
 //!
-//! A member is a name. Behind it is one process after the other, and at the worst of times two: an old machine wakes up
-//! beside its replacement, a disk is cloned, a member is founded a second time. A vote counts once only if the processes
-//! of a member are told apart. So every process has an **incarnation**, which is raised and stored before every start,
-//! and draws a random **session** number when it starts; and every process gets to know the session of every other by
-//! asking.
+//! A member is a name. One process after the other runs it, and in the worst case two run it at once: an old machine
+//! resumes beside its replacement, a disk is cloned, a member is founded a second time. A vote counts only once if the
+//! processes of a member are distinguished. So every process has an **incarnation**, which is raised and stored before
+//! every start, and draws a random **session** number when it starts; and every process learns the session of every
+//! other by asking.
 //!
 //! ```text
 //!   n1, session a                                     n2, session b
@@ -17,71 +17,72 @@
 //!     │ ──────────────────────────────────────────────▶ │  stores and meets a
 //! ```
 //!
-//! - **S1** A peer's session is **met** when a greeting from it repeats the question that stands open and is for this
-//!   session. No recording can do that: this session is new, and it asks each question once. What the met session is
-//!   asked (S7) is another question, so it cannot answer in the place of a later one.
-//! - **S2** A message counts only from the met session, for this session, and with a counter that has not come. Any other
-//!   is dropped and prompts a greeting (S6).
-//! - **S3** A session is met only if its incarnation is above the highest of that member that was ever met, or is that
-//!   very incarnation in the very session in which it was met. The highest is **stored**, with its session, before the
+//! - **S1** A peer's session is **met** when a greeting from it repeats the open question and is for this session. No
+//!   replayed letter can do that: this session is new, and it asks each question once. The question to the met session
+//!   (S7) is a different one, so the met session cannot answer in the place of a later one.
+//! - **S2** A message counts only from the met session, for this session, and with a counter that has not been
+//!   received. Any other message is dropped and prompts a greeting (S6).
+//! - **S3** A session is met only if its incarnation is above the highest of that member that was ever met, or is the
+//!   same incarnation in the same session in which it was met. The highest is **stored**, with its session, before the
 //!   session is met; so nothing leads back to an earlier process, not even a restart of this one.
-//! - **S4** A greeting from the met session counts if its counter has not come, whichever session of this member it is
-//!   for. Its question is answered.
+//! - **S4** A greeting from the met session counts if its counter has not been received, whichever session of this
+//!   member it is for. Its question is answered.
 //! - **S5** A question from any other session is answered too, because its process must learn that it does not count
-//!   (S9), and the answer asks in turn, unless S3 forbids that it be met.
-//! - **S6** What S2 prompts and S5 answers: at most four in 20 ms for each member, because here a recording may be at
-//!   work.
-//! - **S7** A question is repeated until it is answered: after a round trip, then after twice as long each time, up to a
-//!   second. Two seconds after an answer comes the next question: those are the pings. A rejoining process that still
-//!   wants the roster of a peer asks again after a round trip.
-//! - **S8** Nothing but a greeting is sent to a peer that is not met. If something is to be sent to it, the next greeting
+//!   (S9), and the answer asks in turn, unless S3 forbids to meet it.
+//! - **S6** The greetings prompted by S2 and the answers of S5 are limited to four in 20 ms for each member, because
+//!   replayed letters may cause them.
+//! - **S7** A question is repeated until it is answered: after a round trip, then after twice as long each time, up to
+//!   a second. Two seconds after an answer comes the next question: these are the pings. A rejoining process that still
+//!   needs the roster of a peer asks again after a round trip.
+//! - **S8** To a peer that is not met, only greetings are sent. If a message is to be sent to it, the next greeting
 //!   goes within a round trip.
-//! - **S9** A greeting tells its receiver the highest incarnation of the receiver's that the sender has met in *another*
-//!   session. If that is not below its own, its state is an old copy, or another process runs with a copy of it: it must
-//!   stop.
+//! - **S9** A greeting tells its receiver the highest incarnation of the receiver that the sender has met in *another*
+//!   session. If that is not below its own, its state is an old copy, or another process runs with a copy of it: it
+//!   must stop.
 //!
-//! What each of the faults comes to:
+//! The effect of each fault:
 //!
-//! | fault | by which rule | what happens |
+//! | fault | rules | effect |
 //! |---|---|---|
-//! | a copy of the disk from an earlier life is started | S3, S9 | its incarnation has been met in another session: it is told so, and stops |
+//! | a copy of the disk from an earlier incarnation is started | S3, S9 | its incarnation has been met in another session: it is told so, and stops |
 //! | a member is founded a second time | S3, S9 | the same |
-//! | a copy of the disk of the running process is started | S3, S9 | it comes up one higher, is met, and the original stops, as soon as one member has talked to both |
-//! | an old process wakes up beside its replacement | S2, S3, S9 | its session is not met any more, by any member that has met the replacement |
-//! | every other member has restarted meanwhile | S3 | they have stored what they have met |
+//! | a copy of the disk of the running process is started | S3, S9 | its incarnation is one higher, so it is met, and the original stops, as soon as one member has talked to both |
+//! | an old process resumes beside its replacement | S2, S3, S9 | no member that has met the replacement accepts its session |
+//! | every other member has restarted in the meantime | S3 | they have stored what they have met |
 //!
-//! A copy of a running member's disk is the one fault that no rule makes harmless: until some member has talked to both
-//! processes, each of them is what it says, and both may vote in one term. The exploration finds that with three members
+//! A copy of a running member's disk is the one fault that no rule makes harmless: until one member has talked to both
+//! processes, each of them is accepted, and both may vote in one term. The exploration finds that with three members
 //! and one copy (`--clones 1`). A lost disk is safe, a copied one is not: let the member rejoin.
 //!
 //! # Rejoining
 //!
 //! A process that has lost its state does not know which incarnations there have been. It rejoins in two rounds:
 //!
-//! - **R1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its **roster**:
-//!   what that one has stored of everybody. A roster goes to a session that has answered a question, never to a recording.
-//!   When every other member has sent its roster, the process takes them over, and an incarnation above all that they
-//!   say of it, not below the time of day in seconds, and stores both.
-//! - **R2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a roster
-//!   in which it stands itself, with this incarnation in this session: then that member has stored it, and hears no
-//!   earlier process any more. It takes these rosters over as well: if a second member is being replaced at the same
-//!   time, one of those that store both tells the later of the two of the other.
+//! - **R1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its
+//!   **roster**: what that member has stored about all members. A roster goes only to a session that has answered a
+//!   question, so a replayed letter never gets one. When every other member has sent its roster, the process takes over
+//!   their entries, chooses an incarnation above all that they state for it and not below the time of day in seconds,
+//!   and stores both.
+//! - **R2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a
+//!   roster that contains this process, with this incarnation in this session: then that member has stored it, and
+//!   accepts no earlier process any more. It takes over the entries of these rosters as well: if a second member is
+//!   being replaced at the same time, one of the members that store both tells the later of the two about the other.
 //!
-//! Only then the protocol above starts, with [`Origin::Rejoining`]; a restart before it has stored something begins with
-//! R2. So nothing that the new process says counts beside anything that an earlier one says. That needs a third member:
-//! of two, who knows which process of a member was replaced is the other alone. If that one is replaced as well, or merely
-//! loses its disk, while the old process of the first runs on, it can find that old process and take it for the member. No
-//! rule can tell these apart; an operator must see to it that a replaced machine stays off.
+//! Only then the protocol above starts, with [`Origin::Rejoining`]; after a restart before it has stored something, the
+//! process begins with R2. So no message of the new process counts beside one of an earlier process. That needs a third
+//! member: of two members, only the other one knows which process was replaced. If that one is replaced as well, or
+//! merely loses its disk, while the old process of the first still runs, it can find that old process and take it for
+//! the member. No rule can distinguish these cases; an operator must make sure that a replaced machine stays off.
 //!
-//! Members that run an earlier version of the node know of no rosters; nobody can rejoin while there are any.
+//! Members that run an earlier version of the node do not know rosters; no member can rejoin while such members run.
 //!
 //! # Addresses
 //!
-//! A peer is where its newest letter of the met session came from (the highest counter so far, so that no recording can
-//! lead elsewhere). A peer that does not answer is greeted both there and where its configured name leads. To look names
-//! up is the host's business, as is sealing: whatever gets here was made by a member.
+//! The address of a peer is where its newest letter of the met session came from (the highest counter so far, so that a
+//! replayed letter cannot redirect messages). A peer that does not answer is greeted both there and at the address of
+//! its configured name. The host resolves names and encrypts letters: all that arrives here was made by a member.
 //!
-//! **Hostile letters** cost no memory: there is one record for each member, none for anybody else.
+//! **Hostile letters** cost no memory: there is one record for each member, and none for other senders.
 
 mod explore;
 pub(crate) mod letter;
@@ -109,8 +110,8 @@ use peer::{Encounter, PING, PROMPT, Peer};
 
 pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
 
-/// From the first second of 2025 to the last of 2099: a clock that shows anything else is plainly wrong. One that is far
-/// ahead would leave a member hardly an incarnation to take at its later starts.
+/// From the first second of 2025 to the last of 2099: a clock that shows any other time is obviously wrong. A clock
+/// that is far ahead would leave a member few incarnations for later starts.
 pub const PLAUSIBLE_TIMES: Range<u32> = 1_735_689_600..4_102_444_800;
 
 /// S7: no greeting is repeated sooner, so that members that are down cost little.
@@ -119,29 +120,29 @@ pub const SHORTEST_REPEAT: Span = Span::from_millis(5);
 /// The configuration of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionConfig<C> {
-    /// That of the protocol above.
+    /// The configuration of the protocol above.
     pub inner: C,
-    /// Who takes part; the same as in `inner`.
+    /// The members; the same as in `inner`.
     pub members: Members,
     /// S7: how long an answer takes at most, `2D + p`: an unanswered greeting is repeated after this time, but not
     /// before [`SHORTEST_REPEAT`].
     pub round_trip: Span,
     /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2), and questions
-    /// numbered. Explorers leave that out where messages last for ever: it adds no run then, and states without end. See
-    /// `session/explore.rs`.
+    /// numbered. Explorers switch this off where messages persist: there it adds no run, and infinitely many states.
+    /// See `session/explore.rs`.
     pub upkeep: bool,
-    /// The rules that stand: all of them, unless a check takes one away.
+    /// The active rules: all of them, unless a check removes one.
     pub rules: Rules,
 }
 
 impl<C> SessionConfig<C> {
-    /// S7: how long the first repetition of a greeting waits.
+    /// S7: the wait before the first repetition of a greeting.
     fn repeat(&self) -> Span {
         self.round_trip.max(SHORTEST_REPEAT)
     }
 }
 
-/// What survives a crash.
+/// The state that survives a crash.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Kept<D> {
     /// The incarnation that stored it.
@@ -189,46 +190,46 @@ impl<D: Durable> Durable for Kept<D> {
 pub struct Session<P: Protocol> {
     id: NodeId,
     session: SessionId,
-    /// Of all questions the last.
+    /// The number of the last question.
     questions: u64,
     stage: Stage<P>,
     peers: BTreeMap<NodeId, Peer>,
     kept: Kept<P::Durable>,
 }
 
-/// How far a process has come.
+/// The stage of a process.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Stage<P> {
     /// R1.
     Asking {
         /// The lowest incarnation that it may take, as far as it knows.
         lowest: Incarnation,
-        /// Who has sent its roster.
+        /// The members that have sent their roster.
         answered: PeerSet,
     },
     /// R2.
     Confirming {
-        /// Who has stored this incarnation.
+        /// The members that have stored this incarnation.
         answered: PeerSet,
     },
     /// The protocol above runs.
     Running(P),
-    /// It must stop, and does nothing any more.
+    /// It must stop, and does nothing more.
     Halted,
 }
 
 /// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer<T> {
-    /// What the protocol above waits for.
+    /// A timer of the protocol above.
     Inner(T),
-    /// The next greeting of this peer (S7).
+    /// The next greeting to this peer (S7).
     Greet(NodeId),
     /// The next answer to this peer (S6).
     Prompt(NodeId),
 }
 
-/// What is known of the way to a peer.
+/// What is known about the path to a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contact {
     /// The session that has been met.
@@ -239,13 +240,13 @@ pub struct Contact {
     pub accepted: u64,
 }
 
-/// One event's work.
+/// The work of one event.
 struct Turn<'a, P: Protocol> {
     config: &'a SessionConfig<P::Config>,
     out: &'a mut Effects<Session<P>>,
 }
 
-/// A letter's envelope, as it came.
+/// The envelope of a received letter.
 #[derive(Clone, Copy)]
 struct Envelope {
     from: NodeId,
@@ -268,7 +269,7 @@ impl<P: Protocol> Protocol for Session<P> {
         out: &mut Effects<Self>,
     ) -> Self {
         let Boot { incarnation, durable, origin, session, time_of_day } = boot;
-        // Explorers let members meet by themselves: that is what they explore.
+        // Explorers let members meet by themselves, because that is what they explore.
         let founds = config.upkeep && matches!(origin, Origin::Founding { .. });
         let session = if founds { SessionId::of_founder(id) } else { session };
         let lost = origin == Origin::Rejoining && durable.is_none();
@@ -297,9 +298,9 @@ impl<P: Protocol> Protocol for Session<P> {
                 member.kept.roster = Roster::default();
             }
             member.presume(config);
-            member.greet_everybody(&mut turn);
+            member.greet_all(&mut turn);
         }
-        // A single member has nobody to wait for.
+        // A single member has no other member to wait for.
         member.end_asking(&mut turn);
         member.confirm(&mut turn);
         member
@@ -402,7 +403,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// Its incarnation; zero while it does not know it.
+    /// Its incarnation; zero while it is unknown.
     pub fn incarnation(&self) -> Incarnation {
         match self.stage {
             Stage::Asking { .. } => Incarnation::default(),
@@ -410,7 +411,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// For whom it still waits, while it rejoins.
+    /// The members that it still waits for while it rejoins.
     pub fn awaited(&self) -> Option<PeerSet> {
         let (Stage::Asking { answered, .. } | Stage::Confirming { answered }) = &self.stage else {
             return None;
@@ -418,15 +419,15 @@ impl<P: Protocol> Session<P> {
         Some(self.peers.keys().copied().filter(|&peer| !answered.contains(peer)).collect())
     }
 
-    /// What is known of the way to a peer, once it has been met.
+    /// What is known about the path to a peer, once it has been met.
     pub fn contact(&self, peer: NodeId) -> Option<Contact> {
         let peer = self.peers.get(&peer)?;
         let Encounter { met, address, .. } = *peer.encounter.as_ref()?;
         Some(Contact { met, address, accepted: peer.accepted() })
     }
 
-    /// All members start together, in a scene that somebody sets: everybody has met everybody, in sessions that all know
-    /// beforehand, and has stored that. On a real node no start is like this.
+    /// All members start together, as a simulation sets it up: all have met each other, in sessions that all know
+    /// beforehand, and have stored that. A real node never starts like this.
     fn meet_founders(&mut self, turn: &mut Turn<'_, P>) {
         let incarnation = self.kept.incarnation;
         for (&id, peer) in &mut self.peers {
@@ -454,7 +455,7 @@ impl<P: Protocol> Session<P> {
         };
     }
 
-    /// The protocol above starts.
+    /// Starts the protocol above.
     fn begin_running(&mut self, origin: Origin, turn: &mut Turn<'_, P>) {
         let boot = Boot {
             session: self.session,
@@ -469,7 +470,7 @@ impl<P: Protocol> Session<P> {
         self.carry_out(effects, turn);
     }
 
-    /// Tells the protocol above, if it runs.
+    /// Passes an event to the protocol above, if it runs.
     fn pass(&mut self, event: Event<P::Message, P::Timer>, turn: &mut Turn<'_, P>) {
         let Stage::Running(inner) = &mut self.stage else { return };
         let mut effects = Effects::new();
@@ -477,7 +478,7 @@ impl<P: Protocol> Session<P> {
         self.carry_out(effects, turn);
     }
 
-    /// Passes on what the protocol above wants done.
+    /// Carries out the effects of the protocol above.
     fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
         turn.out.take_notes(&effects);
         for effect in effects.drain() {
@@ -511,7 +512,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    fn greet_everybody(&mut self, turn: &mut Turn<'_, P>) {
+    fn greet_all(&mut self, turn: &mut Turn<'_, P>) {
         if matches!(self.stage, Stage::Halted) {
             return;
         }
@@ -520,7 +521,8 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// S7: asks a peer, where it was met and, if it has not answered the last time, where its name leads.
+    /// S7: asks a peer, where it was met and, if it did not answer the last time, at the address of its configured
+    /// name.
     fn greet(&mut self, to: NodeId, turn: &mut Turn<'_, P>) {
         if !turn.config.upkeep {
             return self.say(to, None, None, (Some(explore::QUESTION), None), turn);
@@ -632,7 +634,7 @@ impl<P: Protocol> Session<P> {
             if !turn.config.upkeep {
                 return;
             }
-            // It was said to this session, so it holds whenever it arrives.
+            // It was sent to this session, so it is valid whenever it arrives.
             return self.halt(greeting.seen, from, turn);
         }
         let Some(peer) = self.peers.get(&from) else { return };
@@ -671,7 +673,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// S3: whether this session comes after all that were ever met, or is the last of them.
+    /// S3: whether this session is later than all that were ever met, or is the latest of them.
     fn may_meet(&self, peer: NodeId, met: Met, turn: &Turn<'_, P>) -> bool {
         if met.incarnation == Incarnation::default() || matches!(self.stage, Stage::Asking { .. }) {
             return false;
@@ -684,7 +686,7 @@ impl<P: Protocol> Session<P> {
         })
     }
 
-    /// S1, S3: this session has answered. That it was met is stored before anything is said in it.
+    /// S1, S3: this session has answered. That it was met is stored before anything is sent in it.
     fn meet(&mut self, peer: NodeId, met: Met, at: Option<SocketAddr>, turn: &mut Turn<'_, P>) {
         turn.out.rule("S1");
         if self.kept.roster.get(peer) != Some(met) {
@@ -699,7 +701,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// S5, S6, R1: a greeting from a session that has not been met, and is not met by this.
+    /// S5, S6, R1: a greeting from a session that has not been met, and that this greeting does not make met.
     fn on_unmet(
         &mut self,
         envelope: Envelope,
@@ -724,11 +726,11 @@ impl<P: Protocol> Session<P> {
             return turn.drop(from, Dropped::Limited);
         }
         let met = Met { incarnation: greeting.incarnation, session };
-        // One that asks for rosters meets nobody yet. But where a member's name does not lead to it, its own question may be
-        // the only way to find it.
+        // A process that asks for rosters meets no session yet. But if a member's configured name does not lead to it,
+        // its own question may be the only way to find it.
         let is_wanted = !has_roster && self.wants_roster(from);
         if has_lost && !has_roster && answers {
-            // Neither has a roster for the other. To ask again at once would go on without end.
+            // Neither has a roster for the other. Asking again at once would never end.
             return self.say(from, Some(session), at, (None, greeting.ask), turn);
         }
         if has_lost || is_wanted || self.may_meet(from, met, turn) {
@@ -741,7 +743,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// Asks the sender of this, and answers, if there was a question.
+    /// Asks the sender, and answers its question, if there was one.
     fn answer_and_ask(
         &mut self,
         envelope: Envelope,
@@ -769,7 +771,7 @@ impl<P: Protocol> Session<P> {
         peer.may_be_prompted()
     }
 
-    /// R1, R2: what a member has stored of everybody.
+    /// R1, R2: what a member has stored about all members.
     fn on_roster(&mut self, envelope: Envelope, roster: &Roster, turn: &mut Turn<'_, P>) {
         let from = envelope.from;
         if !self.is_for_me(envelope) {
@@ -804,7 +806,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// Whom others have met it has met. What it hears of a later process is a reason to hear no earlier one any more.
+    /// Counts as met what others have met. Knowledge of a later process rules out all earlier ones.
     fn take_over(&mut self, roster: &Roster, turn: &mut Turn<'_, P>) {
         if !turn.config.rules.keeps(Rule::RejoinTakesOver) {
             return;
@@ -830,7 +832,7 @@ impl<P: Protocol> Session<P> {
         }
     }
 
-    /// R1: everybody has answered.
+    /// R1: all members have answered.
     fn end_asking(&mut self, turn: &mut Turn<'_, P>) {
         let Stage::Asking { lowest, answered } = &self.stage else { return };
         if answered.len() < self.peers.len() {
@@ -841,11 +843,11 @@ impl<P: Protocol> Session<P> {
         self.stage = Stage::Confirming { answered: PeerSet::new() };
         self.presume(turn.config);
         turn.out.persist(self.kept.clone());
-        self.greet_everybody(turn);
+        self.greet_all(turn);
         self.confirm(turn);
     }
 
-    /// R2: everybody has stored this incarnation.
+    /// R2: all members have stored this incarnation.
     fn confirm(&mut self, turn: &mut Turn<'_, P>) {
         let Stage::Confirming { answered } = &self.stage else { return };
         let needed = match turn.config.rules.keeps(Rule::RejoinIsConfirmed) {
@@ -865,7 +867,7 @@ impl<P: Protocol> Session<P> {
         mine != Incarnation::default() && seen >= mine
     }
 
-    /// Does nothing any more.
+    /// Stops: does nothing more.
     fn halt(&mut self, seen: Incarnation, by: NodeId, turn: &mut Turn<'_, P>) {
         turn.out.rule("S9");
         let before = self.view();

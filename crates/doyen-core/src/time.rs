@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A length of time in nanoseconds. Arithmetic saturates: an absurd setting waits for ever, it never wraps to zero.
+/// A length of time in nanoseconds. Arithmetic saturates: an absurd setting waits forever, and never wraps to zero.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -77,7 +77,7 @@ impl FromStr for Span {
     type Err = String;
 
     /// Reads `1.5ms`, `20us`, `3s`, `0`. A number without a unit, a negative one or one beyond a hundred and forty years
-    /// is refused.
+    /// is rejected.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -110,7 +110,7 @@ impl FromStr for Span {
     }
 }
 
-/// How long a timer waits: the host draws a length from `min..=max`, the checker lets the timer fire whenever it likes.
+/// How long a timer waits: the host draws a length from `min..=max`, the checker lets the timer fire at any time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Delay {
     /// The shortest wait.
@@ -138,7 +138,7 @@ impl From<Span> for Delay {
     }
 }
 
-/// An instant of a recorded or simulated run, in nanoseconds since its beginning. No protocol is told one.
+/// An instant of a recorded or simulated run, in nanoseconds since its beginning. Protocols never see one.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]

@@ -1,7 +1,7 @@
-//! What is recorded of a run: one event after another, in one form, whoever records it and whoever reads it.
+//! The trace of a run: one event after another, in one form for all writers and readers.
 //!
 //! Simulator, checker and node write these events; replay and every view of a run read them. An algorithm records what
-//! it does: one that elects nobody has no [`View`](EventKind::View) events, and nothing depends on there being any.
+//! it does: one that elects no leader has no [`View`](EventKind::View) events, and nothing depends on there being any.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,17 +9,17 @@ use crate::members::{NodeId, Term};
 use crate::protocol::{Class, Notice, Role};
 use crate::time::Time;
 
-/// Something that happened, and when.
+/// An event of a run, with its time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct TraceEvent {
     /// The time since the run began, in nanoseconds where it is written.
     pub at: Time,
-    /// What happened.
+    /// The event itself.
     #[serde(flatten)]
     pub kind: EventKind,
 }
 
-/// What happened.
+/// An event of a run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[expect(
@@ -51,31 +51,32 @@ pub enum EventKind {
     Armed { member: NodeId, timer: String, background: bool, due: Time },
     /// A timer fired.
     Fired { member: NodeId, timer: String, background: bool, rules: Vec<String> },
-    /// A member was told to start an election.
+    /// A member was asked to start an election.
     Campaign { member: NodeId, rules: Vec<String> },
     /// An operator gave a member a command.
     Commanded { member: NodeId, command: String, rules: Vec<String> },
-    /// Everything has been stopped that ran under the lease of a retiring leader.
+    /// Everything that ran under the lease of a retiring leader has stopped.
     Retired { member: NodeId, rules: Vec<String> },
     /// A remark of a member: why the leadership changed, why it rejects a command.
     Noted { member: NodeId, note: String },
-    /// The deadline of a member's lease changed; empty if it has no lease any more.
+    /// The deadline of a member's lease changed; empty if it no longer holds a lease.
     Leased { member: NodeId, until: Option<Time> },
-    /// A member's failure detector gave up a peer.
+    /// A member's failure detector considers a peer down.
     Suspected { member: NodeId, peer: NodeId },
-    /// A member's failure detector hears a peer again.
+    /// A member's failure detector considers a peer up again.
     Trusted { member: NodeId, peer: NodeId },
-    /// What a member believes has changed.
+    /// The view of a member changed.
     View { member: NodeId, leader: Option<NodeId>, term: Term, role: Role },
     /// A member crashed. `forwards`: its control part still passes messages on.
     Crashed { member: NodeId, forwards: bool },
-    /// A member came up again. `disk`: it has what it stored.
+    /// A member restarted. `disk`: it still has what it stored.
     Restarted { member: NodeId, disk: bool, rules: Vec<String> },
-    /// A member does nothing until then.
+    /// A member is paused until then.
     Paused { member: NodeId, until: Time },
-    /// A member's clock runs at this rate, in parts per million of the true one, and has jumped ahead by nanoseconds.
+    /// A member's clock runs at this rate, in parts per million of the true one, and has jumped ahead by this many
+    /// nanoseconds.
     Clock { member: NodeId, rate_ppm: u32, jump: u64 },
-    /// No message gets from one member to another any more.
+    /// Messages from one member to another no longer arrive.
     Cut { from: NodeId, to: NodeId },
     /// A cut was repaired.
     Mended { from: NodeId, to: NodeId },
@@ -88,7 +89,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The member to which it happens, or with which it begins; none if it concerns all.
+    /// The member that the event is about, or the first one; `None` if it concerns all.
     pub fn member(&self) -> Option<NodeId> {
         match *self {
             Self::Sent { from: member, .. }
@@ -114,7 +115,7 @@ impl EventKind {
         }
     }
 
-    /// What a member tells its host, if it is worth an event.
+    /// The event for a notice of a member, if the notice is recorded.
     pub fn of_notice(member: NodeId, notice: &Notice) -> Option<Self> {
         let note = match *notice {
             Notice::Down(peer) => return Some(Self::Suspected { member, peer }),

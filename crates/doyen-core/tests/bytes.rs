@@ -1,5 +1,5 @@
-//! Datagrams and state files keep their bytes: `bytes.txt` was recorded once, and whatever is read from it is written
-//! back the same. Nodes of different versions talk to each other, and a state file outlives the program that wrote it.
+//! Datagrams and state files keep their bytes: `bytes.txt` was recorded once, and what is read from it is written back
+//! identically. Nodes of different versions talk to each other, and a state file outlives the program that wrote it.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn recorded() -> impl Iterator<Item = (Algorithm, &'static str, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_written_is_read_and_written_the_same() {
+fn recorded_bytes_are_read_and_written_back_identically() {
     for (algorithm, kind, bytes) in recorded() {
         let mut from = postcard::Deserializer::from_bytes(&bytes);
         let written = match kind {

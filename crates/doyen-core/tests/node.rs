@@ -1,4 +1,4 @@
-//! Nodes in a small world: an event loop with a virtual clock, disks, and a network in fair or foul weather.
+//! Nodes in a small simulation: an event loop with a virtual clock, disks, and a network that is reliable or not.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -17,24 +17,24 @@ use doyen_core::time::{Delay, Span};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// The longest one-way time that members count on.
+/// The longest one-way time that members assume.
 const D: Span = Span::from_millis(1);
 
 /// What the network does to messages.
 #[derive(Clone, Copy, Debug)]
-struct Weather {
-    /// Each takes any time between these.
+struct Network {
+    /// The range of delays.
     delay: (Span, Span),
-    /// Lost, in percent.
+    /// The percentage of messages lost.
     loss: u64,
-    /// Sent twice, in percent.
-    doubling: u64,
+    /// The percentage of messages duplicated.
+    duplication: u64,
 }
 
-const CALM: Weather = Weather { delay: (D, D), loss: 0, doubling: 0 };
-const CUT: Weather = Weather { loss: 100, ..CALM };
-const STORM: Weather =
-    Weather { delay: (Span::ZERO, Span::from_millis(9)), loss: 40, doubling: 20 };
+const RELIABLE: Network = Network { delay: (D, D), loss: 0, duplication: 0 };
+const CUT: Network = Network { loss: 100, ..RELIABLE };
+const LOSSY: Network =
+    Network { delay: (Span::ZERO, Span::from_millis(9)), loss: 40, duplication: 20 };
 
 /// What is due at one instant: messages before timers, then in the order in which they were planned.
 type Due = (Span, Order, u64);
@@ -55,7 +55,7 @@ struct World<P: Protocol> {
     timers: BTreeMap<(NodeId, P::Timer), Due>,
     members: BTreeMap<NodeId, P>,
     disks: BTreeMap<NodeId, (Incarnation, Option<P::Durable>)>,
-    weather: Weather,
+    network: Network,
     /// The state of a small generator of random numbers.
     random: u64,
     sent: Vec<(Span, NodeId, NodeId, P::Message)>,
@@ -63,8 +63,8 @@ struct World<P: Protocol> {
 }
 
 impl<P: Protocol> World<P> {
-    /// `count` members who start together under the highest.
-    fn new(config: P::Config, count: u32, weather: Weather) -> Self {
+    /// `count` members that start together under the highest.
+    fn new(config: P::Config, count: u32, network: Network) -> Self {
         let mut world = Self {
             config,
             now: Span::ZERO,
@@ -73,7 +73,7 @@ impl<P: Protocol> World<P> {
             timers: BTreeMap::new(),
             members: BTreeMap::new(),
             disks: BTreeMap::new(),
-            weather,
+            network,
             random: 0,
             sent: Vec::new(),
             notices: Vec::new(),
@@ -126,8 +126,8 @@ impl<P: Protocol> World<P> {
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: &P::Message) {
-        let Weather { delay: (shortest, longest), loss, doubling } = self.weather;
-        let copies = if self.draw(100) < doubling { 2 } else { 1 };
+        let Network { delay: (shortest, longest), loss, duplication } = self.network;
+        let copies = if self.draw(100) < duplication { 2 } else { 1 };
         for _ in 0..copies {
             let spread = longest.as_nanos() - shortest.as_nanos();
             let delay = shortest + Span::from_nanos(self.draw(spread + 1));
@@ -159,7 +159,7 @@ impl<P: Protocol> World<P> {
         }
     }
 
-    /// Everybody follows `leader`, and nobody elects.
+    /// All members follow `leader`, and none takes part in an election.
     fn all_follow(&self, leader: NodeId) -> bool {
         self.members.iter().all(|(&id, member)| {
             let role = if id == leader { Role::Leader } else { Role::Follower };
@@ -167,7 +167,7 @@ impl<P: Protocol> World<P> {
         })
     }
 
-    /// How many messages of `class` were sent to the living.
+    /// How many messages of `class` were sent to live members.
     fn count(&self, class: Class) -> usize {
         let of_class = |message: &P::Message| message.kind().class == class;
         let counts = self
@@ -236,8 +236,8 @@ fn a_node_with_nothing_switched_on_is_its_algorithm() {
     let with = config(5, Mode::Textbook);
     let inner = with.inner.clone();
     let bare = NodeConfig { filter: false, link: None, detector: None, ..with };
-    let mut nodes: World<Node<Bully>> = World::new(bare, 5, CALM);
-    let mut bullies: World<Bully> = World::new(inner, 5, CALM);
+    let mut nodes: World<Node<Bully>> = World::new(bare, 5, RELIABLE);
+    let mut bullies: World<Bully> = World::new(inner, 5, RELIABLE);
     nodes.stop(NodeId(5));
     bullies.stop(NodeId(5));
     nodes.tell(NodeId(1), Event::Campaign);
@@ -255,8 +255,8 @@ fn a_node_with_nothing_switched_on_is_its_algorithm() {
 }
 
 #[test]
-fn without_failures_nobody_is_suspected() {
-    let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, CALM);
+fn without_failures_no_member_is_suspected() {
+    let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, RELIABLE);
     world.run_until(D * 1000);
     assert_eq!(world.notices, []);
     assert!(world.all_follow(NodeId(4)));
@@ -264,7 +264,7 @@ fn without_failures_nobody_is_suspected() {
 
 #[test]
 fn a_leader_that_stops_is_noticed_in_time_and_the_next_best_leads() {
-    let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, CALM);
+    let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, RELIABLE);
     world.run_until(D * 100);
     world.stop(NodeId(4));
     let noticed = world.now + D + detector().patience();
@@ -276,12 +276,12 @@ fn a_leader_that_stops_is_noticed_in_time_and_the_next_best_leads() {
 }
 
 #[test]
-fn a_lossy_network_adds_nothing_to_the_account_of_the_election() {
+fn a_lossy_network_does_not_change_the_election_message_count() {
     let mut config = config(5, Mode::Textbook);
-    // The algorithm's D includes retransmissions, and the detector bears the loss of heartbeats.
+    // The algorithm's D includes retransmissions, and the detector tolerates the loss of heartbeats.
     config.inner.timing = Timing::for_transmission(D * 50);
     config.detector = Some(DetectorConfig { losses: 15, ..detector() });
-    let mut world: World<Node<Bully>> = World::new(config, 5, Weather { loss: 33, ..CALM });
+    let mut world: World<Node<Bully>> = World::new(config, 5, Network { loss: 33, ..RELIABLE });
     world.stop(NodeId(5));
     world.run_until(D * 1000);
     assert!(world.all_follow(NodeId(4)));
@@ -291,8 +291,8 @@ fn a_lossy_network_adds_nothing_to_the_account_of_the_election() {
 }
 
 #[test]
-fn a_member_that_restarts_before_it_is_missed_was_down_all_the_same() {
-    let mut world: World<Node<Bully>> = World::new(config(3, Mode::Hardened), 3, CALM);
+fn a_restart_before_a_suspicion_still_counts_as_down() {
+    let mut world: World<Node<Bully>> = World::new(config(3, Mode::Hardened), 3, RELIABLE);
     world.run_until(D * 100);
     world.stop(NodeId(3));
     world.run_until(world.now + D);
@@ -311,56 +311,56 @@ fn a_member_that_restarts_before_it_is_missed_was_down_all_the_same() {
 
 #[test]
 fn a_cut_member_and_the_others_find_each_other_again() {
-    let mut world: World<Node<Bully>> = World::new(config(3, Mode::Hardened), 3, CALM);
+    let mut world: World<Node<Bully>> = World::new(config(3, Mode::Hardened), 3, RELIABLE);
     world.run_until(D * 100);
-    world.weather = CUT;
+    world.network = CUT;
     world.run_until(D * 200);
     assert!(world.members.values().all(|member| member.view().role == Role::Leader));
-    world.weather = CALM;
+    world.network = RELIABLE;
     world.run_until(D * 400);
     assert!(world.all_follow(NodeId(3)));
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Mishap {
+enum Fault {
     Stop(NodeId),
     Start(NodeId),
-    Storm,
+    Lossy,
     Cut,
-    Calm,
+    Reliable,
 }
 
-fn mishap() -> impl Strategy<Value = Mishap> {
+fn fault() -> impl Strategy<Value = Fault> {
     let id = || (1..=4_u32).prop_map(NodeId);
     prop_oneof![
-        id().prop_map(Mishap::Stop),
-        id().prop_map(Mishap::Start),
-        Just(Mishap::Storm),
-        Just(Mishap::Cut),
-        Just(Mishap::Calm),
+        id().prop_map(Fault::Stop),
+        id().prop_map(Fault::Start),
+        Just(Fault::Lossy),
+        Just(Fault::Cut),
+        Just(Fault::Reliable),
     ]
 }
 
 proptest! {
     #[test]
-    fn whatever_happened_all_follow_the_best_once_the_network_behaves(
+    fn after_any_faults_all_follow_the_best_once_the_network_behaves(
         seed in any::<u64>(),
-        mishaps in vec((mishap(), 0..60_u64), 0..20),
+        faults in vec((fault(), 0..60_u64), 0..20),
     ) {
-        let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, CALM);
+        let mut world: World<Node<Bully>> = World::new(config(4, Mode::Hardened), 4, RELIABLE);
         world.random = seed;
-        for (mishap, pause) in mishaps {
-            match mishap {
-                Mishap::Stop(id) => world.stop(id),
-                Mishap::Start(id) if world.members.contains_key(&id) => {}
-                Mishap::Start(id) => world.start(id, Origin::Joining),
-                Mishap::Storm => world.weather = STORM,
-                Mishap::Cut => world.weather = CUT,
-                Mishap::Calm => world.weather = CALM,
+        for (fault, pause) in faults {
+            match fault {
+                Fault::Stop(id) => world.stop(id),
+                Fault::Start(id) if world.members.contains_key(&id) => {}
+                Fault::Start(id) => world.start(id, Origin::Joining),
+                Fault::Lossy => world.network = LOSSY,
+                Fault::Cut => world.network = CUT,
+                Fault::Reliable => world.network = RELIABLE,
             }
             world.run_until(world.now + Span::from_micros(500) * pause);
         }
-        world.weather = Weather { delay: (Span::ZERO, D), ..CALM };
+        world.network = Network { delay: (Span::ZERO, D), ..RELIABLE };
         world.run_until(world.now + D * 1000);
         if let Some((&best, _)) = world.members.last_key_value() {
             prop_assert!(world.all_follow(best), "{:?}", world.members);

@@ -31,7 +31,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use cost::{Row, Table, tables};
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::run;
 use doyen_sim::scenario::Case;
 use trial::{Entry, Trial};

@@ -1,12 +1,12 @@
 //! What simulated elections cost, against what the literature says: closed [formulas](formula), the
-//! [claims](claims) of the sources put to the test, the [expectations](expect) of scenarios, [sweeps](sweep) of whole
-//! [plans](plan) of runs, [reports](report) with charts, and estimates of [availability](availability).
+//! [`claims`] of the sources put to the test, the [expectations](expectation) of scenarios, [sweeps](sweep) of whole
+//! [plans](plan) of runs, [reports](report) with charts, and estimates of [`availability`].
 //!
 //! Feature: `parallel` runs sweeps on all cores.
 
 pub mod availability;
 pub mod claims;
-pub mod expect;
+pub mod expectation;
 pub mod expression;
 pub mod formula;
 pub mod plan;

@@ -29,7 +29,7 @@ pub use table::{Line, Mark, Section};
 
 use crate::plan::{Plan, Report};
 use crate::row::{CONVENTIONS, Row, Unit, grouped};
-use doyen_sim::account::Ended;
+use doyen_sim::metrics::Ended;
 use doyen_sim::render::svg::canvas::escaped as escape;
 
 const STYLE: &str = include_str!("report/style.css");

@@ -5,7 +5,7 @@ use doyen_core::time::Span;
 use serde::Serialize;
 
 use crate::formula::Formula;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Convention};
 
 /// A run. Times are virtual nanoseconds.

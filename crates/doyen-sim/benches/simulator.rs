@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
-use doyen_sim::account::Ended;
+use doyen_sim::metrics::Ended;
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::splitmix;
 use doyen_sim::run;

@@ -2,7 +2,7 @@
 //!
 //! A [`Scenario`](scenario::Scenario) says what is to happen, [`resolve`](scenario::Scenario::resolve) makes a
 //! [`Case`](scenario::Case) of it that makes sense, and [`run`](run::run) runs the state machines of `doyen-core` in a
-//! [`World`](world::World) and closes the books on it.
+//! [`World`](world::World) and returns its metrics.
 //!
 //! ```
 //! use doyen_sim::scenario::Scenario;
@@ -19,10 +19,10 @@
 //! # Ok::<(), String>(())
 //! ```
 
-pub mod account;
 pub mod fault;
 pub mod hash;
 pub mod initiators;
+pub mod metrics;
 pub mod monitor;
 pub mod network;
 pub mod queue;

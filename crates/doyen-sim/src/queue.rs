@@ -28,7 +28,7 @@
 //! buckets at once lets the processor fetch their slots in parallel, which is
 //! the one miss per event that remains.
 //!
-//! # AdminCommand
+//! # Order
 //!
 //! Strictly by time, then rank, then insertion. Slots carry no sequence number,
 //! since their lists are in order of insertion (newest first) and the sort is

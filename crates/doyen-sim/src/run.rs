@@ -10,8 +10,8 @@ use doyen_core::registry::{AnyConfig, AnyProtocol};
 use doyen_core::session::{Session, SessionConfig};
 use doyen_core::time::Span;
 
-use crate::account::Outcome;
 use crate::fault::{self, PaceOverride};
+use crate::metrics::Outcome;
 use crate::monitor::Monitor;
 use crate::scenario::Case;
 use crate::time::Time;

@@ -33,10 +33,10 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
-use crate::account::{Books, Ended, MemberCount, Outcome, Sight};
 use crate::fault::{Chaos, ChaosKind, Fault, PaceOverride};
 use crate::hash::{FastHasher, FastMap};
 use crate::initiators::Initiators;
+use crate::metrics::{Ended, MemberCount, Outcome, Recorder, Sight};
 use crate::monitor::Monitor;
 use crate::network::{Fate, Network, NetworkModel};
 use crate::queue::Queue;
@@ -123,9 +123,9 @@ pub struct World<'a, 'o, P: Protocol> {
     watches: Vec<Watch>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
     due: VecDeque<usize>,
-    /// Whether an observer, an monitor or a fault wants to know of every message.
+    /// Whether an observer, a monitor or a fault wants to know of every message.
     watched: bool,
-    books: Books,
+    metrics: Recorder,
     messages_sent: u64,
     /// Messages under way, timers armed and faults left that keep a run from being quiet.
     work: u64,
@@ -228,7 +228,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         Self::judged(setup, observer, None)
     }
 
-    /// The same before the eyes of an monitor, which is told what the properties are about from the very beginning.
+    /// The same under the eyes of a monitor, which is told what the properties are about from the very beginning.
     pub fn judged(
         setup: &'a Setup<'a, P::Config>,
         observer: Option<&'o mut dyn Observer>,
@@ -262,7 +262,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             watched: observer.is_some() || monitor.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
-            books: Books::new(P::kinds(setup.config)),
+            metrics: Recorder::new(P::kinds(setup.config)),
             messages_sent: 0,
             work: 0,
             upkeep: 0,
@@ -276,7 +276,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         world
     }
 
-    /// Runs to the end and closes the books.
+    /// Runs to the end and returns the metrics.
     pub fn run(mut self) -> Outcome {
         // Kept outside the world: a member's effects are read while the world changes.
         let mut out = self.effects();
@@ -300,7 +300,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.catch_up(&mut out);
             }
             if self.messages_sent >= self.setup.message_limit
-                && self.books.total() >= self.setup.message_limit
+                && self.metrics.total() >= self.setup.message_limit
             {
                 break Ended::MessageLimit;
             }
@@ -321,7 +321,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             everybody().map(|member| member.is_alive().then(|| member.protocol.view())).collect();
         let old = self.processes.old().filter(|&process| self.members[process].is_alive());
         let old_processes = old.count() as u32;
-        let outcome = self.books.close(self.now, ended, by_member, views);
+        let outcome = self.metrics.close(self.now, ended, by_member, views);
         Outcome { old_processes, ..outcome }
     }
 
@@ -346,13 +346,13 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             }
         }
         if let Some(leader) = leader {
-            self.books.founded_by(leader);
+            self.metrics.founded_by(leader);
         }
         if let Some(leader) = leader
             && self.members[leader].protocol.view().role.leads()
         {
             self.members[leader].leads = true;
-            self.books.reign_begins(self.now, leader);
+            self.metrics.reign_begins(self.now, leader);
             if let Some(monitor) = &mut self.monitor {
                 monitor.view_changed(self.now, leader, self.members[leader].protocol.view());
             }
@@ -453,9 +453,9 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if class == Class::Election {
             member.received += 1;
             member.depth = member.depth.max(depth);
-            self.books.received(self.now, depth);
+            self.metrics.received(self.now, depth);
         }
-        self.books.witness(self.now, from.0, to, Sight::Received(kind));
+        self.metrics.witness(self.now, from.0, to, Sight::Received(kind));
         if self.watched
             && let Some(monitor) = &mut self.monitor
         {
@@ -507,10 +507,10 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn miss(&mut self, delivery: &Delivery<P::Message>) {
         let &Delivery { from, to, id, ref message, .. } = delivery;
         let index = P::kind_index(self.setup.config, message);
-        self.books.witness(self.now, from.0, to, Sight::Missed(index));
+        self.metrics.witness(self.now, from.0, to, Sight::Missed(index));
         let kind = message.kind();
         if kind.class == Class::Election {
-            self.books.to_dead += 1;
+            self.metrics.to_dead += 1;
         }
         if self.observer.is_some() {
             let (to, kind) = (self.id(to), kind.name.to_owned());
@@ -523,7 +523,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn forward(&mut self, delivery: Delivery<P::Message>) {
         let Delivery { from, to: at, id, depth, message } = delivery;
         let index = P::kind_index(self.setup.config, &message);
-        self.books.witness(self.now, from.0, at, Sight::Forwarded(index));
+        self.metrics.witness(self.now, from.0, at, Sight::Forwarded(index));
         let me = self.id(at);
         self.members[at].depth = depth;
         if self.observer.is_some() {
@@ -540,7 +540,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     /// effect. Messages leave and waits begin after `lag`: nobody waits for an answer before the question has left.
     fn act(&mut self, position: u32, lag: Span, out: &mut Effects<P>) {
         if out.elections() > 0 && self.members[position].status == Status::Up {
-            self.books.election(self.now, out.elections());
+            self.metrics.election(self.now, out.elections());
             if let Some(monitor) = &mut self.monitor {
                 monitor.elections_called(self.now, position, out.elections());
             }
@@ -565,7 +565,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             return self.post(from, to, message, lag);
         }
         let kind = P::kind_index(self.setup.config, &message);
-        self.books.sent(kind, message.encoded_len());
+        self.metrics.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         // Only those who watch read the number; who watches four billion messages sees some numbers twice.
         let id = self.messages_sent as u32;
@@ -612,7 +612,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             self.judge_sending(from, &delivery);
         }
         match fate {
-            Fate::Lost => self.books.lost += u64::from(class == Class::Election),
+            Fate::Lost => self.metrics.lost += u64::from(class == Class::Election),
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
                     self.launch(again, kind, class, delivery.clone());
@@ -639,14 +639,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         match (led, leads) {
             // It is the lease that counts, where there is one.
             _ if P::has_leases(self.setup.config) => {}
-            (false, true) => self.books.reign_begins(self.now, position),
-            (true, false) => self.books.reign_ends(self.now),
+            (false, true) => self.metrics.reign_begins(self.now, position),
+            (true, false) => self.metrics.reign_ends(self.now),
             _ => {}
         }
         if view.leader.is_some() && view.role != Role::Candidate {
-            self.books.settled(self.now);
+            self.metrics.settled(self.now);
         }
-        self.books.fold(self.now, 0, position, Sight::View(digest_of(view)));
+        self.metrics.fold(self.now, 0, position, Sight::View(digest_of(view)));
         if let Some(monitor) = &mut self.monitor {
             monitor.view_changed(self.now, position, view);
         }

@@ -1,33 +1,33 @@
-//! HTTP: health for load balancers, status and history, changes as they happen, an operator's orders, metrics.
+//! HTTP: health for load balancers, status and history, changes as they happen, admin commands, metrics.
 //!
 //! ```text
 //!   GET  /leader /follower /livez /readyz      health: 200 or 503, for load balancers
-//!   GET  /                                     {"name": the leader's} for programs, a page for browsers
-//!   GET  /v1/leader /v1/status /v1/members     what this node believes and knows
-//!   GET  /v1/history                           the latest changes, and why
+//!   GET  /                                     {"name": LEADER} for programs, a page for browsers
+//!   GET  /v1/leader /v1/status /v1/members     what this node knows
+//!   GET  /v1/history                           the latest changes of leadership, with reasons
 //!   GET  /v1/watch                             changes as they happen (server-sent events)
-//!   POST /v1/resign /v1/transfer /v1/drain …   orders, with a token
-//!   GET  /metrics /openapi.json                for machines
+//!   POST /v1/resign /v1/transfer /v1/drain …   admin commands, with the admin secret
+//!   GET  /metrics /openapi.json                for programs
 //! ```
 //!
-//! It has a thread of its own and knows a node by its [`Handle`] alone, so whatever happens here, the loop goes on.
-//! Everybody who can reach the address may read, and whoever gives orders shows a token. Everything has a limit:
-//! connections, watchers, the size of a request, the time that anything may take.
+//! The server has a thread of its own and uses a node only through its [`Handle`], so it cannot block the loop. Every
+//! client that can reach the address may read; admin commands need the admin secret. Everything has a limit: connections,
+//! watchers, the size of a request, and times.
 //!
-//! Errors are problems as in RFC 9457, each of a kind of its own.
+//! Errors are problem details as in RFC 9457, each with a type of its own.
 
+mod auth;
 mod call;
-mod door;
-mod guard;
+#[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
+mod commands;
 mod health;
 mod metrics;
 mod observer;
-#[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
-mod orders;
 mod page;
 mod problem;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod report;
+mod server;
 mod watch;
 
 use std::io;
@@ -42,41 +42,41 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Json, Router};
-use tokio::sync::{Semaphore, oneshot, watch as tell};
+use tokio::sync::{Semaphore, oneshot, watch as channel};
 use utoipa::openapi::{InfoBuilder, OpenApi, OpenApiBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::node::Handle;
-use guard::Guard;
+use auth::Auth;
 use metrics::Metrics;
 use observer::Observer;
 use problem::Kind;
 
-pub use guard::{Admin, TOKEN_FILE, TokenError};
-pub use orders::{Accepted, Drain, MemberRef, Prefer, Transfer};
+pub use auth::{Admin, SECRET_FILE, SecretError};
+pub use commands::{Accepted, Drain, MemberRef, Prefer, Transfer};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};
 
-/// The longest body of a request, in bytes. The longest that makes sense has a tenth of that.
+/// The longest body of a request, in bytes. No command needs a tenth of it.
 const LONGEST_BODY: usize = 4096;
 
-/// How much is put up with.
+/// Limits of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// So many connections may be open at once.
+    /// The number of open connections.
     pub connections: u32,
-    /// So many of them may watch.
+    /// How many of them may watch.
     pub watchers: u32,
-    /// Within this time a whole head must have come, from the beginning of the connection or the end of the last answer.
-    pub head_within: Duration,
-    /// Within this time the whole body of an order must have come.
-    pub body_within: Duration,
-    /// So long a connection may take nothing of what it is sent.
-    pub stalled_after: Duration,
-    /// Within this time the loop answers to an order, unless something is very wrong there.
-    pub answer_within: Duration,
-    /// The loop says something several times a second. If it has said nothing for so long, it is stuck.
-    pub stuck_after: Duration,
+    /// The time for all headers of a request, from the start of the connection or the end of the last response.
+    pub header_timeout: Duration,
+    /// The time for the body of a command.
+    pub body_timeout: Duration,
+    /// How long a client may read nothing of a response.
+    pub write_timeout: Duration,
+    /// How long the loop may take to answer a command.
+    pub command_timeout: Duration,
+    /// The loop publishes a status several times a second. If it has published none for this long, it is stuck.
+    pub loop_timeout: Duration,
 }
 
 impl Default for Limits {
@@ -84,27 +84,27 @@ impl Default for Limits {
         Self {
             connections: 256,
             watchers: 64,
-            head_within: Duration::from_secs(15),
-            body_within: Duration::from_secs(10),
-            stalled_after: Duration::from_secs(20),
-            answer_within: Duration::from_secs(10),
-            stuck_after: Duration::from_secs(10),
+            header_timeout: Duration::from_secs(15),
+            body_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(20),
+            command_timeout: Duration::from_secs(10),
+            loop_timeout: Duration::from_secs(10),
         }
     }
 }
 
-/// Why HTTP is not served.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The token cannot be had.
+    /// The admin secret cannot be used.
     #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The address cannot be listened on, or there is no thread to be had.
-    #[error("HTTP cannot be served: {0}")]
+    Secret(#[from] SecretError),
+    /// The listener or the thread cannot be set up.
+    #[error("cannot serve HTTP: {0}")]
     Io(#[from] io::Error),
 }
 
-/// A running server: it has a thread of its own.
+/// A running server, in a thread of its own.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -113,20 +113,20 @@ pub struct Server {
 }
 
 impl Server {
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Ends it: nobody new is let in, whoever watches is let go, and requests under way may end.
+    /// Stops it: it accepts no new connection, ends all watches, and lets requests in progress finish.
     pub fn stop(self) {
-        // Neither fails but where the thread has ended already.
+        // Both fail only if the thread has ended already.
         let _ = self.stop.send(());
         let _ = self.thread.join();
     }
 }
 
-/// Serves `handle` on `listener` from a thread of its own. Whatever can fail has failed when this returns, or will not.
+/// Serves `handle` on `listener` in a thread of its own. All errors are reported before this returns.
 pub fn start(
     handle: Handle,
     listener: TcpListener,
@@ -134,19 +134,19 @@ pub fn start(
     limits: Limits,
 ) -> Result<Server, ServeError> {
     let address = listener.local_addr()?;
-    let guard = Guard::new(admin)?;
+    let auth = Auth::new(admin)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = runtime.block_on(async { adopt(listener) })?;
     let (stop, stopped) = oneshot::channel();
     let thread = std::thread::Builder::new().name("doyen-http".to_owned()).spawn(move || {
-        // Whoever drops the server wants it stopped, too.
+        // Dropping the server stops it, too.
         let shutdown = async { drop(stopped.await) };
-        runtime.block_on(run(handle, listener, guard, limits, shutdown));
+        runtime.block_on(run(handle, listener, auth, limits, shutdown));
     })?;
     Ok(Server { address, stop, thread })
 }
 
-/// Serves `handle` on `listener` until `shutdown`, on the runtime that this is called on.
+/// Serves `handle` on `listener` until `shutdown`, on the caller's runtime.
 pub async fn serve(
     handle: Handle,
     listener: TcpListener,
@@ -154,30 +154,30 @@ pub async fn serve(
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
-    let guard = Guard::new(admin)?;
-    run(handle, adopt(listener)?, guard, limits, shutdown).await;
+    let auth = Auth::new(admin)?;
+    run(handle, adopt(listener)?, auth, limits, shutdown).await;
     Ok(())
 }
 
-/// What the interface says of itself, as `OpenAPI`.
+/// The `OpenAPI` description of the interface.
 pub fn openapi() -> OpenApi {
     routes().into_openapi()
 }
 
-/// What every handler can use.
+/// The state that all handlers share.
 #[derive(Clone, Debug)]
 struct App(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     handle: Handle,
-    guard: Guard,
+    auth: Auth,
     observer: Observer,
     metrics: Metrics,
     limits: Limits,
     watchers: Arc<Semaphore>,
-    /// Turns true when the server is to end.
-    ending: tell::Receiver<bool>,
+    /// True when the server stops.
+    stopping: channel::Receiver<bool>,
 }
 
 impl std::ops::Deref for App {
@@ -196,28 +196,28 @@ fn adopt(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
 async fn run(
     handle: Handle,
     listener: tokio::net::TcpListener,
-    guard: Guard,
+    auth: Auth,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) {
-    let (end, ending) = tell::channel(false);
+    let (stop, stopping) = channel::channel(false);
     let observer = Observer::new();
     let observing = tokio::spawn(observer.clone().observe(handle.clone()));
     let app = App(Arc::new(Shared {
         metrics: Metrics::new(&handle, &observer),
         handle,
-        guard,
+        auth,
         observer,
         limits,
         watchers: Arc::new(Semaphore::new(limits.watchers as usize)),
-        ending: ending.clone(),
+        stopping: stopping.clone(),
     }));
-    let serving = door::listen(&listener, router(app), limits, ending);
+    let serving = server::listen(&listener, router(app), limits, stopping);
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}
         () = shutdown => {
-            end.send_replace(true);
+            stop.send_replace(true);
             serving.await;
         }
     }
@@ -228,13 +228,13 @@ fn routes() -> OpenApiRouter<App> {
     let info = InfoBuilder::new()
         .title("doyen")
         .version(env!("CARGO_PKG_VERSION"))
-        .description(Some("One member of a cluster that elects its leader."))
+        .description(Some("One member of a cluster that elects a leader."))
         .build();
     OpenApiRouter::with_openapi(OpenApiBuilder::new().info(info).build())
         .merge(health::routes())
         .merge(report::routes())
         .merge(watch::routes())
-        .merge(orders::routes())
+        .merge(commands::routes())
         .merge(metrics::routes())
 }
 
@@ -245,20 +245,21 @@ fn router(app: App) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST_BODY))
-        .layer(map_response(forbid_storing))
+        .layer(map_response(forbid_caching))
         .with_state(app)
 }
 
 async fn not_found(uri: Uri) -> Problem {
-    Kind::NotFound.because(format!("there is no {}; /openapi.json lists what there is", uri.path()))
+    let path = uri.path();
+    Kind::NotFound.with_detail(format!("{path} does not exist; /openapi.json lists all paths"))
 }
 
 async fn not_allowed(method: Method, uri: Uri) -> Problem {
-    Kind::MethodNotAllowed.because(format!("{} is not for {method}", uri.path()))
+    Kind::MethodNotAllowed.with_detail(format!("{} does not accept {method}", uri.path()))
 }
 
-/// Whatever is answered is true for a moment only.
-async fn forbid_storing(mut response: Response) -> Response {
+/// Every response may be out of date a moment later.
+async fn forbid_caching(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

@@ -1,13 +1,13 @@
 //! The command line: data to stdout, everything else to stderr.
 //!
-//! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a formula that does not hold where it should, a
-//! property violated, nobody leads); 2 wrong usage or configuration; 3 a node cannot be reached; 4 a limit reached before
-//! the answer was; 101 doyen itself failed; 130 interrupted before the answer was reached.
+//! Exit codes: 0 yes; 1 a negative answer (an expectation not met, a property violated, no leader); 2 wrong usage or
+//! configuration; 3 a node cannot be reached; 4 a limit or deadline was reached first; 101 internal error; 130 interrupted.
 
 mod algorithms;
 mod check;
 mod client;
 mod cluster;
+mod commands;
 mod compare;
 mod election;
 mod estimate;
@@ -16,15 +16,13 @@ mod help;
 mod history;
 mod init;
 mod keygen;
-mod memory;
 mod node;
-mod orders;
 mod output;
 mod progress;
 mod replay;
-mod signals;
 mod sim;
 mod status;
+mod system;
 mod terminal;
 mod watch;
 
@@ -35,36 +33,35 @@ use anyhow::{Result, anyhow};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// What a command comes to, if nothing went wrong.
+/// The result of a command; it decides the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     Yes,
     No,
-    /// A limit was reached before the answer was.
+    /// A limit or deadline was reached first.
     Limit,
-    /// Somebody had enough before the answer was reached.
     Interrupted,
-    /// There is a mistake in doyen, and what it did when that showed has been said.
+    /// Internal error, already reported.
     Panicked,
 }
 
 const INTRODUCTION: &str = "\
 doyen elects one coordinator among many processes, and proves that it did.
 
-The member with the highest priority leads; when it fails, the next one takes over. The election algorithms of the
-literature are here as they are taught (textbook mode) and as they can be run (hardened mode), and one that survives
-partitions (quorum). The same code is simulated, checked and run.
+The member with the highest priority leads; when it fails, the next one takes over. doyen has the election algorithms of
+the literature, exactly as taught (textbook mode) and hardened for real networks, and quorum, which tolerates
+partitions. The same code is simulated, checked and run.
 
 Try:
   doyen cluster                                      five real processes on this machine: kill the leader, watch
-  doyen compare                                      what each algorithm costs, formula and count
-  doyen sim --algorithm bully --members 5            watch an election, message by message
+  doyen compare                                      the cost of each algorithm, formula and count
+  doyen sim --algorithm bully --members 5            an election, message by message
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
-                                                     draw one
-  doyen sim scenarios/kordafshari/figure-1.toml              a figure of the literature, as it really runs
+                                                     the same as a diagram
+  doyen sim scenarios/kordafshari/figure-1.toml      a figure of the literature, as it really runs
   doyen check --algorithm chang-roberts --members 4 --initiators all --crashes 1
-                                                     explore every run, find one that fails
-  doyen algorithms                                   what each algorithm promises, and what it needs for it
+                                                     every run, and one that fails
+  doyen algorithms                                   what each algorithm guarantees and needs
 
 `doyen help` lists all commands, `doyen help sim` explains one.
 ";
@@ -93,26 +90,20 @@ enum Command {
     Watch(watch::Watch),
     History(history::History),
     Explain(explain::Explain),
-    Resign(orders::Resign),
-    Transfer(orders::Transfer),
-    Drain(orders::Drain),
-    Undrain(orders::Undrain),
-    Prefer(orders::Prefer),
-    Campaign(orders::Campaign),
-    ReloadKeys(orders::ReloadKeys),
+    #[command(flatten)]
+    Admin(commands::Admin),
 }
 
-/// Runs the command that the arguments name.
 pub(crate) fn main() -> ExitCode {
     match run() {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Ok(Answer::Limit) => ExitCode::from(4),
-        Ok(Answer::Interrupted) => ExitCode::from(signals::INTERRUPTED),
+        Ok(Answer::Interrupted) => ExitCode::from(system::INTERRUPTED),
         Ok(Answer::Panicked) => ExitCode::from(101),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // Whoever reads our errors may have gone.
+            // stderr may be closed.
             let _ = writeln!(io::stderr(), "doyen: {error:#}");
             ExitCode::from(if error.is::<client::CannotReach>() { 3 } else { 2 })
         }
@@ -145,13 +136,7 @@ fn run() -> Result<Answer> {
         Command::Watch(watch) => watch.run(),
         Command::History(history) => history.run(),
         Command::Explain(explain) => explain.run(),
-        Command::Resign(resign) => resign.run(),
-        Command::Transfer(transfer) => transfer.run(),
-        Command::Drain(drain) => drain.run(),
-        Command::Undrain(undrain) => undrain.run(),
-        Command::Prefer(prefer) => prefer.run(),
-        Command::Campaign(campaign) => campaign.run(),
-        Command::ReloadKeys(reload) => reload.run(),
+        Command::Admin(admin) => admin.run(),
     }
 }
 
@@ -161,13 +146,21 @@ fn explain(error: &clap::Error) -> Result<Answer> {
         error.print()?;
         return Ok(Answer::Yes);
     }
+    // The message and clap's suggestion; usage follows.
     let text = error.render().to_string();
-    let first = text.split("\n\n").next().unwrap_or_default();
-    let words: Vec<&str> = first.trim_start_matches("error: ").split_whitespace().collect();
-    Err(anyhow!("{}; `doyen help` and `doyen help COMMAND` explain", words.join(" ")))
+    let parts = text.trim_start_matches("error: ").split("\n\n");
+    let parts =
+        parts.take_while(|part| !part.starts_with("Usage") && !part.starts_with("For more"));
+    let parts = parts.filter(|part| !part.contains("tip: to pass"));
+    let parts: Vec<String> =
+        parts.map(|part| part.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    let named = std::env::args().nth(1).unwrap_or_default();
+    let is_known = Arguments::command().find_subcommand(&named).is_some();
+    let help = if is_known { format!("doyen help {named}") } else { "doyen help".to_owned() };
+    Err(anyhow!("{}; see `{help}`", parts.join("; ")))
 }
 
-/// Whoever reads our output has had enough: `doyen sim … | head`.
+/// The reader has closed the pipe: `doyen sim … | head`.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(is_broken))

@@ -1,42 +1,38 @@
-//! What a node is configured with: `doyen.toml`, flags and environment, merged and checked.
+//! The configuration of a node: `doyen.toml`, flags and environment, merged and checked.
 //!
-//! **Layers**, the first one that sets a value counts, value by value:
+//! **Precedence**, value by value:
 //!
 //! 1. flags (`--listen`),
 //! 2. the environment (`DOYEN_LISTEN`, `DOYEN_TIMING_PROFILE`),
 //! 3. the file that `--config` or `DOYEN_CONFIG` names, else `./doyen.toml`,
 //! 4. the user's file, `$XDG_CONFIG_HOME/doyen/doyen.toml`,
 //! 5. the system's, `/etc/doyen/doyen.toml`,
-//! 6. what follows from the timing's profile, and the defaults.
+//! 6. the timing profile and the defaults.
 //!
-//! The members are one value: no file adds a member to those of another. Paths in a file are relative to the file,
-//! others to the working folder.
+//! The members are one value: no file adds a member to those of another. Paths in a file are relative to the file, others
+//! to the working folder.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `config/schema.rs` | every setting: name, kind, default, help, example, flag |
-//! | `config/value.rs` | the kinds: how a value is read and printed |
-//! | `config/raw.rs` | one file, parsed against the schema |
-//! | `config/layers.rs` | flags, variables and files, in their order |
-//! | `config/resolve.rs`, `members.rs`, `timing.rs`, `lease.rs` | checks of values against each other |
-//! | `config/report.rs`, `example.rs` | `--print-config` and `--example` |
+//! | `config/value.rs` | the kinds of values: how they are read and printed |
+//! | `config/layers.rs` | flags, variables and files, in the order of precedence |
+//! | `config/resolve.rs`, `members.rs`, `timing.rs` | settings, checked against each other |
+//! | `config/print.rs` | `--print-config` and `--example` |
 //!
-//! **Errors** say where the wrong value came from, what is wrong with it and what to write instead; all of them at once.
-//! What is legal and probably not meant is a warning.
+//! **Errors** name the place of a wrong value, the mistake and the remedy; all of them are reported at once. What is legal
+//! and probably not meant is a warning.
 //!
 //! **Decisions.**
-//! - A node that can be reached from other machines needs a key: without one only loopback addresses are listened on.
-//! - HTTP is served on loopback, at the port of `listen`, unless told otherwise. It shows who leads and who is up to any
-//!   client that can connect, so another address needs `http_open = true`; admin commands need the token in any case.
-//! - No secret is a value: files are named, not their contents.
-//! - Members without a priority have 0; the higher id decides between equal priorities.
+//! - A node that other machines can reach needs a key: without one it listens on loopback only.
+//! - HTTP is served on loopback, at the port of `listen`, by default. It shows the leader and which members are up to any
+//!   client, so another address needs `http_open = true`; admin commands need the admin secret in any case.
+//! - No secret is a value: settings name files.
+//! - The default priority is 0; the higher id decides between equal priorities.
 
-mod example;
 mod layers;
-mod lease;
 pub(crate) mod members;
-mod raw;
-mod report;
+mod print;
 mod resolve;
 mod schema;
 #[cfg(test)]
@@ -53,10 +49,9 @@ use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use sha2::{Digest, Sha256};
 
-pub use example::example;
+pub(crate) use layers::member_title;
 pub use layers::{Env, Override};
-pub(crate) use raw::member_title;
-pub use report::Report;
+pub use print::{Report, example};
 pub(crate) use value::{LONGEST_NAME, check_address, check_name};
 
 /// A flag of `doyen node` that sets a setting.
@@ -64,11 +59,11 @@ pub(crate) use value::{LONGEST_NAME, check_address, check_name};
 pub struct Flag {
     /// The setting, for an [`Override`].
     pub key: &'static str,
-    /// Its name, without dashes.
+    /// Without dashes.
     pub name: &'static str,
-    /// What its help calls the value.
+    /// The name of the value in the help.
     pub value_name: &'static str,
-    /// What it is for.
+    /// One line of help.
     pub help: &'static str,
 }
 
@@ -83,29 +78,29 @@ pub fn flags() -> impl Iterator<Item = Flag> {
 /// The whole configuration of a node.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
-    /// The cluster's name: members of another do not hear each other, be their key the same.
+    /// Members of different clusters ignore each other, even if they share a key.
     pub cluster: String,
     /// Which member this is.
     pub me: NodeId,
-    /// Where it listens for the others.
+    /// Where it listens for the other members.
     pub listen: SocketAddr,
     /// Where it serves HTTP, if it does.
     pub http: Option<SocketAddr>,
-    /// Where the keys are; without them it speaks to this machine only.
+    /// The key file; without one it listens on loopback only.
     pub key_file: Option<PathBuf>,
-    /// Where it keeps its state.
+    /// The folder of its state.
     pub state_dir: PathBuf,
-    /// By which algorithm the leader is elected.
+    /// The election algorithm.
     pub algorithm: Algorithm,
-    /// Everybody, this member included, in the order of their ids.
+    /// All members, this one included, in the order of their ids.
     pub members: Vec<Member>,
-    /// What its attribute is, if it is not its configured priority.
+    /// What decides elections.
     pub attribute: Attribute,
-    /// Timings, preemption and the rest, as the algorithms read them.
+    /// The configuration of the algorithms.
     pub core: doyen_core::config::Config,
-    /// Where every event is recorded, if it is.
+    /// The file in which every event is recorded.
     pub trace: Option<PathBuf>,
-    /// How long a clean stop may take to hand over.
+    /// How long a stop may take to transfer leadership.
     pub grace: Duration,
 }
 
@@ -116,7 +111,7 @@ pub struct Member {
     pub id: NodeId,
     /// Its name, for people.
     pub name: String,
-    /// Where it listens: `host:port`, resolved when needed.
+    /// `host:port`, resolved when needed.
     pub address: String,
     /// The highest leads.
     pub priority: i64,
@@ -124,24 +119,24 @@ pub struct Member {
     pub witness: bool,
 }
 
-/// What the election looks at.
+/// What decides elections.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Attribute {
     /// The configured priority.
     #[default]
     Priority,
-    /// Something that is measured again and again.
+    /// A measured value.
     Measured {
-        /// What.
+        /// What is measured.
         source: Source,
-        /// How often.
+        /// The interval.
         every: Duration,
-        /// By how much it must differ from what was last told for the others to be told.
+        /// A smaller change is not sent to the other members.
         step: u64,
     },
 }
 
-/// What can be measured.
+/// What is measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
     /// Free memory, in mebibytes.
@@ -162,23 +157,23 @@ impl fmt::Display for Source {
     }
 }
 
-/// Settings, and what there is to say about them.
+/// Settings, with warnings and the origins of all values.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// What to run with.
+    /// The settings.
     pub settings: Settings,
     /// What is legal, and probably not meant.
     pub warnings: Vec<String>,
-    /// Every value, and where it came from.
+    /// Every value, and where it comes from.
     pub report: Report,
 }
 
-/// Everything that is wrong with a configuration.
+/// All mistakes in a configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
-    /// What is wrong: where, what, and what to do about it.
+    /// Each with its place and its remedy.
     pub problems: Vec<String>,
-    /// Variables that no setting reads: one may be a mistake's cause.
+    /// Variables that no setting reads: one may be the cause of a mistake.
     pub warnings: Vec<String>,
 }
 
@@ -195,14 +190,16 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Configuration {
-    /// Reads all layers, `flags` before all others, and merges them. `file` takes the place of `./doyen.toml`.
+    /// Reads and merges all layers. `file` replaces `./doyen.toml`.
     pub fn load(file: Option<&Path>, flags: &[Override], env: &Env) -> Result<Self, ConfigError> {
         resolve::resolve(&layers::Layers::collect(file, flags, env))
     }
 
-    /// Reads one text alone, as a file called `name` would be read.
+    /// Reads only this text, as a file called `name`.
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        resolve::resolve(&layers::Layers::of_text(name, text))
+        let mut layers = layers::Layers::default();
+        layers.add_text(Path::new(name), text, Path::new(""));
+        resolve::resolve(&layers)
     }
 }
 
@@ -210,26 +207,26 @@ impl Settings {
     /// This member's own entry.
     pub fn own(&self) -> &Member {
         let own = self.members.iter().find(|member| member.id == self.me);
-        own.expect("a configuration in which this member does not occur is refused")
+        own.expect("a configuration without this member is rejected")
     }
 
-    /// What people call a member.
+    /// The name of a member.
     pub fn name_of(&self, id: NodeId) -> &str {
         let found = self.members.iter().find(|member| member.id == id);
         found.map_or("a stranger", |member| &member.name)
     }
 
-    /// The number of this configuration, which every datagram bears: equal where the cluster, the voters, their kinds,
-    /// the algorithm and the version of the protocol are. Addresses, priorities and timings may differ.
+    /// The number of this configuration in every datagram. It depends on the cluster, the voters, their kinds, the
+    /// algorithm and the version of the protocol, but not on addresses, priorities and timings.
     pub fn configuration_id(&self) -> u32 {
         let voters = self.core.quorum.config_id(&self.core.members);
-        // FNV-1a, as the number of the voters itself.
+        // FNV-1a, like the number of the voters.
         let algorithm = self.algorithm.name().bytes();
         algorithm.fold(voters, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
     }
 }
 
-/// The number of a cluster: part of what members compare. It is the same on every machine and in every version.
+/// The number of a cluster, the same on every machine and in every version.
 fn cluster_number(name: &str) -> u64 {
     let hash = Sha256::digest(name.as_bytes());
     u64::from_le_bytes(std::array::from_fn(|place| hash[place]))

@@ -1,12 +1,12 @@
-//! Whatever anybody can send, made of arbitrary bytes: for a fuzzer (`fuzz/` at the top of the repository) and for
-//! the tests, which run the same on random bytes for as long as a test may take.
+//! Fuzz targets, for a fuzzer (`fuzz/` at the top of the repository) and for tests, which run them on random bytes for a
+//! limited time.
 //!
-//! - [`datagram`]: bytes off the network, and bytes that somebody with the key has sealed;
-//! - [`election`]: three members of any algorithm as they run on a node, among whom messages are lost, doubled, delayed,
-//!   altered and made up, timers fire in any order, members crash and come back, and operators give any order.
+//! - [`datagram`]: bytes from the network, and bytes that a sender with the key has sealed;
+//! - [`election`]: three members of any algorithm as they run on a node. Messages are lost, duplicated, delayed, altered and
+//!   forged, timers fire in any order, members crash and restart, and operators give any command.
 //!
-//! Nothing may panic, and nothing may be answered that must not be. What the members elect is not looked at: whoever
-//! has the key can ruin an election, as one who has the root password can.
+//! Nothing may panic, and nothing may be answered that must not be. The result of the election does not matter: a sender
+//! with the key can ruin an election, like a user with root access.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::convert::Infallible;
@@ -27,14 +27,14 @@ use doyen_core::time::{Delay, Span};
 use crate::key::Keyring;
 use crate::node::wire::{Content, EARLIEST, Sealer, VERSION};
 
-/// How many members there are: enough for a majority, a ring and somebody in the middle.
+/// Enough members for a majority, and for a ring with a member between two others.
 const MEMBERS: u32 = 3;
 
-/// How much happens at most to one set of members.
+/// How many steps a run has at most.
 const STEPS: usize = 400;
 
-/// How many messages are kept under way; the oldest get lost.
-const UNDER_WAY: usize = 64;
+/// How many messages are in flight at most; the oldest are lost.
+const IN_FLIGHT: usize = 64;
 
 /// The largest number of 64 bits, as messages write it.
 const LARGEST_64: [u8; 10] = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
@@ -47,8 +47,7 @@ const CLUSTER: &str = "fuzz";
 /// An algorithm as it runs on a node.
 type Process = Session<Node<AnyProtocol>>;
 
-/// Bytes come from the network: as they are, and sealed by somebody who has the key. Ends with a panic if a rule is
-/// broken.
+/// Receives bytes from the network: unsealed, and sealed by a sender with the key. Panics if a rule is broken.
 pub fn datagram(bytes: &[u8]) {
     let mut raw = bytes.to_vec();
     assert!(sealer().open(&mut raw).is_err(), "{bytes:?} was taken for a datagram");
@@ -83,7 +82,7 @@ pub fn datagram(bytes: &[u8]) {
     }
 }
 
-/// Bytes drive three members that run `algorithm` in hardened mode. Ends with a panic if a member does.
+/// Drives three members that run `algorithm` in hardened mode. Panics if a member does.
 pub fn election(algorithm: Algorithm, bytes: &[u8]) {
     let mut tape = Tape(bytes);
     let mut world = World::new(algorithm, tape.next());
@@ -95,7 +94,7 @@ pub fn election(algorithm: Algorithm, bytes: &[u8]) {
     }
 }
 
-/// What can be read can be written, in no more bytes.
+/// A message that can be decoded can be encoded, in no more bytes.
 fn decode(algorithm: Algorithm, bytes: &[u8]) {
     if let Ok(packet) = algorithm.read_packet(&mut postcard::Deserializer::from_bytes(bytes)) {
         let again = postcard::to_allocvec(&packet).expect("what was decoded can be encoded");
@@ -111,7 +110,7 @@ fn address(member: u32) -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 7400_u16.wrapping_add(member as u16)))
 }
 
-/// Two members of a quorum that have met. Their sessions have small numbers, which a fuzzer hits upon.
+/// Two members of a quorum that have met. Their sessions have small numbers, which a fuzzer finds.
 fn acquainted() -> (SessionConfig<NodeConfig<AnyConfig>>, [Process; 2]) {
     let config = config(Algorithm::Quorum, 0, 2);
     let mut letters = VecDeque::new();
@@ -139,7 +138,7 @@ fn acquainted() -> (SessionConfig<NodeConfig<AnyConfig>>, [Process; 2]) {
     (config, both)
 }
 
-/// Bytes that are read as decisions; zeros, when there are none left.
+/// Bytes that are read as decisions; zeros at the end.
 struct Tape<'a>(&'a [u8]);
 
 impl<'a> Tape<'a> {
@@ -160,11 +159,11 @@ impl<'a> Tape<'a> {
     }
 }
 
-/// Three members, the messages among them and what they have stored.
+/// Three members, their messages and their durable states.
 struct World {
     config: SessionConfig<NodeConfig<AnyConfig>>,
     members: Vec<Member>,
-    under_way: VecDeque<Letter>,
+    in_flight: VecDeque<Letter>,
     effects: Effects<Process>,
     /// How often members have been started.
     starts: u64,
@@ -177,7 +176,7 @@ struct Member {
     incarnation: u32,
 }
 
-/// An encoded message, and between whom.
+/// An encoded message, with sender and receiver.
 struct Letter {
     from: NodeId,
     to: usize,
@@ -188,17 +187,17 @@ impl World {
     fn new(algorithm: Algorithm, flags: u8) -> Self {
         let config = config(algorithm, flags, MEMBERS);
         let mut effects = Effects::new();
-        let mut under_way = VecDeque::new();
+        let mut in_flight = VecDeque::new();
         let members = (0..MEMBERS as usize).map(|position| {
             let boot = Boot::new(Incarnation(1), None, Origin::Joining);
             let boot = Boot { session: SessionId::from_random(position as u64 + 1), ..boot };
             let node = Process::start(id(position), &config, boot, &mut effects);
             let mut member = Member { node, armed: BTreeSet::new(), stored: None, incarnation: 1 };
-            member.obey(algorithm, position, &mut effects, &mut under_way);
+            member.carry_out(algorithm, position, &mut effects, &mut in_flight);
             member
         });
         let members = members.collect();
-        Self { config, members, under_way, effects, starts: MEMBERS.into() }
+        Self { config, members, in_flight, effects, starts: MEMBERS.into() }
     }
 
     fn step(&mut self, tape: &mut Tape<'_>) {
@@ -216,18 +215,18 @@ impl World {
             }
             5 | 6 => self.fire(tape.member(), tape.next()),
             7 => self.report(tape.member(), tape.next()),
-            8 => self.order(tape.member(), tape.next(), tape.next()),
+            8 => self.command(tape.member(), tape.next(), tape.next()),
             _ => self.restart(tape.member(), tape.next()),
         }
     }
 
-    /// A message under way arrives, as it is or altered; sometimes it stays under way, to arrive again.
+    /// Delivers a message, perhaps altered; sometimes it stays in flight, to arrive again.
     fn deliver(&mut self, which: u8, alter: impl FnOnce(&mut Vec<u8>)) {
-        let Some(place) = usize::from(which).checked_rem(self.under_way.len()) else { return };
-        let Some(mut letter) = self.under_way.remove(place) else { return };
+        let Some(place) = usize::from(which).checked_rem(self.in_flight.len()) else { return };
+        let Some(mut letter) = self.in_flight.remove(place) else { return };
         if which % 8 == 7 {
             let again = Letter { bytes: letter.bytes.clone(), ..letter };
-            self.under_way.push_back(again);
+            self.in_flight.push_back(again);
         }
         alter(&mut letter.bytes);
         self.receive(&letter);
@@ -254,7 +253,7 @@ impl World {
         self.handle(member, if down { Event::PeerDown(peer) } else { Event::PeerUp(peer) });
     }
 
-    fn order(&mut self, member: usize, what: u8, how: u8) {
+    fn command(&mut self, member: usize, what: u8, how: u8) {
         let to = NodeId(u32::from(how % 5));
         let lasting = Span::from_millis(u64::from(how) << 8);
         let command = match what % 8 {
@@ -272,7 +271,7 @@ impl World {
 
     fn restart(&mut self, position: usize, how: u8) {
         let member = &mut self.members[position];
-        // One whose starts cannot be counted any further is not started.
+        // At the highest incarnation a member cannot start again.
         let Some(next) = member.incarnation.checked_add(1) else { return };
         member.incarnation = next;
         member.armed.clear();
@@ -292,7 +291,7 @@ impl World {
         };
         member.node = Process::start(id(position), &self.config, boot, &mut self.effects);
         let algorithm = self.config.inner.inner.algorithm;
-        member.obey(algorithm, position, &mut self.effects, &mut self.under_way);
+        member.carry_out(algorithm, position, &mut self.effects, &mut self.in_flight);
     }
 
     fn handle(
@@ -303,20 +302,20 @@ impl World {
         let member = &mut self.members[position];
         member.node.handle(&self.config, event, &mut self.effects);
         let algorithm = self.config.inner.inner.algorithm;
-        member.obey(algorithm, position, &mut self.effects, &mut self.under_way);
+        member.carry_out(algorithm, position, &mut self.effects, &mut self.in_flight);
     }
 }
 
 impl Member {
-    /// Does what the member at `position` wants done.
-    fn obey(
+    /// Carries out the effects of the member at `position`.
+    fn carry_out(
         &mut self,
         algorithm: Algorithm,
         position: usize,
         effects: &mut Effects<Process>,
-        under_way: &mut VecDeque<Letter>,
+        in_flight: &mut VecDeque<Letter>,
     ) {
-        let mut host = MemberHost { member: self, id: id(position), algorithm, under_way };
+        let mut host = MemberHost { member: self, id: id(position), algorithm, in_flight };
         let Ok(()) = apply(effects.drain(), &mut host);
         effects.clear();
     }
@@ -327,14 +326,14 @@ struct MemberHost<'w> {
     member: &'w mut Member,
     id: NodeId,
     algorithm: Algorithm,
-    under_way: &'w mut VecDeque<Letter>,
+    in_flight: &'w mut VecDeque<Letter>,
 }
 
 impl Host<Process> for MemberHost<'_> {
     type Error = Infallible;
 
     fn persist(&mut self, durable: <Process as Protocol>::Durable) -> Result<(), Infallible> {
-        // A start stores its incarnation, also one that has to find out which.
+        // Every start stores its incarnation, even one that has to ask for it.
         self.member.incarnation = durable.incarnation.0;
         self.member.stored = Some(durable);
         Ok(())
@@ -347,11 +346,11 @@ impl Host<Process> for MemberHost<'_> {
     ) -> Result<(), Infallible> {
         let bytes = postcard::to_allocvec(&message).expect("messages can be encoded");
         assert_eq!(read(self.algorithm, &bytes), Some(message), "and decoded");
-        if self.under_way.len() == UNDER_WAY {
-            self.under_way.pop_front();
+        if self.in_flight.len() == IN_FLIGHT {
+            self.in_flight.pop_front();
         }
         let to = (to.0 as usize - 1).min(MEMBERS as usize - 1);
-        self.under_way.push_back(Letter { from: self.id, to, bytes });
+        self.in_flight.push_back(Letter { from: self.id, to, bytes });
         Ok(())
     }
 
@@ -374,7 +373,7 @@ fn read(algorithm: Algorithm, bytes: &[u8]) -> Option<<Process as Protocol>::Mes
     algorithm.read_letter(&mut postcard::Deserializer::from_bytes(bytes)).ok()
 }
 
-/// Changes one byte, or puts the largest number in its place, or cuts off the rest.
+/// Changes one byte, replaces it by the largest number, or cuts off the rest.
 fn alter(bytes: &mut Vec<u8>, place: usize, change: u8) {
     let Some(place) = place.checked_rem(bytes.len()) else { return };
     match change {
@@ -389,13 +388,13 @@ fn id(position: usize) -> NodeId {
     NodeId(position as u32 + 1)
 }
 
-/// As a node runs it; `flags` say what differs.
+/// The configuration of a node; `flags` select variants.
 fn config(algorithm: Algorithm, flags: u8, members: u32) -> SessionConfig<NodeConfig<AnyConfig>> {
     let members = Members::range(1, members).expect("there are some");
     let bare = Timing::for_transmission(Span::from_millis(10));
     let mut layers = Layers::of_node(algorithm, bare);
     if flags & 2 != 0 {
-        // A quorum does without, but must not suffer from them.
+        // A quorum does not need these layers, but must work with them.
         (layers.link, layers.detector) = (true, Some(bare.heartbeat));
     }
     let timing = Timing { transmission: layers.transmission(), ..bare };

@@ -1,6 +1,6 @@
 //! The cluster's keys.
 //!
-//! Everybody in a cluster has the same keys, in a file that only the node may read:
+//! All members have the same keys, in a file that only the node may read:
 //!
 //! ```text
 //! # Keys of a doyen cluster. The first seals, all of them open.
@@ -8,20 +8,19 @@
 //! doyen-key-1:60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752   # June
 //! ```
 //!
-//! One key a line: a word that says what it is, and 32 random bytes in hexadecimal. What stands behind a `#` is a
-//! comment. **The first key seals** what this node sends, **all of them open** what it receives. So keys are changed
-//! without a lost datagram, in three steps, each done everywhere before the next:
+//! One key per line: a prefix with a version, and 32 random bytes in hexadecimal. `#` begins a comment. **The first key
+//! seals** what this node sends, **all of them open** what it receives. So keys are rotated without a lost datagram, in
+//! three steps, each completed on all members before the next:
 //!
-//! 1. add the new key at the end: everybody can open what it seals, nobody uses it yet;
-//! 2. promote it to the front: some seal with it and some with the old one, and everybody opens both;
-//! 3. remove the old one.
+//! 1. append the new key: every member can open what it seals;
+//! 2. promote it to the front: some members seal with it, some with the old one, and all open both;
+//! 3. retire the old one.
 //!
-//! **No key is used as it is.** HKDF-SHA256 makes of it what is needed, one thing for each purpose and cluster: the
-//! key of the cipher, and the four bytes by which a datagram says under which key it was sealed. The cluster's name
-//! takes part, so that two clusters with the same file do not hear each other.
+//! **No key is used directly.** HKDF-SHA256 derives the key of the cipher and the four bytes by which a datagram names its
+//! key. The cluster's name takes part, so that two clusters with the same file do not understand each other.
 //!
-//! **Without a file** a node uses [`Keyring::open_to_all`], whose key is known to everybody: the same code, and no
-//! protection. The configuration permits that on the loopback interface only.
+//! **Without a file** a node uses [`Keyring::open_to_all`], whose key is public: the same code, and no protection. The
+//! configuration permits that on loopback only.
 //!
 //! Secrets appear in no error and in no debug output.
 
@@ -34,13 +33,13 @@ use sha2::Sha256;
 
 pub use file::KeyFileError;
 
-/// The word that begins a key, and its version.
-const WORD: &str = "doyen-key-1:";
+/// The prefix of a key, with its version.
+const PREFIX: &str = "doyen-key-1:";
 
-/// How many keys a file may have: a rotation needs two, and one that was interrupted a few more.
+/// A rotation needs two keys, and an interrupted one a few more.
 const MOST: usize = 16;
 
-/// The length of a secret, in bytes.
+/// In bytes.
 const LENGTH: usize = 32;
 
 /// A secret that the members of a cluster share.
@@ -48,19 +47,19 @@ const LENGTH: usize = 32;
 pub struct Key([u8; LENGTH]);
 
 impl Key {
-    /// No secret at all.
+    /// Not secret.
     const WELL_KNOWN: Self = Self([0; LENGTH]);
 
-    /// A new one, from the operating system's randomness.
+    /// A new key, from the operating system's random numbers.
     pub fn generate() -> Result<Self, getrandom::Error> {
         let mut secret = [0; LENGTH];
         getrandom::fill(&mut secret)?;
         Ok(Self(secret))
     }
 
-    /// As it stands in a key file: this is the secret itself.
+    /// Its line in a key file: this is the secret itself.
     pub fn to_line(&self) -> String {
-        let mut line = String::from(WORD);
+        let mut line = String::from(PREFIX);
         for byte in self.0 {
             for digit in [byte >> 4, byte & 15] {
                 line.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
@@ -69,35 +68,35 @@ impl Key {
         line
     }
 
-    /// A few digits by which people can tell whether two keys are the same; the key cannot be told from them.
+    /// A few digits by which two keys can be compared. They do not reveal the key.
     pub fn fingerprint(&self) -> String {
         let print: [u8; 4] = self.derive("fingerprint", "");
         print.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Reads what [`to_line`](Self::to_line) writes.
-    fn parse(text: &str) -> Result<Self, Fault> {
-        let digits = text.strip_prefix(WORD).ok_or(Fault::Word)?;
+    fn parse(text: &str) -> Result<Self, LineError> {
+        let digits = text.strip_prefix(PREFIX).ok_or(LineError::Prefix)?;
         let mut secret = [0; LENGTH];
         let values: Option<Vec<u32>> = digits.chars().map(|digit| digit.to_digit(16)).collect();
-        let values = values.ok_or(Fault::Digit)?;
+        let values = values.ok_or(LineError::Digit)?;
         if values.len() != 2 * LENGTH {
-            return Err(Fault::Length(values.len()));
+            return Err(LineError::Length(values.len()));
         }
         for (byte, pair) in secret.iter_mut().zip(values.chunks_exact(2)) {
             *byte = (pair[0] << 4 | pair[1]) as u8;
         }
         match Self(secret) {
-            Self::WELL_KNOWN => Err(Fault::WellKnown),
+            Self::WELL_KNOWN => Err(LineError::WellKnown),
             key => Ok(key),
         }
     }
 
-    /// Bytes for one purpose in one cluster: who knows some learns nothing of others.
+    /// Bytes for one purpose in one cluster, which reveal nothing of the others.
     fn derive<const N: usize>(&self, purpose: &str, cluster: &str) -> [u8; N] {
         const { assert!(N <= 32, "one block of the hash is enough for every purpose") };
         let mut bytes = [0; N];
-        // No purpose contains the zero byte that ends it, so no two pairs make the same text.
+        // No purpose contains the zero byte that ends it, so no two pairs give the same text.
         let info = [b"doyen 1 ", purpose.as_bytes(), b"\0", cluster.as_bytes()];
         Hkdf::<Sha256>::new(None, &self.0)
             .expand_multi_info(&info, &mut bytes)
@@ -116,7 +115,7 @@ impl Key {
     }
 }
 
-/// How datagrams name their cluster. Everybody can work it out, for it must be right before any key matters.
+/// How datagrams name their cluster. It is derived from no secret, because it is compared before any key is chosen.
 pub(crate) fn cluster_tag(cluster: &str) -> [u8; 8] {
     Key::WELL_KNOWN.derive("cluster", cluster)
 }
@@ -139,7 +138,7 @@ impl Keyring {
         Ok(Self { keys: vec![Key::generate()?] })
     }
 
-    /// The ring of those who have no key: whoever reaches the node can talk to it.
+    /// The ring of a node without a key: any process that reaches the node can talk to it.
     pub fn open_to_all() -> Self {
         Self { keys: vec![Key::WELL_KNOWN] }
     }
@@ -157,13 +156,13 @@ impl Keyring {
             if content.is_empty() {
                 continue;
             }
-            let at = |fault| KeyError::Line { line, fault };
+            let at = |fault| KeyError::Line(line, fault);
             let key = Key::parse(content).map_err(at)?;
             if let Some((earlier, _)) = keys.iter().find(|(_, known)| *known == key) {
-                return Err(at(Fault::Repeated(*earlier)));
+                return Err(at(LineError::Repeated(*earlier)));
             }
             if keys.len() == MOST {
-                return Err(at(Fault::TooMany));
+                return Err(at(LineError::TooMany));
             }
             keys.push((line, key));
         }
@@ -190,7 +189,7 @@ impl Keyring {
         &self.keys
     }
 
-    /// The keys as people compare them: their fingerprints, and which of them seals. No secret.
+    /// The fingerprints of the keys, and which of them seals.
     pub fn told(&self) -> String {
         let prints: Vec<String> = self.keys.iter().map(Key::fingerprint).collect();
         match &prints[..] {
@@ -203,7 +202,7 @@ impl Keyring {
     }
 }
 
-/// What of a line is not a comment.
+/// A line without its comment.
 fn without_comment(line: &str) -> &str {
     line.split_once('#').map_or(line, |(content, _)| content).trim()
 }
@@ -212,38 +211,33 @@ fn without_comment(line: &str) -> &str {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum KeyError {
     /// It has no keys.
-    #[error("there is no key in it; `doyen keygen` makes one")]
+    #[error("contains no key; `doyen keygen` makes one")]
     Empty,
-    /// A line is wrong.
-    #[error("line {line}: {fault}")]
-    Line {
-        /// Which one, counted from one.
-        line: usize,
-        /// What is wrong with it.
-        fault: Fault,
-    },
+    /// A line is wrong: its number, counted from one, and the mistake.
+    #[error("line {0}: {1}")]
+    Line(usize, LineError),
 }
 
 /// What is wrong with a line of a key file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Fault {
-    /// It is something else.
-    #[error("this is no key; a key begins with `{WORD}`, and `doyen keygen` makes one")]
-    Word,
-    /// There is something in it that is no hexadecimal digit.
-    #[error("something in this key is no hexadecimal digit; copy the whole line again")]
+pub enum LineError {
+    /// It does not begin as a key.
+    #[error("not a key; a key begins with `{PREFIX}`, and `doyen keygen` makes one")]
+    Prefix,
+    /// It contains something else than hexadecimal digits.
+    #[error("this key contains something else than hexadecimal digits; copy the whole line again")]
     Digit,
     /// It is too long or too short.
     #[error("this key has {0} hexadecimal digits and needs 64; copy the whole line again")]
     Length(usize),
-    /// It is the key that everybody knows.
-    #[error("this key is all zeros, which everybody knows; `doyen keygen` makes another")]
+    /// It is the well-known key.
+    #[error("this key is all zeros, which is not secret; `doyen keygen` makes another")]
     WellKnown,
-    /// It stands in an earlier line too.
-    #[error("this key stands in line {0} already; remove one of them")]
+    /// It is in an earlier line too.
+    #[error("this key is also in line {0}; remove one of them")]
     Repeated(usize),
     /// There are more keys than any rotation needs.
-    #[error("there are more than {MOST} keys; remove those that nobody uses any more")]
+    #[error("there are more than {MOST} keys; remove those that are no longer used")]
     TooMany,
 }
 
@@ -259,7 +253,7 @@ mod tests {
     #[test]
     fn fingerprints_tell_keys_apart_and_which_of_them_seals() {
         let ring = |keys: &[&str]| {
-            let lines: Vec<String> = keys.iter().map(|key| format!("{WORD}{key}\n")).collect();
+            let lines: Vec<String> = keys.iter().map(|key| format!("{PREFIX}{key}\n")).collect();
             Keyring::parse(&lines.concat()).unwrap()
         };
         let [may, june] = [MAY, JUNE].map(|key| ring(&[key]).keys()[0].fingerprint());
@@ -269,9 +263,9 @@ mod tests {
         assert_eq!(ring(&[JUNE, MAY]).told(), both);
     }
 
-    fn fault(text: &str) -> (usize, Fault) {
+    fn fault(text: &str) -> (usize, LineError) {
         match Keyring::parse(text) {
-            Err(KeyError::Line { line, fault }) => (line, fault),
+            Err(KeyError::Line(line, fault)) => (line, fault),
             other => panic!("{other:?}"),
         }
     }
@@ -286,38 +280,38 @@ mod tests {
 
     #[test]
     fn comments_and_empty_lines_are_passed_over_and_the_order_is_kept() {
-        let text = format!("# keys\n\n  {WORD}{MAY}  # May\r\n{WORD}{JUNE}#June");
+        let text = format!("# keys\n\n  {PREFIX}{MAY}  # May\r\n{PREFIX}{JUNE}#June");
         let ring = Keyring::parse(&text).unwrap();
         let lines: Vec<String> = ring.keys().iter().map(Key::to_line).collect();
-        assert_eq!(lines, [format!("{WORD}{MAY}"), format!("{WORD}{JUNE}")]);
+        assert_eq!(lines, [format!("{PREFIX}{MAY}"), format!("{PREFIX}{JUNE}")]);
     }
 
     #[test]
     fn every_mistake_is_named_with_its_line() {
         assert_eq!(Keyring::parse("# nothing\n\n"), Err(KeyError::Empty));
-        assert_eq!(fault(&format!("#\n{MAY}")), (2, Fault::Word));
-        assert_eq!(fault(&format!("doyen-key-2:{MAY}")), (1, Fault::Word));
-        assert_eq!(fault(&format!("{WORD}{}", &MAY[1..])), (1, Fault::Length(63)));
-        assert_eq!(fault(&format!("{WORD}{MAY}{MAY}")), (1, Fault::Length(128)));
-        assert_eq!(fault(&format!("{WORD}{}ä", &MAY[1..])), (1, Fault::Digit));
-        assert_eq!(fault(&format!("{WORD}{MAY} {MAY}")), (1, Fault::Digit));
-        assert_eq!(fault(&format!("{WORD}{}", "0".repeat(64))), (1, Fault::WellKnown));
-        assert_eq!(fault(&format!("{WORD}{MAY}\n{WORD}{MAY}")), (2, Fault::Repeated(1)));
-        let many: String = (1..=MOST + 1).map(|i| format!("{WORD}{i:064x}\n")).collect();
-        assert_eq!(fault(&many), (MOST + 1, Fault::TooMany));
+        assert_eq!(fault(&format!("#\n{MAY}")), (2, LineError::Prefix));
+        assert_eq!(fault(&format!("doyen-key-2:{MAY}")), (1, LineError::Prefix));
+        assert_eq!(fault(&format!("{PREFIX}{}", &MAY[1..])), (1, LineError::Length(63)));
+        assert_eq!(fault(&format!("{PREFIX}{MAY}{MAY}")), (1, LineError::Length(128)));
+        assert_eq!(fault(&format!("{PREFIX}{}ä", &MAY[1..])), (1, LineError::Digit));
+        assert_eq!(fault(&format!("{PREFIX}{MAY} {MAY}")), (1, LineError::Digit));
+        assert_eq!(fault(&format!("{PREFIX}{}", "0".repeat(64))), (1, LineError::WellKnown));
+        assert_eq!(fault(&format!("{PREFIX}{MAY}\n{PREFIX}{MAY}")), (2, LineError::Repeated(1)));
+        let many: String = (1..=MOST + 1).map(|i| format!("{PREFIX}{i:064x}\n")).collect();
+        assert_eq!(fault(&many), (MOST + 1, LineError::TooMany));
     }
 
     #[test]
     fn no_error_and_no_debug_output_shows_a_secret() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
-        let wrong = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{MAY}")).unwrap_err();
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}")).unwrap();
+        let wrong = Keyring::parse(&format!("{PREFIX}{MAY}\n{PREFIX}{MAY}")).unwrap_err();
         let shown = format!("{ring:?} {wrong} {wrong:?}");
         assert!(!shown.contains(&MAY[..6]) && !shown.contains("159, 134"), "{shown}");
     }
 
     #[test]
-    fn what_is_made_of_a_key_differs_by_key_by_cluster_and_by_purpose() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}\n{WORD}{JUNE}")).unwrap();
+    fn derived_bytes_differ_by_key_by_cluster_and_by_purpose() {
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}\n{PREFIX}{JUNE}")).unwrap();
         let [may, june] = ring.keys() else { panic!("there are two") };
         assert_eq!(may.cipher_key("blue"), may.cipher_key("blue"));
         assert_ne!(may.cipher_key("blue"), june.cipher_key("blue"));
@@ -327,11 +321,11 @@ mod tests {
         assert_ne!(cluster_tag("blue"), cluster_tag("red"));
     }
 
-    /// Worked out with another program, so that no release makes something else of the same file by mistake:
+    /// Computed with another program:
     /// `HKDF(b"", secret, b"doyen 1 seal\0blue", 32)`, and so on.
     #[test]
-    fn what_is_made_of_a_key_never_changes() {
-        let ring = Keyring::parse(&format!("{WORD}{MAY}")).unwrap();
+    fn derived_bytes_never_change() {
+        let ring = Keyring::parse(&format!("{PREFIX}{MAY}")).unwrap();
         let key = &ring.keys()[0];
         assert_eq!(key.id("blue"), [132, 186, 128, 63]);
         assert_eq!(key.cipher_key("blue")[..8], [208, 85, 31, 137, 108, 88, 26, 65]);

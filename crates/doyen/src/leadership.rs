@@ -1,16 +1,16 @@
-//! Who leads, for those who act on it.
+//! Whether this node leads, for code that acts as the leader.
 //!
 //! A leader acts under a lease, and a lease ends by the clock, not by a message: the process may have been paused, and
-//! what the loop last said may be long over. So [`Leadership::token`] compares the deadline with the clock *at the
-//! call*. Whoever is given a token may act until it ends, and should show its term to whatever it acts on: the lease is
-//! for efficiency, the term is for safety.
+//! what the node announced last may no longer hold. So [`Leadership::permit`] compares the deadline with the clock *at
+//! the call*. The holder of a [`Permit`] may act until its deadline, and should show its term as a fencing token to
+//! whatever it acts on: the lease prevents most conflicts, and the term makes the rest harmless.
 //!
-//! A token is a [`Promise`]: a leader that is to hand over waits until the last one that it gave has ended. The giver
-//! notes the promise first and looks again whether this node still leads; the loop says first that it is about to hand
-//! over and looks then what has been promised. One of the two sees the other.
+//! A permit binds the leader: a transfer of leadership waits until the last permit has ended. The caller of `permit`
+//! records the deadline first and then checks again that this node still leads; the node first announces that it is about
+//! to transfer leadership and then reads the deadlines. So at least one of the two sees the other.
 //!
-//! The sources' algorithms have no leases. Their leaders are leaders for as long as they believe so, and in a partition
-//! there are two; no token is ever given.
+//! The algorithms of the sources have no leases. Their members lead as long as they believe that they do, and in a
+//! partition there are two leaders; no permit is ever given.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,83 +19,83 @@ use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::Role;
 use tokio::sync::watch;
 
-use crate::node::clock::Moment;
+use crate::clock::Moment;
 
-/// What a node believes, and until when it may act on it.
+/// What a node last announced about its leader and its own role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Reign {
-    /// Whom it follows; itself, if it leads.
+pub struct LeadershipState {
+    /// The leader that this node follows; itself, if it leads.
     pub leader: Option<NodeId>,
-    /// In which term.
+    /// The current term.
     pub term: Term,
-    /// What it does; nothing before it has started.
+    /// Its own role; none before it has started.
     pub role: Option<Role>,
-    /// The end of its lease, if it leads under one.
-    pub until: Option<Moment>,
+    /// The deadline of its own lease, if it leads under one.
+    pub lease_deadline: Option<Moment>,
 }
 
-/// A permission to act as the leader.
+/// The right to act as the leader until a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Token {
-    /// The term: later leaders have higher ones.
+pub struct Permit {
+    /// The fencing token: a later leader has a higher term.
     pub term: Term,
-    /// Until when it holds. It may be renewed meanwhile.
-    pub until: Moment,
+    /// The end of this permit. A later call may give a permit with a later deadline.
+    pub deadline: Moment,
 }
 
-/// Until when somebody may act under a lease of this node's, as far as it was told so.
+/// The latest deadline of all permits that were given.
 #[derive(Clone, Debug, Default)]
-pub struct Promise(Arc<AtomicU64>);
+pub struct Permits(Arc<AtomicU64>);
 
-impl Promise {
-    fn extend(&self, until: Moment) {
-        self.0.fetch_max(until.as_nanos(), Ordering::SeqCst);
+impl Permits {
+    fn extend(&self, deadline: Moment) {
+        self.0.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
     }
 
-    /// The end of the last token.
-    pub(crate) fn end(&self) -> Moment {
+    pub(crate) fn last_deadline(&self) -> Moment {
         Moment::from_nanos(self.0.load(Ordering::SeqCst))
     }
 }
 
-/// Answers whether this node leads.
+/// Says whether this node leads. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Leadership {
-    reign: watch::Receiver<Reign>,
-    promise: Promise,
+    state: watch::Receiver<LeadershipState>,
+    permits: Permits,
 }
 
 impl Leadership {
-    /// One that is told by the other end of `reign`, and notes what it promises.
-    pub fn new(reign: watch::Receiver<Reign>, promise: Promise) -> Self {
-        Self { reign, promise }
+    /// Reads what a node announces in `state`, and records in `permits` the permits that it gives.
+    pub fn new(state: watch::Receiver<LeadershipState>, permits: Permits) -> Self {
+        Self { state, permits }
     }
 
     /// What the node last announced.
-    pub fn reign(&self) -> Reign {
-        *self.reign.borrow()
+    pub fn state(&self) -> LeadershipState {
+        *self.state.borrow()
     }
 
-    /// The permission to act, if this node holds a lease now. One that is about to hand over begins nothing new, and
-    /// gives none.
-    pub fn token(&self) -> Option<Token> {
-        let Reign { term, role, until, .. } = self.reign();
-        let until = until.filter(|&until| role == Some(Role::Leader) && Moment::now() < until)?;
-        self.promise.extend(until);
-        let now = self.reign();
-        let leads = now.role == Some(Role::Leader) && now.term == term && now.until.is_some();
-        leads.then_some(Token { term, until })
+    /// A permit, if this node holds a valid lease now. A leader that is about to transfer leadership gives none.
+    pub fn permit(&self) -> Option<Permit> {
+        let LeadershipState { term, role, lease_deadline, .. } = self.state();
+        let is_valid = |&end: &Moment| role == Some(Role::Leader) && Moment::now() < end;
+        let deadline = lease_deadline.filter(is_valid)?;
+        self.permits.extend(deadline);
+        let now = self.state();
+        let leads =
+            now.role == Some(Role::Leader) && now.term == term && now.lease_deadline.is_some();
+        leads.then_some(Permit { term, deadline })
     }
 
-    /// Whether this node holds a valid lease now, be it about to hand over or not.
+    /// Whether this node holds a valid lease now, even if it is about to transfer leadership.
     pub fn holds_lease(&self) -> bool {
-        self.reign().until.is_some_and(|until| Moment::now() < until)
+        self.state().lease_deadline.is_some_and(|deadline| Moment::now() < deadline)
     }
 
-    /// Waits until something else is announced; `None` when the node has ended.
-    pub async fn changed(&mut self) -> Option<Reign> {
-        self.reign.changed().await.ok()?;
-        Some(*self.reign.borrow_and_update())
+    /// Waits for the next announcement; `None` when the node has ended.
+    pub async fn changed(&mut self) -> Option<LeadershipState> {
+        self.state.changed().await.ok()?;
+        Some(*self.state.borrow_and_update())
     }
 }
 
@@ -105,39 +105,48 @@ mod tests {
 
     use super::*;
 
+    fn state(role: Role, lease_ms: u64) -> LeadershipState {
+        let deadline = Moment::now().after(Span::from_millis(lease_ms));
+        LeadershipState {
+            role: Some(role),
+            lease_deadline: Some(deadline),
+            ..LeadershipState::default()
+        }
+    }
+
     #[test]
-    fn a_lease_ends_by_the_clock_and_not_by_a_word() {
-        let soon = Moment::now().after(Span::from_millis(100));
-        let reign = Reign { role: Some(Role::Leader), until: Some(soon), ..Reign::default() };
-        let (tell, told) = watch::channel(reign);
-        let leadership = Leadership::new(told, Promise::default());
-        assert!(leadership.token().is_some() && leadership.holds_lease());
+    fn a_lease_ends_by_the_clock_and_not_by_an_announcement() {
+        let state = state(Role::Leader, 100);
+        let (sender, receiver) = watch::channel(state);
+        let leadership = Leadership::new(receiver, Permits::default());
+        assert!(leadership.permit().is_some() && leadership.holds_lease());
         std::thread::sleep(std::time::Duration::from_millis(110));
-        assert!(leadership.token().is_none() && !leadership.holds_lease());
-        drop(tell);
-        assert_eq!(leadership.reign(), reign, "nobody has said anything since");
+        assert!(leadership.permit().is_none() && !leadership.holds_lease());
+        drop(sender);
+        assert_eq!(leadership.state(), state, "nothing was announced in between");
     }
 
     #[test]
-    fn who_is_about_to_hand_over_begins_nothing_new() {
-        let later = Moment::now().after(Span::from_millis(60_000));
-        let reign = Reign { role: Some(Role::Retiring), until: Some(later), ..Reign::default() };
-        let (_tell, told) = watch::channel(reign);
-        let leadership = Leadership::new(told, Promise::default());
-        assert!(leadership.token().is_none() && leadership.holds_lease());
-        assert_eq!(leadership.promise.end(), Moment::default(), "and nothing has been promised");
+    fn a_leader_that_is_about_to_transfer_gives_no_permit() {
+        let (_sender, receiver) = watch::channel(state(Role::Retiring, 60_000));
+        let leadership = Leadership::new(receiver, Permits::default());
+        assert!(leadership.permit().is_none() && leadership.holds_lease());
+        assert_eq!(leadership.permits.last_deadline(), Moment::default(), "none was recorded");
     }
 
     #[test]
-    fn a_token_is_a_promise_until_its_end() {
-        let [soon, later] = [60_000, 90_000].map(|ms| Moment::now().after(Span::from_millis(ms)));
-        let reign =
-            |until| Reign { role: Some(Role::Leader), until: Some(until), ..Reign::default() };
-        let (tell, told) = watch::channel(reign(later));
-        let leadership = Leadership::new(told, Promise::default());
-        assert_eq!(leadership.token().map(|token| token.until), Some(later));
-        tell.send_replace(reign(soon));
-        assert_eq!(leadership.token().map(|token| token.until), Some(soon));
-        assert_eq!(leadership.promise.end(), later, "what was promised stands");
+    fn a_permit_binds_until_its_deadline() {
+        let [sooner, later] = [60_000, 90_000].map(|ms| state(Role::Leader, ms));
+        let (sender, receiver) = watch::channel(later);
+        let leadership = Leadership::new(receiver, Permits::default());
+        let deadline = || leadership.permit().map(|permit| permit.deadline);
+        assert_eq!(deadline(), later.lease_deadline);
+        sender.send_replace(sooner);
+        assert_eq!(deadline(), sooner.lease_deadline);
+        assert_eq!(
+            Some(leadership.permits.last_deadline()),
+            later.lease_deadline,
+            "the first permit still binds"
+        );
     }
 }

@@ -9,11 +9,13 @@
 //! | [`config`] | `doyen.toml`, flags and environment, merged and checked |
 //! | [`init`] | a new cluster: the folder of every member |
 //! | [`key`] | the cluster's keys: files, rotation |
-//! | [`node`] | the loop, its clock, timers, disk and network |
-//! | [`leadership`] | who leads, asked at the moment of acting |
-//! | [`api`] | HTTP: health, status, history, orders, metrics |
+//! | [`node`] | the loop, its timers, disk and network |
+//! | [`leadership`] | whether this node leads, checked at the moment of acting |
+//! | [`clock`] | time that counts while the machine is suspended |
+//! | [`api`] | HTTP: health, status, history, admin commands, metrics |
 
 pub mod api;
+pub mod clock;
 pub mod config;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

@@ -2,38 +2,35 @@
 //!
 //! ```text
 //!   HTTP, signals, library        one thread: the loop
-//!   ┌────────────────┐  orders    ┌─────────────────────────────────────────────┐
-//!   │ Handle         ├──────────▶ │ poll(socket, orders, next timer)            │
-//!   │  status, reign │ ◀──────────┤ event ─▶ core ─▶ effects, in order          │ ◀─▶ UDP
+//!   ┌────────────────┐ commands   ┌─────────────────────────────────────────────┐
+//!   │ Handle         ├──────────▶ │ poll(socket, commands, next timer)          │
+//!   │  status, leader│ ◀──────────┤ event ─▶ core ─▶ effects, in order          │ ◀─▶ UDP
 //!   └────────────────┘  watch     │ persist (sync) · announce · send · timers   │ ◀─▶ state file
 //!                                 └─────────────────────────────────────────────┘
 //! ```
 //!
-//! The loop has a thread of its own and shares nothing that others could hold it up with: HTTP may be flooded and a
-//! disk full, and heartbeats go on. Whoever wants something sends a request and is answered; whoever wants to know
-//! reads what was published last.
+//! The loop has a thread of its own and shares nothing that could block it: heartbeats go on while HTTP is flooded, a log
+//! is stuck or a name server does not answer. Other threads send commands and receive an answer, and read what was
+//! published last.
 
 mod attribute;
-mod bell;
-mod board;
-mod chronicle;
-pub mod clock;
+mod history;
 mod host;
-mod insight;
-mod journal;
-mod machine;
+mod inspect;
+mod log;
 mod network;
-mod rejoin;
+mod publish;
 pub mod replay;
 mod resolver;
-pub mod stand_in;
 mod start;
 pub mod status;
 pub mod store;
+pub mod testing;
 mod timers;
 pub mod trace;
+mod waker;
+mod warnings;
 pub mod wire;
-mod worries;
 
 use std::io;
 use std::net::SocketAddr;
@@ -47,51 +44,55 @@ use tokio::sync::{oneshot, watch};
 
 use crate::key::Keyring;
 use crate::leadership::Leadership;
+use publish::Subscription;
 use status::{Counters, Entry, Status};
+use waker::CommandSender;
 
-pub use bell::Requests;
 pub use start::{Running, start};
 
-/// What the loop can be asked for.
+/// Where the loop sends the result of a command.
+pub type CommandAnswer = oneshot::Sender<Result<(), CommandError>>;
+
+/// A command to the loop.
 #[derive(Debug)]
-pub enum Request {
-    /// An order of the operator's, and whom to answer.
-    Command(AdminCommand, oneshot::Sender<Result<(), NotDone>>),
-    /// Somebody wants an election.
-    Campaign(oneshot::Sender<Result<(), NotDone>>),
+pub enum Command {
+    /// A command of an operator, for the member.
+    Admin(AdminCommand, CommandAnswer),
+    /// Start an election.
+    Campaign(CommandAnswer),
     /// Use these keys from now on.
-    Keys(Keyring, oneshot::Sender<Result<(), NotDone>>),
-    /// A member's name has been looked up; it has no address, if it was in vain.
-    Resolved {
-        /// Whose.
+    UseKeys(Keyring, CommandAnswer),
+    /// The name of a member has been looked up.
+    AddressResolved {
+        /// The member.
         member: NodeId,
-        /// Where it is.
+        /// Its address; none if it was not found.
         address: Option<SocketAddr>,
     },
-    /// Hand over if it leads, then end; at the latest after this long.
+    /// Transfer leadership if this member leads, then end.
     Stop {
-        /// How long handing over may take.
+        /// How long the transfer may take.
         grace: Duration,
     },
 }
 
-/// Why something was not done.
+/// Why a command was not carried out. Nothing has changed then.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotDone {
-    /// The member refuses.
+pub enum CommandError {
+    /// The member rejected it.
     #[error("{0}")]
-    Refused(Refusal),
-    /// The algorithm has no leases, so nothing can be handed over.
-    #[error("this algorithm has no leases and takes no orders; only quorum does")]
+    Rejected(Refusal),
+    /// The algorithm has no leases, so there are no admin commands.
+    #[error("this algorithm has no leases and accepts no admin commands; only quorum does")]
     NoLeases,
-    /// The keys cannot be read; the old ones stay.
-    #[error("the keys stay as they are, for the new ones were refused: {0}")]
-    Keys(String),
-    /// It has lost its state, and asks the others what they know of it.
-    #[error("the node has lost its state and asks the others; try again when it has rejoined")]
+    /// The new keys cannot be used.
+    #[error("the new keys cannot be used, and the node keeps its old ones: {0}")]
+    InvalidKeys(String),
+    /// The member has lost its state and has not rejoined yet.
+    #[error("the node has lost its state and is rejoining; retry when it has rejoined")]
     Rejoining,
-    /// Too much has been asked for at once.
-    #[error("the node is busy with other requests; try again")]
+    /// Too many commands wait.
+    #[error("the node is busy with other commands; retry later")]
     Busy,
     /// The node has ended.
     #[error("the node has stopped")]
@@ -99,116 +100,86 @@ pub enum NotDone {
 }
 
 /// Why a node cannot start, or had to stop.
+#[expect(missing_docs, reason = "the messages say what the fields are")]
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The state file is missing, damaged, somebody else's, in use.
+    /// The state file cannot be used.
     #[error(transparent)]
     State(#[from] store::StoreError),
-    /// Something could not be stored. A member that goes on and has forgotten would be worse than one that stops.
-    #[error("{}: cannot be written: {error}; the node stops, for it must not forget", path.display())]
-    Store {
-        /// The state file.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
+    /// The state cannot be written. A member that goes on and forgets a vote would be worse than one that stops.
+    #[error("{}: cannot be written: {error}; the node stops, because it must not forget its votes", path.display())]
+    Store { path: PathBuf, error: io::Error },
     /// Another process has this address, or the machine does not have it.
     #[error("cannot listen on {address}: {error}{}", hint_if_taken(error))]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// Why not.
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
     /// The keys cannot be read.
     #[error("{0}")]
     Keys(String),
     /// The trace cannot be written.
-    #[error("the trace {} cannot be begun: {error}", path.display())]
-    Trace {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        error: io::Error,
-    },
-    /// The machine refuses something that it should not.
+    #[error("cannot create the trace {}: {error}", path.display())]
+    Trace { path: PathBuf, error: io::Error },
+    /// A system call failed that should not.
     #[error("cannot {what}: {error}")]
-    System {
-        /// What.
-        what: &'static str,
-        /// Why not.
-        error: io::Error,
-    },
-    /// A member has heard this one in a later term than the disk knows of.
+    System { what: &'static str, error: io::Error },
+    /// Another member has seen this one in a later term than its disk has.
     #[error(
-        "the state is an old copy: {by} has heard this member in term {seen}; restore nothing, start with --rejoin"
+        "the state is an old copy: {by} has seen this member in term {seen}; do not restore anything, start with --rejoin"
     )]
-    StateIsOld {
-        /// In which term it was heard.
-        seen: Term,
-        /// The name of who heard it.
-        by: String,
-    },
-    /// A member has heard this one in a start that is not before this one.
+    StateIsOld { seen: Term, by: String },
+    /// Another member has seen this one in the same start or a later one.
     #[error(
-        "the state is a copy: {by} has heard this member in start {}, and this start is no later one; another \
-         process may run with a clone of the state. Stop one of them, then start with --rejoin",
+        "the state is a copy: {by} has seen this member in start {}, and this start is not later; another process may run \
+         with a clone of the state. Stop one of them, then start with --rejoin",
         seen.0
     )]
-    Cloned {
-        /// In which start it was heard.
-        seen: Incarnation,
-        /// The name of who heard it.
-        by: String,
-    },
-    /// The only member of its cluster has lost its state: nobody knows which terms there have been.
+    Cloned { seen: Incarnation, by: String },
+    /// The only member of its cluster has lost its state: no other member knows the last term.
     #[error(
-        "the only member has lost its state, and nobody can say which terms there have been; found the cluster \
-         anew with `doyen init --term-floor` and a term above all that were ever shown"
+        "the only member has lost its state, and no other member knows the last term; create a new cluster with \
+         `doyen init --term-floor` and a term above all earlier ones"
     )]
-    NobodyToAsk,
-    /// It has lost its state, and the clock is plainly wrong.
+    OnlyMember,
+    /// It has lost its state, and the clock is obviously wrong.
     #[error(
-        "the clock of this machine is plainly wrong, and a member that rejoins needs the time of day; set the clock, then \
+        "the clock of this machine is obviously wrong, and a member that rejoins needs the time of day; set the clock, then \
          start with --rejoin again"
     )]
     WrongClock,
-    /// The loop has panicked, which it never should.
-    #[error("the loop has panicked; this is a bug")]
+    /// The loop panicked.
+    #[error("the event loop panicked; this is a bug in doyen")]
     Panicked,
     /// There is no higher term.
-    #[error("there is no higher term than the present one, so nobody can be elected any more")]
+    #[error("the current term is the highest possible one, so no leader can be elected any more")]
     OutOfTerms,
 }
 
-/// What to think of if an address is taken.
+/// A hint for the error that an address is in use.
 pub fn hint_if_taken(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "; does this node run already?",
+        io::ErrorKind::AddrInUse => "; is this node running already?",
         _ => "",
     }
 }
 
-/// How the rest of the program talks to a running node. Cheap to clone.
+/// The way to a running node for the rest of the program. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
     leadership: Leadership,
     status: watch::Receiver<Arc<Status>>,
     history: watch::Receiver<Arc<Vec<Entry>>>,
     counters: Arc<Counters>,
-    requests: Requests,
+    commands: CommandSender,
     key_file: Option<PathBuf>,
 }
 
 impl Handle {
-    /// A handle to whoever is at the other ends: the loop of a node, or a stand-in for one in a test.
-    fn new(readers: board::Readers, requests: Requests, key_file: Option<PathBuf>) -> Self {
-        let board::Readers { reign, promise, status, history, counters } = readers;
-        let leadership = Leadership::new(reign, promise);
-        Self { leadership, status, history, counters, requests, key_file }
+    fn new(subscription: Subscription, commands: CommandSender, key_file: Option<PathBuf>) -> Self {
+        let Subscription { leadership, permits, status, history, counters } = subscription;
+        let leadership = Leadership::new(leadership, permits);
+        Self { leadership, status, history, counters, commands, key_file }
     }
 
-    /// Who leads, asked at the moment of acting.
+    /// Whether this node leads, checked at the moment of acting.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
     }
@@ -218,7 +189,7 @@ impl Handle {
         self.status.borrow().clone()
     }
 
-    /// Snapshots as they come.
+    /// Every new snapshot.
     pub fn watch(&self) -> watch::Receiver<Arc<Status>> {
         self.status.clone()
     }
@@ -228,52 +199,53 @@ impl Handle {
         self.history.borrow().clone()
     }
 
-    /// The history as it grows.
+    /// The history whenever it grows.
     pub fn watch_history(&self) -> watch::Receiver<Arc<Vec<Entry>>> {
         self.history.clone()
     }
 
-    /// What has been counted since the start.
+    /// Counters since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Gives an order and waits until it is obeyed or refused. A hand-over has begun then, it need not be over.
-    pub async fn order(&self, command: AdminCommand) -> Result<(), NotDone> {
-        self.ask(|answer| Request::Command(command, answer)).await
+    /// Gives an admin command and waits until it is accepted or rejected. A transfer of leadership has then begun, but need
+    /// not be complete.
+    pub async fn command(&self, command: AdminCommand) -> Result<(), CommandError> {
+        self.send(|answer| Command::Admin(command, answer)).await
     }
 
-    /// Has the member call an election.
-    pub async fn campaign(&self) -> Result<(), NotDone> {
-        self.ask(Request::Campaign).await
+    /// Makes the member start an election.
+    pub async fn campaign(&self) -> Result<(), CommandError> {
+        self.send(Command::Campaign).await
     }
 
-    /// Reads the keys again; the old ones stay if that fails. The file is read here and not by the loop: a disk may not
-    /// answer.
-    pub async fn reload_keys(&self) -> Result<String, NotDone> {
+    /// Reads the key file again and returns the keys as text; if that fails, the old keys stay. The file is not read by the
+    /// loop, because a disk may not answer.
+    pub async fn reload_keys(&self) -> Result<String, CommandError> {
         let file = self.key_file.clone();
         let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_deref())).await;
         let keys = match read {
-            Ok(keys) => keys.map_err(|error| NotDone::Keys(error.to_string()))?,
-            Err(_) => return Err(NotDone::Stopped),
+            Ok(keys) => keys.map_err(|error| CommandError::InvalidKeys(error.to_string()))?,
+            Err(_) => return Err(CommandError::Stopped),
         };
-        let told = keys.told();
-        self.ask(|answer| Request::Keys(keys, answer)).await?;
-        Ok(told)
+        let text = keys.told();
+        self.send(|answer| Command::UseKeys(keys, answer)).await?;
+        Ok(text)
     }
 
-    /// Has the node hand over and end, within `grace`. It is heard however busy the node is. Whoever holds the node can
-    /// wait for its end.
+    /// Makes the node transfer leadership and end, within `grace`, however busy it is. [`Running::ended`] waits for the
+    /// end.
     pub fn stop(&self, grace: Duration) {
-        self.requests.stop(grace);
+        self.commands.stop(grace);
     }
 
-    async fn ask(
+    async fn send(
         &self,
-        request: impl FnOnce(oneshot::Sender<Result<(), NotDone>>) -> Request,
-    ) -> Result<(), NotDone> {
+        command: impl FnOnce(CommandAnswer) -> Command,
+    ) -> Result<(), CommandError> {
         let (answer, answered) = oneshot::channel();
-        self.requests.send(request(answer))?;
-        answered.await.map_err(|_| NotDone::Stopped)?
+        self.commands.send(command(answer))?;
+        answered.await.map_err(|_| CommandError::Stopped)?
     }
 }

@@ -104,7 +104,7 @@ fn a_write_that_fails_ends_the_node_and_the_others_go_on() {
     prlimit(pid, Resource::Fsize, limit).expect("its limit can be set");
     // Every term is stored, in the one slot or in the other.
     for (from, to) in [(3, 2), (2, 3)] {
-        let _ = trial.order(from, &["transfer", &format!("n{to}")]);
+        let _ = trial.command(from, &["transfer", &format!("n{to}")]);
         trial.wait("the office changes, or the node ends", || {
             let moved = trial.status(1)?.leader.is_some_and(|id| id.0 as usize == to);
             (moved || trial.status(3).is_none()).then_some(())

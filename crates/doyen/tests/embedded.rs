@@ -1,13 +1,13 @@
-//! Nodes in a program of somebody else's: three of them in this process, through the library alone.
+//! Nodes embedded in another program: three of them in this process, through the library alone.
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use doyen::clock::Moment;
 use doyen::config::{Configuration, Env};
 use doyen::init::{Founding, NewMember};
-use doyen::leadership::Token;
-use doyen::node::clock::Moment;
+use doyen::leadership::Permit;
 use doyen::node::{self, Handle, Running};
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::NodeId;
@@ -57,22 +57,18 @@ impl Group {
         self.nodes[id - 1].handle()
     }
 
-    fn token(&self, id: usize) -> Option<Token> {
-        self.handle(id).leadership().token()
+    fn permit(&self, id: usize) -> Option<Permit> {
+        self.handle(id).leadership().permit()
     }
 
-    /// Waits until somebody may act; says who.
+    /// Waits until a member may act, and returns it.
     fn leader(&self) -> usize {
-        wait_for("somebody leads", || (1..=3).find(|&id| self.token(id).is_some()))
+        wait_for("a leader", || (1..=3).find(|&id| self.permit(id).is_some()))
     }
 
-    fn order(&self, id: usize, command: AdminCommand) {
-        assert!(self.obeys(id, command), "the command is accepted");
-    }
-
-    fn obeys(&self, id: usize, command: AdminCommand) -> bool {
+    fn accepts(&self, id: usize, command: AdminCommand) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(self.handle(id).order(command)).is_ok()
+        runtime.expect("a runtime").block_on(self.handle(id).command(command)).is_ok()
     }
 }
 
@@ -96,34 +92,35 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("waited in vain: {what}");
+    panic!("timed out waiting for {what}");
 }
 
 #[test]
-fn a_leader_hands_over_only_when_its_last_token_has_ended() {
+fn a_transfer_waits_for_the_last_permit() {
     // Leases of two and a half seconds leave time to look.
-    let group = Group::start("promise", Profile::Wan);
+    let group = Group::start("permit", Profile::Wan);
     let leader = group.leader();
-    let heir = if leader == 1 { 2 } else { 1 };
-    // The order is refused until the heir, too, has acknowledged a heartbeat.
-    let given = wait_for("it obeys", || {
-        let given = group.token(leader)?;
-        group.obeys(leader, AdminCommand::Transfer { to: NodeId(heir as u32) }).then_some(given)
+    let successor = if leader == 1 { 2 } else { 1 };
+    // The command is rejected until the successor, too, has acknowledged a heartbeat.
+    let before = wait_for("the command to be accepted", || {
+        let before = group.permit(leader)?;
+        let transfer = AdminCommand::Transfer { to: NodeId(successor as u32) };
+        group.accepts(leader, transfer).then_some(before)
     });
-    assert_eq!(group.token(leader), None, "nothing new begins");
-    let taken = wait_for("the heir leads", || group.token(heir));
-    assert!(Moment::now() >= given.until, "the heir leads while the old token is good");
-    assert!(taken.term > given.term);
+    assert_eq!(group.permit(leader), None, "no new permit");
+    let after = wait_for("the successor to lead", || group.permit(successor));
+    assert!(Moment::now() >= before.deadline, "the successor leads while the old permit is valid");
+    assert!(after.term > before.term);
 }
 
 #[test]
-fn a_leader_that_gave_no_token_hands_over_at_once() {
+fn a_transfer_without_a_permit_does_not_wait_for_the_lease() {
     let group = Group::start("at-once", Profile::Wan);
     let leads = |id: usize| group.handle(id).leadership().holds_lease();
-    let leader = wait_for("somebody leads", || (1..=3).find(|&id| leads(id)));
-    let until = group.handle(leader).leadership().reign().until.expect("a lease");
-    group.order(leader, AdminCommand::Resign);
-    let heir = wait_for("another leads", || (1..=3).find(|&id| id != leader && leads(id)));
-    assert!(!leads(leader) && heir != leader);
-    assert!(Moment::now() < until, "nobody waited for a lease that nobody acts under");
+    let leader = wait_for("a leader", || (1..=3).find(|&id| leads(id)));
+    let deadline = group.handle(leader).leadership().state().lease_deadline.expect("a lease");
+    assert!(group.accepts(leader, AdminCommand::Resign), "the command is accepted");
+    let successor = wait_for("another leader", || (1..=3).find(|&id| id != leader && leads(id)));
+    assert!(!leads(leader) && successor != leader);
+    assert!(Moment::now() < deadline, "no permit was given, so there was nothing to wait for");
 }

@@ -131,7 +131,7 @@ fn a_backup_of_the_last_life_is_found_by_its_term() {
     assert_eq!(trial.wait_for_end(restored), Some(1), "{}", trial.log(restored));
     let log = trial.log(restored);
     assert!(log.contains("the state is an old copy"), "{log}");
-    assert!(log.contains("has heard this member in term"), "{log}");
+    assert!(log.contains("has seen this member in term"), "{log}");
     trial.run_with(restored, &["--rejoin"]);
     trial.agree(&[1, 2, 3]);
 }

@@ -94,8 +94,7 @@ fn a_replay_says_what_it_covered_and_stops_where_something_is_missing() {
         said.lines().find(|line| line.starts_with(&place)).unwrap_or_else(|| panic!("{said}"));
     assert!(finding.contains("a line above is missing or was altered"), "{finding}");
     assert!(
-        said.contains("stopped there; ")
-            && said.ends_with("BROKEN: one thing is wrong, see above\n"),
+        said.contains("stopped there; ") && said.ends_with("VIOLATED: 1 problem, see above\n"),
         "{said}"
     );
 }
@@ -116,7 +115,7 @@ fn a_trace_that_is_given_twice_is_refused() {
 
 /// A lease of 0.88 s rests on vote leases of 5 s: so the clocks are trusted with nothing, and followers wait far longer
 /// than a leader's lease lasts.
-const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\npromise = \"5s\"\ndrift = 0.7";
+const PATIENT: &str = "profile = \"lan\"\nheartbeat = \"250ms\"\nvote_lease = \"5s\"\ndrift = 0.7";
 
 /// Longer than a lease, and far shorter than a vote lease.
 const STOPPED: Duration = Duration::from_millis(1800);
@@ -155,7 +154,7 @@ fn a_lease_that_lapses_and_comes_back_is_told_as_a_gap_in_its_term() {
         "{took:?}"
     );
     assert_eq!((lapsed.change, last.change), (LeaderChange::LeaseLapsed { term }, resumed));
-    assert!(last.dead_air_us.is_some(), "{last:?}");
+    assert!(last.downtime_us.is_some(), "{last:?}");
     let told = doyen(&["history", "--node", trial.url(3)]);
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
     let told = told.lines().last().unwrap();

@@ -86,7 +86,7 @@ fn a_cluster_whose_input_is_empty_runs_until_a_signal_and_says_where_it_is() {
     assert!(folder.join("n1/doyen.toml").exists());
     let ask = cluster.says("ask     doyen status --node ");
     assert!(url.starts_with(ask.split_whitespace().last().expect("an address")), "{ask} {url}");
-    cluster.says("nothing more is typed: the cluster runs until SIGTERM or SIGINT");
+    cluster.says("end of input: the cluster runs until SIGTERM or SIGINT");
     cluster.says("n1 leads in term 1: it has the highest priority");
     let status = doyen(&["status", "--node", url.trim_end_matches('/')]);
     assert!(status.status.success(), "{}", support::complaint(&status));

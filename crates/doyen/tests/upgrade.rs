@@ -101,7 +101,8 @@ fn stored_last(trace: &str) -> Option<(String, String)> {
         let (_, rest) = record.split_once(name)?;
         Some(rest.split_once(", ")?.0.to_owned())
     };
-    Some((field("term: ")?, field("voted: ")?))
+    // An earlier program calls the term an epoch.
+    Some((field("term: ")?.replace("Epoch(", "Term("), field("voted: ")?))
 }
 
 /// Term and vote that the disk held at the start of a trace of the present program.

@@ -75,7 +75,7 @@ fn time(steps: u64) -> Span {
     STEP * steps
 }
 
-/// A delay of so many microseconds.
+/// A fixed delay in microseconds.
 const fn fixed(micros: u64) -> DelayModel {
     DelayModel::Fixed(micros * 1_000)
 }

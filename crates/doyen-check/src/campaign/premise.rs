@@ -1,7 +1,7 @@
 //! What must be given before anything can be asked of a run's end.
 //!
 //! The algorithms promise something about runs in which faults end: the network is whole again, clocks run right,
-//! somebody is alive, and somebody has noticed that a leader is needed. A run without that proves nothing. So every
+//! a member is alive, and a live member has noticed that a leader is needed. A run without that proves nothing. So every
 //! scenario that a campaign draws [holds] it, and none that has been shrunk may have lost it.
 //!
 //! That is a question to the fault schedule, not to one run of it: what waits for a message may happen or not.
@@ -27,19 +27,19 @@ struct EndState {
     wrong_clocks: BTreeSet<NodeId>,
     /// Clocks have been more wrong than a quorum tolerates.
     beyond_drift: bool,
-    /// Who has lost its disk.
+    /// The members that have lost their disks.
     diskless: BTreeSet<NodeId>,
-    /// Perhaps two have been without their disks at the same time: they wait for each other for ever.
+    /// Two members may have been without their disks at the same time: they wait for each other forever.
     lost_together: bool,
     /// Whose configured names lead elsewhere: two of them may never find each other, nor one of them and a replacement.
     unnamed: BTreeSet<NodeId>,
     replaced: BTreeSet<NodeId>,
-    /// Who is drained, until it is told otherwise.
+    /// The members that are drained until a further command.
     drained: BTreeSet<NodeId>,
-    /// When somebody crashed last, and when a member that is alive in the end last noticed something.
+    /// The time of the last crash, and when each member last noticed something.
     last_crash: Option<Time>,
     noticed: BTreeMap<NodeId, Time>,
-    /// Something that is never mended happens, or may happen at a time that nobody knows.
+    /// Something happens that is never healed, or at an unknown time.
     unmendable: bool,
 }
 
@@ -49,14 +49,14 @@ pub fn suits(property: Property, case: &Case) -> bool {
 }
 
 /// More members than this are never asked for: every set of them is looked at.
-const MOST_MEMBERS: usize = 16;
+const MAX_MEMBERS: usize = 16;
 
 /// Whether a clock of this rate is no more wrong than the members of a quorum assume.
 fn is_within_drift(case: &Case, rate_ppm: u32) -> bool {
     rate_ppm.abs_diff(1_000_000) <= case.config.quorum.pace.drift * 1_000
 }
 
-/// Whether the faults of `case` last, and leave a majority connected both ways, with somebody among it that may lead.
+/// Whether the faults of `case` last, and leave a majority connected both ways, in which a member may lead.
 pub fn lasts(case: &Case) -> bool {
     let members = case.members();
     let may_last = |fault: &Fault| match fault.what {
@@ -68,25 +68,17 @@ pub fn lasts(case: &Case) -> bool {
         _ => false,
     };
     let all_last = case.faults.iter().all(|fault| fault.time().is_some() && may_last(fault));
-    if members.len() > MOST_MEMBERS || !all_last {
+    if members.len() > MAX_MEMBERS || !all_last {
         return false;
     }
-    let mut dead: BTreeSet<NodeId> = case.dead.iter().copied().collect();
-    let mut cuts = BTreeSet::new();
-    for fault in &case.faults {
-        match fault.what {
-            Action::Crash { member, .. } => drop(dead.insert(member)),
-            Action::Cut { from, to } => drop(cuts.insert((from, to))),
-            _ => {}
-        }
-    }
+    let end = EndState::of(case);
     let settings = &case.config.quorum;
     let may_lead =
         |id: NodeId| !settings.witnesses.contains(id) && !settings.reluctant.contains(id);
-    let ids: Vec<NodeId> = members.iter().filter(|id| !dead.contains(id)).collect();
+    let ids: Vec<NodeId> = members.iter().filter(|id| !end.dead.contains(id)).collect();
     let whole = |set: u32| {
         let chosen = || ids.iter().enumerate().filter(move |(at, _)| set >> at & 1 == 1);
-        let linked = |from: NodeId| chosen().all(|(_, &to)| !cuts.contains(&(from, to)));
+        let linked = |from: NodeId| chosen().all(|(_, &to)| !end.cuts.contains_key(&(from, to)));
         chosen().count() > members.len() / 2
             && chosen().any(|(_, &id)| may_lead(id))
             && chosen().all(|(_, &id)| linked(id))
@@ -96,30 +88,32 @@ pub fn lasts(case: &Case) -> bool {
 
 /// Whether `case` gives what the promises need.
 pub fn holds(case: &Case) -> bool {
-    let mut end = EndState::default();
-    end.dead.extend(&case.dead);
-    if !end.dead.is_empty() {
-        end.last_crash = Some(Time::ZERO);
-    }
-    end.noticed.extend(case.initiators.iter());
-    let mut timed: Vec<(Time, &Action)> =
-        case.faults.iter().filter_map(|fault| Some((fault.time()?, &fault.what))).collect();
-    timed.sort_by_key(|&(at, _)| at);
-    for (at, action) in timed {
-        end.happens(case, at, action);
-    }
-    // What waits for a message may come before everything else or after it, or never.
-    for fault in case.faults.iter().filter(|fault| fault.time().is_none()) {
-        match fault.what {
-            Action::Crash { member, .. } => drop(end.dead.insert(member)),
-            Action::Restart { .. } | Action::Pause { .. } => {}
-            _ => end.unmendable = true,
-        }
-    }
-    end.is_calm(case)
+    EndState::of(case).is_calm(case)
 }
 
 impl EndState {
+    fn of(case: &Case) -> Self {
+        let mut end = Self::default();
+        end.dead.extend(&case.dead);
+        end.last_crash = case.dead.first().map(|_| Time::ZERO);
+        end.noticed.extend(case.initiators.iter());
+        let timed = case.faults.iter().filter_map(|fault| Some((fault.time()?, &fault.what)));
+        let mut timed: Vec<(Time, &Action)> = timed.collect();
+        timed.sort_by_key(|&(at, _)| at);
+        for (at, action) in timed {
+            end.happens(case, at, action);
+        }
+        // A fault that waits for a message may come before all others or after them, or never.
+        for fault in case.faults.iter().filter(|fault| fault.time().is_none()) {
+            match fault.what {
+                Action::Crash { member, .. } => drop(end.dead.insert(member)),
+                Action::Restart { .. } | Action::Pause { .. } => {}
+                _ => end.unmendable = true,
+            }
+        }
+        end
+    }
+
     fn happens(&mut self, case: &Case, at: Time, action: &Action) {
         match *action {
             Action::Crash { member, .. } => {
@@ -131,7 +125,7 @@ impl EndState {
                 self.unmendable |= disk == Disk::New;
                 if self.dead.remove(&member) {
                     self.restarts(member, disk);
-                    // Who comes up looks for a leader.
+                    // A member that starts looks for a leader.
                     self.noticed.insert(member, at);
                 }
             }
@@ -189,7 +183,7 @@ impl EndState {
     fn restarts(&mut self, member: NodeId, disk: Disk) {
         match disk {
             Disk::Kept => {}
-            // It is found if everybody who knows better is reachable. Whether it was drained is what the copy says.
+            // An old copy is noticed if all members with later data are reachable. The copy says whether the member is drained.
             Disk::Restored => {
                 let whole = self.dead.is_empty() && self.cuts.is_empty() && !self.apart;
                 self.unmendable |= !whole;
@@ -205,7 +199,7 @@ impl EndState {
         self.drained.remove(&member);
     }
 
-    /// Whether a majority is alive, with somebody among it that may lead; and everybody is, if somebody asks everybody.
+    /// Whether a majority is alive in which a member may lead; and all members are, if a member needs answers from all.
     fn suits_quorum(&self, case: &Case) -> bool {
         let settings = &case.config.quorum;
         let may_lead = |id: NodeId| {
@@ -236,7 +230,7 @@ impl EndState {
         mended && case.members().iter().any(is_alive) && self.is_noticed(case)
     }
 
-    /// Whether somebody who is alive in the end knows that a leader is needed, if one is: because there was none at the
+    /// Whether a member that is alive in the end knows that a leader is needed, if one is: because there was none at the
     /// beginning, or because one may have died and no detector tells.
     fn is_noticed(&self, case: &Case) -> bool {
         let noticed = || self.noticed.iter().filter(|(id, _)| !self.dead.contains(id));

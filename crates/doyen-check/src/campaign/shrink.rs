@@ -1,34 +1,37 @@
-//! Makes a scenario that fails as small as it can be made, so that a person can follow it.
+//! Shrinks a scenario that fails, so that a person can follow it.
 //!
-//! Members go first, then faults, then everything else that is unusual (loss, delays that vary, attributes, a ring out
-//! of order), then times become round and short; and all of it again, until nothing helps any more or the number of
-//! runs is used up. What is left breaks the same property, after the same calm: see [`premise`]. One try
-//! is one run, and tries are made in a fixed order, so the same scenario always shrinks to the same one.
+//! Passes over the scenario drop members, drop faults, reset what is unusual (loss, varying delays, attributes, a ring out
+//! of order) and halve times, until no pass changes anything or the runs are used up. The result breaks the same property,
+//! under the same [`premise`]. Each attempt is one run, and attempts are made in a fixed order, so the same scenario always
+//! shrinks to the same one.
 
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;
-
-use super::{judge, premise};
-use crate::oracle::Breach;
-use crate::property::Property;
 use doyen_sim::fault::{Action, Disk, Fault, Place, Trigger};
 use doyen_sim::scenario::{Initiator, Initiators, MemberList, QuorumOptions, RingOrder, Scenario};
 use doyen_sim::time::Time;
 
-/// A scenario that was made smaller, and what it still breaks.
+use super::{judge, premise};
+use crate::oracle::Breach;
+use crate::property::Property;
+
+/// Times are not halved below this.
+const SHORTEST: Span = Span::from_millis(1);
+
+/// A shrunk scenario, and what it still breaks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shrunk {
     /// The scenario.
     pub scenario: Scenario,
-    /// What it breaks, when and why.
+    /// The broken property, the time and the evidence.
     pub breach: Breach,
-    /// How many runs that took.
+    /// The number of runs that were made.
     pub runs: u32,
 }
 
-/// Makes `scenario`, which breaks `property`, smaller with at most `runs` runs, and no more once `go_on` says no. `None`
-/// if it does not break it.
+/// Shrinks `scenario`, which breaks `property`, with at most `runs` runs, and stops once `go_on` returns false. Returns
+/// `None` if the scenario does not break the property.
 pub fn shrink(
     scenario: &Scenario,
     property: Property,
@@ -36,17 +39,16 @@ pub fn shrink(
     go_on: &dyn Fn() -> bool,
 ) -> Option<Shrunk> {
     let mut shrinker = Shrinker { property, left: runs, go_on, best: None };
-    let mut start = scenario.clone();
-    start.chaos = None;
-    if !shrinker.attempt(start) && !shrinker.attempt(scenario.clone()) {
+    let without_chaos = Scenario { chaos: None, ..scenario.clone() };
+    if !shrinker.attempt(without_chaos) && !shrinker.attempt(scenario.clone()) {
         return None;
     }
     loop {
         let before = shrinker.best.clone();
         shrinker.drop_members();
         shrinker.drop_faults();
-        shrinker.simplify();
-        shrinker.round_times();
+        shrinker.reset_options();
+        shrinker.halve_times();
         if shrinker.best == before || shrinker.left == 0 {
             break;
         }
@@ -57,7 +59,7 @@ pub fn shrink(
 
 struct Shrinker<'g> {
     property: Property,
-    /// How many more runs may be made.
+    /// The number of runs that may still be made.
     left: u32,
     go_on: &'g dyn Fn() -> bool,
     /// The smallest scenario so far, and how it fails.
@@ -65,10 +67,10 @@ struct Shrinker<'g> {
 }
 
 impl Shrinker<'_> {
-    /// Takes `candidate` if it fails in the same way and asks for nothing that it should not.
+    /// Accepts `candidate` if it breaks the same property and the premise of the property holds.
     fn attempt(&mut self, candidate: Scenario) -> bool {
-        let same = self.best.as_ref().is_some_and(|(best, _)| *best == candidate);
-        if same || self.left == 0 || !(self.go_on)() {
+        let is_same = self.best.as_ref().is_some_and(|(best, _)| *best == candidate);
+        if is_same || self.left == 0 || !(self.go_on)() {
             return false;
         }
         let Ok(case) = candidate.resolve() else { return false };
@@ -76,16 +78,12 @@ impl Shrinker<'_> {
             return false;
         }
         self.left -= 1;
-        match judge(&candidate, &[self.property]) {
-            Ok(Some(breach)) => {
-                self.best = Some((candidate, breach));
-                true
-            }
-            _ => false,
-        }
+        let Ok(Some(breach)) = judge(&candidate, &[self.property]) else { return false };
+        self.best = Some((candidate, breach));
+        true
     }
 
-    /// Takes the best so far as `change` leaves it, if that still fails.
+    /// Accepts the best scenario so far with a change, if that still fails.
     fn attempt_with(&mut self, change: impl FnOnce(&mut Scenario)) -> bool {
         let Some((best, _)) = &self.best else { return false };
         let mut candidate = best.clone();
@@ -104,32 +102,21 @@ impl Shrinker<'_> {
 
     fn drop_members(&mut self) {
         for id in self.ids() {
-            let left: Vec<u32> = self.ids().into_iter().filter(|&other| other != id).collect();
+            let others: Vec<u32> = self.ids().into_iter().filter(|&other| other != id).collect();
             // Without a member everything is drawn differently: another seed may do what this one did.
-            let seeds = [None, Some(1), Some(2), Some(3)];
-            let _ = seeds.into_iter().any(|seed| {
+            let _ = [None, Some(1), Some(2), Some(3)].into_iter().any(|seed| {
                 self.attempt_with(|scenario| {
-                    without(scenario, id, left.clone());
+                    remove_member(scenario, id, &others);
                     scenario.seed = seed.or(scenario.seed);
                 })
             });
         }
-        // Numbers without gaps are easier on the reader.
-        let ids = self.ids();
-        if ids.iter().zip(1..).any(|(&id, number)| id != number) {
-            self.attempt_with(|scenario| renumber(scenario, &ids));
-        }
-        let ids = self.ids();
-        if ids.iter().zip(1..).all(|(&id, number)| id == number) {
-            let count = MemberList::Count(ids.len() as u64);
-            self.attempt_with(|scenario| scenario.members = Some(count));
-        }
     }
 
-    /// Leaves out half of the faults at once, then a quarter, and so on down to pairs that belong together and to
-    /// single ones.
+    /// Drops half of the faults at once, then a quarter, and so on down to single ones; and pairs of which neither can be
+    /// dropped alone, such as a crash and its restart.
     fn drop_faults(&mut self) {
-        let mut size = self.faults().len() / 2;
+        let mut size = self.faults().len().div_ceil(2);
         while size > 0 {
             let mut first = 0;
             while first < self.faults().len() {
@@ -141,22 +128,9 @@ impl Shrinker<'_> {
             }
             size /= 2;
         }
-        self.drop_single_faults();
-        self.drop_pairs();
-    }
-
-    fn drop_single_faults(&mut self) {
-        for index in (0..self.faults().len()).rev() {
-            self.attempt_with(|scenario| drop(scenario.fault.remove(index)));
-        }
-    }
-
-    /// A crash and its restart, a cut and its mending: neither can be left out alone.
-    fn drop_pairs(&mut self) {
         let mut first = 0;
         while first < self.faults().len() {
-            let count = self.faults().len();
-            let dropped = (first + 1..count).any(|second| {
+            let dropped = (first + 1..self.faults().len()).any(|second| {
                 self.attempt_with(|scenario| {
                     scenario.fault.remove(second);
                     scenario.fault.remove(first);
@@ -166,9 +140,9 @@ impl Shrinker<'_> {
         }
     }
 
-    /// Everything that is unusual becomes usual, one thing at a time.
-    fn simplify(&mut self) {
-        let changes: [fn(&mut Scenario); 17] = [
+    /// Resets what is unusual, one option at a time.
+    fn reset_options(&mut self) {
+        let changes: [fn(&mut Scenario); 19] = [
             |scenario| scenario.sessions = false,
             |scenario| scenario.loss = None,
             |scenario| scenario.duplicate = None,
@@ -186,28 +160,13 @@ impl Shrinker<'_> {
             |scenario| scenario.until = None,
             |scenario| scenario.seed = None,
             |scenario| scenario.about.clear(),
+            |scenario| scenario.preempt = None,
+            |scenario| scenario.bound = None,
         ];
         for change in changes {
             self.attempt_with(change);
         }
-        self.simplify_quorum();
-        let initiators = self.best.as_ref().map_or(0, |(best, _)| listed(best).len());
-        for index in (0..initiators).rev() {
-            self.attempt_with(|scenario| {
-                if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
-                    listed.remove(index);
-                }
-            });
-        }
-        for index in 0..self.faults().len() {
-            for change in SIMPLER {
-                self.attempt_with(|scenario| change(&mut scenario.fault[index].what));
-            }
-        }
-    }
-
-    fn simplify_quorum(&mut self) {
-        let changes: [fn(&mut QuorumOptions); 13] = [
+        let of_quorum: [fn(&mut QuorumOptions); 13] = [
             |options| *options = QuorumOptions::default(),
             |options| options.pace.clear(),
             |options| options.witnesses.clear(),
@@ -222,45 +181,30 @@ impl Shrinker<'_> {
             |options| options.vote_lease = None,
             |options| options.drift = None,
         ];
-        for change in changes {
+        for change in of_quorum {
             self.attempt_with(|scenario| scenario.quorum.iter_mut().for_each(change));
         }
-        self.attempt_with(|scenario| scenario.preempt = None);
-        self.attempt_with(|scenario| scenario.bound = None);
-        for id in self.ids() {
-            self.attempt_with(|scenario| {
-                if let Some(options) = &mut scenario.quorum {
-                    options.pace.remove(&id.to_string());
-                }
-            });
+        for index in 0..self.faults().len() {
+            for change in SIMPLER {
+                self.attempt_with(|scenario| change(&mut scenario.fault[index].what));
+            }
         }
     }
 
-    /// Gaps between faults become short, and what is left of times round.
-    fn round_times(&mut self) {
+    /// Halves the time between two faults, and the duration of each, as often as possible.
+    fn halve_times(&mut self) {
         for index in 0..self.faults().len() {
-            for gap in [0, 1, 2, 5, 10, 20, 50] {
-                if self.attempt_with(|scenario| pull_forward(scenario, index, gap)) {
-                    break;
+            while self.attempt_with(|scenario| halve_gap(scenario, index)) {}
+            while self.attempt_with(|scenario| {
+                if let Some(length) = length_of(&mut scenario.fault[index].what) {
+                    *length = half(*length);
                 }
-            }
-            for grain in [100_000, 10_000, 1_000] {
-                self.attempt_with(|scenario| {
-                    if let Trigger::At(at) = &mut scenario.fault[index].when {
-                        *at = Time::ZERO + round(*at - Time::ZERO, grain);
-                    }
-                });
-                self.attempt_with(|scenario| {
-                    if let Some(length) = length_of(&mut scenario.fault[index].what) {
-                        *length = round(*length, grain);
-                    }
-                });
-            }
+            }) {}
         }
     }
 }
 
-/// How a fault becomes more usual, one thing at a time.
+/// The ways in which a fault becomes simpler.
 const SIMPLER: [fn(&mut Action); 7] = [
     |action| match action {
         Action::Restart { disk, .. } => *disk = Disk::Kept,
@@ -292,7 +236,7 @@ const SIMPLER: [fn(&mut Action); 7] = [
             old.clear();
         }
     },
-    // A machine that is replaced while its process is down has no old process.
+    // A model that is replaced while its process is down has no old process.
     |action| {
         if let Action::Replace { member, disk, place, .. } = *action {
             *action = Action::Restart { member, disk, pace: None, place };
@@ -300,7 +244,7 @@ const SIMPLER: [fn(&mut Action); 7] = [
     },
 ];
 
-/// How long what a fault brings about lasts, if that is said.
+/// The duration of a fault, if it has one.
 fn length_of(action: &mut Action) -> Option<&mut Span> {
     match action {
         Action::Pause { lasting, .. }
@@ -312,16 +256,35 @@ fn length_of(action: &mut Action) -> Option<&mut Span> {
     }
 }
 
-fn listed(scenario: &Scenario) -> &[Initiator] {
-    match &scenario.initiators {
-        Some(Initiators::Listed(listed)) => listed,
-        _ => &[],
+/// Half of a time, to whole milliseconds; the time itself if that would be too short.
+fn half(span: Span) -> Span {
+    let millis = span.as_nanos() / 2 / SHORTEST.as_nanos();
+    if millis == 0 { span } else { SHORTEST * millis }
+}
+
+/// The fault at `index` and all later ones happen sooner, by half of the time since the fault before.
+fn halve_gap(scenario: &mut Scenario, index: usize) {
+    let Some(now) = scenario.fault[index].time() else { return };
+    let before = scenario.fault[..index].iter().filter_map(Fault::time).max().unwrap_or_default();
+    if before >= now {
+        return;
+    }
+    let gap = now - before;
+    let by = Span::from_nanos(gap.as_nanos() - half(gap).as_nanos());
+    for fault in &mut scenario.fault[index..] {
+        if let Trigger::At(at) = &mut fault.when {
+            *at = Time(at.0.saturating_sub(by.as_nanos()));
+        }
     }
 }
 
-/// `scenario` without member `id`, of whom nothing is said any more; `left` are the others.
-fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
-    scenario.members = Some(MemberList::Listed(left));
+/// Removes member `id` and everything that names it; `others` are the members that are left.
+pub(crate) fn remove_member(scenario: &mut Scenario, id: u32, others: &[u32]) {
+    let is_counted = others.iter().copied().eq(1..=others.len() as u32);
+    scenario.members = Some(match is_counted {
+        true => MemberList::Count(others.len() as u64),
+        false => MemberList::Listed(others.to_vec()),
+    });
     scenario.attr.remove(&id.to_string());
     if let Some(RingOrder::Listed(ring)) = &mut scenario.ring {
         ring.retain(|&other| other != id);
@@ -329,9 +292,8 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
     scenario.dead.retain(|&dead| dead != id);
     scenario.leader = scenario.leader.filter(|&leader| leader != id);
     if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
-        listed.retain(|initiator| {
-            !matches!(*initiator, Initiator::AtOnce(who)
-            | Initiator::At { member: who, .. } if who == id)
+        listed.retain(|initiator| match *initiator {
+            Initiator::AtOnce(member) | Initiator::At { member, .. } => member != id,
         });
     }
     if let Some(options) = &mut scenario.quorum {
@@ -349,75 +311,14 @@ fn without(scenario: &mut Scenario, id: u32, left: Vec<u32>) {
     scenario.fault.retain(|fault| !fault.names(id));
 }
 
-/// Gives the members, who are `ids`, the numbers from one on, in the same order.
-fn renumber(scenario: &mut Scenario, ids: &[u32]) {
-    let number = |id: u32| ids.iter().position(|&other| other == id).map_or(id, |at| at as u32 + 1);
-    let change = |id: &mut u32| *id = number(*id);
-    scenario.members = Some(MemberList::Count(ids.len() as u64));
-    let attr = std::mem::take(&mut scenario.attr);
-    scenario.attr = (attr.into_iter())
-        .map(|(id, attr)| (id.parse().map_or(id, |id| number(id).to_string()), attr))
-        .collect();
-    if let Some(RingOrder::Listed(ring)) = &mut scenario.ring {
-        ring.iter_mut().for_each(change);
-    }
-    scenario.dead.iter_mut().chain(&mut scenario.leader).for_each(change);
-    if let Some(options) = &mut scenario.quorum {
-        options.witnesses.iter_mut().chain(&mut options.reluctant).for_each(change);
-        let pace = std::mem::take(&mut options.pace);
-        options.pace = (pace.into_iter())
-            .map(|(id, pace)| (id.parse().map_or(id, |id| number(id).to_string()), pace))
-            .collect();
-    }
-    if let Some(Initiators::Listed(listed)) = &mut scenario.initiators {
-        for initiator in listed {
-            match initiator {
-                Initiator::AtOnce(who) | Initiator::At { member: who, .. } => change(who),
-            }
-        }
-    }
-    let change = |id: &mut NodeId| id.0 = number(id.0);
-    for link in &mut scenario.link {
-        link.from.iter_mut().chain(&mut link.to).for_each(change);
-    }
-    for fault in &mut scenario.fault {
-        fault.members_mut().into_iter().for_each(|(_, id)| change(id));
-    }
-}
-
-/// Fault number `index` happens `gap` milliseconds after the one before it, and so do all after it follow sooner.
-fn pull_forward(scenario: &mut Scenario, index: usize, gap: u64) {
-    let Some(now) = scenario.fault[index].time() else { return };
-    let before = scenario.fault[..index].iter().filter_map(Fault::time).max().unwrap_or_default();
-    let sooner = before + Span::from_millis(gap);
-    if sooner >= now {
-        return;
-    }
-    let by = now - sooner;
-    for fault in &mut scenario.fault[index..] {
-        if let Trigger::At(at) = &mut fault.when {
-            *at = Time(at.0.saturating_sub(by.as_nanos()));
-        }
-    }
-}
-
-/// A time to the next lower multiple of `grain` microseconds, unless that is zero.
-fn round(span: Span, grain: u64) -> Span {
-    let grain = Span::from_micros(grain).as_nanos();
-    match span.as_nanos() / grain * grain {
-        0 => span,
-        rounded => Span::from_nanos(rounded),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
     use super::*;
 
-    /// Six bullies fall apart, the half without a leader elects its best, and the network heals: two leaders for ever.
-    /// Everything else in it has no part in that.
+    /// Six bullies fall apart, the half without a leader elects its best, and the network heals: two leaders
+    /// forever. Everything else in it is irrelevant.
     fn planted() -> Scenario {
         let text = r#"
             algorithm = "bully"
@@ -485,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_enough_gets_the_smallest_so_far() {
+    fn an_interrupt_returns_the_smallest_so_far() {
         let asked = Cell::new(0);
         let go_on = || asked.replace(asked.get() + 1) < 3;
         let shrunk = shrink(&planted(), Property::Agreement, 2_000, &go_on).unwrap();

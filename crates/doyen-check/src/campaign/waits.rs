@@ -1,4 +1,4 @@
-//! How long groups were without a lease once all trouble was over, beside what the specification allows (L1).
+//! How long groups were without a lease after the last fault, compared with the bound of the specification (L1).
 //!
 //! Votes can be split again and again, so no bound holds for every run: of a thousand runs 999 are to stay within L1,
 //! and all of them within three times as long. Runs are set up differently and have different bounds, so shares of them
@@ -41,15 +41,6 @@ impl Waits {
         self.consider(wait);
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        for (share, runs) in other.runs {
-            *self.runs.entry(share).or_default() += runs;
-        }
-        if let Some(worst) = other.worst {
-            self.consider(worst);
-        }
-    }
-
     /// Of two that are equally bad the first counts.
     fn consider(&mut self, wait: Wait) {
         let rank = |wait: &Wait| (wait.share(), std::cmp::Reverse(wait.run));
@@ -88,9 +79,7 @@ mod tests {
     fn shares_add_up_and_the_worst_is_named() {
         let mut waits = Waits::default();
         (1..=999).for_each(|run| waits.add(wait(run, run / 10)));
-        let mut other = Waits::default();
-        other.add(wait(1000, 250));
-        waits.merge(other);
+        waits.add(wait(1000, 250));
         assert_eq!((waits.enough_for(500), waits.enough_for(999)), (50, 99));
         assert_eq!((waits.enough_for(1000), waits.worst()), (250, Some(wait(1000, 250))));
         assert_eq!(Waits::default().enough_for(999), 0);

@@ -9,16 +9,16 @@
 //! | I3 stored terms never fall | terms-never-fall |
 //! | I4 at most one runs a lease at any instant | A4 |
 //! | I5, I6, I8, I9 who has a lease may lead and was elected in its stored term; the terms of leases rise | leases-rise |
-//! | I7 who has given a vote lease votes for nobody else until it is over | vote-leases-kept |
+//! | I7 a member votes for no rival of its leader until its vote lease is over | vote-leases-kept |
 //! | I10 what a message depends on has been stored | stored-first |
 //! | every lease is covered by a majority (7.9) | leases-covered, see `oracle/cover.rs` |
 //!
 //! I4 is taken in its strictest form. A deadline that has been published stands, whatever becomes of the leader, for
-//! somebody may act on it, even if its process has died: nobody else may have a lease before it has passed, unless the
+//! clients may act on it, even if its process has died: no other member may have a lease before it has passed, unless the
 //! leader's host has said that everything is stopped.
 //!
-//! I2 outlives disks. But a member that votes for itself, reaches nobody and loses its disk has no vote in that term any
-//! more: nobody else has stored the term, so nobody can tell it which, and the candidate that would count the vote is
+//! I2 outlives disks. But a member that votes for itself, reaches no other member and loses its disk has no vote in that
+//! term any more: no other member has stored the term, so none can name it, and the candidate that would count the vote is
 //! gone. Should it stand in that term again, it votes as it did; should it vote for another, it does not stand in it, and
 //! cannot win it. As soon as any other member has stored the term, the vote stands.
 
@@ -51,7 +51,7 @@ pub(super) struct Audit {
     cover: Cover,
     /// Whose lease was the last to begin, and in which term.
     last: Option<(u32, Term)>,
-    /// Who led from the beginning: nobody voted for it.
+    /// The leader of the beginning, which was not elected.
     founder: Option<NodeId>,
 }
 
@@ -182,7 +182,7 @@ impl Audit {
             self.votes.iter().filter(|&(&(_, voted), &for_whom)| voted == term && for_whom == id);
         // A member has one vote, however many processes.
         let voters: BTreeSet<u32> = votes.map(|(&(voter, _), _)| self.owner(voter)).collect();
-        // One that is alone asks nobody, so nobody hears of its own vote.
+        // A single member sends no vote request, so its own vote is not sent.
         let alone = usize::from(self.members.len() == 1);
         ledger::elected(id, term, voters.len() + alone, self.members.len())
     }

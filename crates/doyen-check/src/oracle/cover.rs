@@ -97,7 +97,7 @@ impl Cover {
             && !bonds.silenced
             && let Some(place) = all.iter().position(|&process| process == position)
         {
-            // Nobody counts those before it any more, even if it goes down.
+            // Earlier processes no longer count, even if it goes down.
             self.is_due |= place + 1 < all.len();
             all.truncate(place + 1);
         }
@@ -133,9 +133,9 @@ impl Cover {
             bonds.own_lease = bonds.own_lease.filter(|_| speaker == holder);
             (id, bonds)
         };
-        let everybody: Vec<(NodeId, Bonds<Time>)> = (0..).zip(members.iter()).map(bonds).collect();
+        let all: Vec<(NodeId, Bonds<Time>)> = (0..).zip(members.iter()).map(bonds).collect();
         let holder = members.at(self.owners[holder as usize] as usize);
-        ledger::uncovered(holder, lease, &everybody)
+        ledger::uncovered(holder, lease, &all)
     }
 }
 

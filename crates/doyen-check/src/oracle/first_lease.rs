@@ -1,13 +1,13 @@
-//! How long a group is without a lease once all trouble is over: what the specification's L1 is about.
+//! How long a group is without a lease after the last fault: the subject of the specification's L1.
 //!
-//! Trouble is over at a time that is known beforehand, or with the last crash or restart, if that comes later. A lease
+//! The time of the last fault is known beforehand, or with the last crash or restart, if that comes later. A lease
 //! that runs then counts; else the next that begins.
 
 use doyen_core::time::Span;
 
 use doyen_sim::time::Time;
 
-/// Waits for the first lease after all trouble.
+/// Waits for the first lease after the last fault.
 #[derive(Clone, Debug)]
 pub(super) struct FirstLease {
     calm: Time,
@@ -17,13 +17,13 @@ pub(super) struct FirstLease {
 }
 
 impl FirstLease {
-    /// Trouble is over at `calm`, as far as is known.
+    /// The last fault that is known beforehand happens at `calm`.
     pub(super) fn after(calm: Time) -> Self {
         Self { calm, running: None, first: None }
     }
 
-    /// Somebody has crashed or come up.
-    pub(super) fn trouble(&mut self, at: Time) {
+    /// A member has crashed or started.
+    pub(super) fn disturbed(&mut self, at: Time) {
         if at >= self.calm {
             (self.calm, self.first) = (at, None);
         }
@@ -44,14 +44,14 @@ impl FirstLease {
         }
     }
 
-    /// How long it took, if anybody had a lease by `end`.
+    /// The wait, if there was a lease by `end`.
     pub(super) fn wait(&mut self, end: Time) -> Option<Span> {
         self.look_back(end);
         self.first.map(|first| first - self.calm)
     }
 
-    /// If a lease was running when trouble was over, and nothing was said of leases between that and `now`, it counts;
-    /// one that ended with the trouble, in the crash of its holder, does not.
+    /// If a lease was running at the last fault, and nothing was said of leases between that and `now`, it counts;
+    /// one that ended with the fault, in the crash of its holder, does not.
     fn look_back(&mut self, now: Time) {
         let spans = self.running.is_some_and(|(_, until)| until > self.calm);
         if now > self.calm && spans {
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_runs_when_trouble_ends_needs_no_waiting() {
+    fn a_lease_that_runs_at_the_last_fault_needs_no_waiting() {
         let mut wait = FirstLease::after(millis(10));
         wait.lease(millis(5), 0, Some(millis(20)));
         assert_eq!(wait.clone().wait(millis(30)), Some(Span::ZERO));
@@ -81,10 +81,10 @@ mod tests {
     }
 
     #[test]
-    fn the_last_crash_is_trouble_too() {
+    fn the_last_crash_is_a_fault_too() {
         let mut wait = FirstLease::after(millis(10));
         wait.lease(millis(12), 0, Some(millis(20)));
-        wait.trouble(millis(15));
+        wait.disturbed(millis(15));
         wait.lease(millis(15), 0, None);
         wait.lease(millis(40), 1, Some(millis(60)));
         assert_eq!(wait.wait(millis(99)), Some(Span::from_millis(25)));

@@ -43,13 +43,13 @@ impl Lasting {
         }
     }
 
-    /// Somebody has crashed or come up.
-    pub(super) fn trouble(&mut self, at: Time) {
-        self.first.trouble(at);
+    /// A member has crashed or started.
+    pub(super) fn disturbed(&mut self, at: Time) {
+        self.first.disturbed(at);
     }
 
-    /// The lease of the member at `position`, which leads in `term`, runs until another time than before. Says what shows
-    /// that the leader has changed too late.
+    /// The lease of the member at `position`, which leads in `term`, runs until another time than before. Returns the
+    /// evidence that the leader has changed too late.
     pub(super) fn lease(
         &mut self,
         at: Time,

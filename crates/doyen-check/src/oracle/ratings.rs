@@ -14,17 +14,17 @@ use doyen_sim::hash::FastMap;
 /// How good members are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ratings {
-    /// Who never leads.
+    /// The members that never lead.
     never: Vec<NodeId>,
     drained: Vec<NodeId>,
     attrs: FastMap<NodeId, i64>,
-    /// A leader that can lead stays, whoever is better.
+    /// A leader that can lead stays, even if another member is better.
     leader_stays: bool,
 }
 
-/// Nobody who may lead is rated so low.
+/// The rating of members that may not lead.
 const LOWEST: i64 = i64::MIN;
-/// Nor so high, unless it leads and stays.
+/// The rating of a leader that stays.
 const HIGHEST: i64 = i64::MAX;
 
 impl Ratings {

@@ -1,36 +1,37 @@
 //! Records the steps of a schedule as the simulator records a run.
 //!
-//! Every event is handed to the state machine again, in the state to which the machine of the check has come, and tells
-//! what it does and by which rules. Messages get numbers, so that a receipt is paired with its sending.
+//! The state machine handles every event again, in the state that the model has reached, and tells its effects and rules.
+//! Messages get numbers, so that a receipt is paired with its sending.
 
-use doyen_core::explore::Explore;
 use std::convert::Infallible;
 
+use doyen_core::explore::Explore;
 use doyen_core::host::{self, Host};
-use doyen_core::ledger::Contradiction;
-use doyen_core::members::{NodeId, Term};
-use doyen_core::protocol::{
-    Durable, Effect, Event, Message, Notice, Origin, Protocol, View, name_of,
-};
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Message, Notice, Origin, View, name_of};
 use doyen_core::time::{Delay, Span};
-
-use super::super::local::{self, Handled, Local, Stimulus};
-use super::super::machine::{Act, Explorable, Flight, Machine, Step, is_elected, leads_in_a_term};
-use super::super::property::{Fact, Property};
-use super::super::space::Space;
-use super::super::{Scene, Timers};
 use doyen_sim::hash::FastMap;
 use doyen_sim::time::Time;
 use doyen_sim::trace::{EventKind, TraceEvent};
 
-/// Every process, and what has been recorded of them.
+use crate::explore::Scene;
+use crate::model::local::{self, Input, Local};
+use crate::model::step::{Act, Step};
+use crate::model::{Explorable, Flight, Model};
+use crate::rules::Timers;
+use crate::search::space::Space;
+
+/// The rules that fired, in order.
+pub(super) type Fired = Vec<String>;
+
+/// Every process, and the records so far.
 pub(super) struct Recorder<'m, 'c, P: Explore> {
-    machine: &'m Machine<'c, P>,
-    /// How long a message takes that nobody hears.
+    model: &'m Model<'c, P>,
+    /// The delay of a message to a process that is down.
     transmission: Span,
     /// One in each slot.
     locals: Vec<Local<P>>,
-    under_way: Vec<Letter<P::Message>>,
+    in_flight: Vec<InFlight<P::Message>>,
     /// Whether a process may still start.
     may_start: bool,
     now: Time,
@@ -38,59 +39,75 @@ pub(super) struct Recorder<'m, 'c, P: Explore> {
     /// The record of each message, by its number.
     sent: FastMap<u32, usize>,
     next_id: u32,
-    /// Who led in which term.
-    reigns: Vec<(Term, NodeId, u8)>,
-    /// What the last step did that is against a property about single steps, if it is too much.
-    missteps: Vec<(Property, Fact)>,
 }
 
-/// A message under way, with its number.
-struct Letter<M> {
+/// A message in flight, with its number.
+struct InFlight<M> {
     id: u32,
     sent: Time,
     flight: Flight<M>,
 }
 
-/// A rule that fired, in order.
-pub(super) type Fired = Vec<String>;
-
 impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
-    /// Sets the scene: everybody starts, the dead die, and whoever has noticed already calls an election.
-    pub(super) fn new(machine: &'m Machine<'c, P>, scene: &Scene<'c>, transmission: Span) -> Self {
-        let expiries = machine.rules.timers.expiries();
-        let unborn = |id| Local::unborn(id, expiries);
-        let mut recorder = Self {
-            machine,
+    fn empty(
+        model: &'m Model<'c, P>,
+        locals: Vec<Local<P>>,
+        now: Time,
+        transmission: Span,
+    ) -> Self {
+        Self {
+            model,
             transmission,
-            locals: scene.members.iter().map(unborn).collect(),
-            under_way: Vec::new(),
-            may_start: machine.may_start(&machine.start()),
-            now: Time::ZERO,
+            locals,
+            in_flight: Vec::new(),
+            may_start: model.may_start(&model.start()),
+            now,
             records: Vec::new(),
             sent: FastMap::default(),
             next_id: 0,
-            reigns: Vec::new(),
-            missteps: Vec::new(),
-        };
-        recorder.begin(scene);
+        }
+    }
+
+    /// Sets the scene.
+    pub(super) fn new(model: &'m Model<'c, P>, scene: &Scene<'c>, transmission: Span) -> Self {
+        let expiries = model.rules.timers.expiries();
+        let locals = scene.members.iter().map(|id| Local::unborn(id, expiries)).collect();
+        let mut recorder = Self::empty(model, locals, Time::ZERO, transmission);
+        for (slot, input, counts) in model.opening(scene) {
+            let member = recorder.locals[slot].id;
+            let event = match input {
+                Act::Crash => Some(EventKind::Crashed { member, forwards: false }),
+                Act::Campaign => Some(EventKind::Campaign { member, rules: Fired::new() }),
+                _ => None,
+            };
+            if counts {
+                recorder.happen(slot, input, 0, event);
+            } else {
+                let before = &recorder.locals[slot];
+                recorder.locals[slot] = local::handle(&model.context, before, input, 0).local;
+            }
+        }
+        // Detectors have had all the time that they need.
+        let settled = model.context.detection();
+        recorder.locals.iter_mut().for_each(|local| local.settled = settled);
         recorder
     }
 
-    /// Goes on from where the machine begins, in the middle of a simulation: `records` tell of what was before.
+    /// Continues from the start of the model, in the middle of a simulation that has made `records` so far.
     pub(super) fn resume(
-        machine: &'m Machine<'c, P>,
+        model: &'m Model<'c, P>,
         records: Vec<TraceEvent>,
         now: Time,
         transmission: Span,
     ) -> Self {
-        let (locals, flights) = machine.taken_apart(&machine.start());
+        let (locals, flights) = model.take_apart(&model.start());
+        let mut recorder = Self { records, ..Self::empty(model, locals, now, transmission) };
         let mut open: Vec<(u32, usize)> = Vec::new();
-        let mut next_id = 0;
-        for (index, record) in records.iter().enumerate() {
+        for (index, record) in recorder.records.iter().enumerate() {
             match record.kind {
                 EventKind::Sent { id, .. } => {
                     open.push((id, index));
-                    next_id = next_id.max(id + 1);
+                    recorder.next_id = recorder.next_id.max(id + 1);
                 }
                 EventKind::Received { id, .. } | EventKind::Missed { id, .. } => {
                     open.retain(|&(sent, _)| sent != id);
@@ -98,232 +115,149 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
                 _ => {}
             }
         }
-        let may_start = machine.may_start(&machine.start());
-        let (sent, reigns, missteps) = (FastMap::default(), Vec::new(), Vec::new());
-        let under_way = Vec::new();
-        let mut recorder = Self {
-            machine,
-            transmission,
-            locals,
-            under_way,
-            may_start,
-            now,
-            records,
-            sent,
-            next_id,
-            reigns,
-            missteps,
-        };
         for flight in flights {
             recorder.pick_up(flight, &mut open);
         }
         recorder
     }
 
-    /// Finds the sending of a message that is under way when the schedule begins, among those that are `open`.
+    /// Finds the sending of a message that is in flight when the schedule begins, among those that are `open`.
     fn pick_up(&mut self, flight: Flight<P::Message>, open: &mut Vec<(u32, usize)>) {
-        let ids = self.machine.terms.members;
-        let [one, other] = [flight.from, flight.to].map(|position| ids.at(usize::from(position)));
+        let [sender, receiver] = [flight.from, flight.to].map(|position| self.id(position));
         let words = flight.message.to_string();
         let is_it = |&(_, index): &(u32, usize)| match &self.records[index].kind {
             EventKind::Sent { from, to, text, .. } => {
-                (*from, *to) == (one, other) && *text == words
+                (*from, *to) == (sender, receiver) && *text == words
             }
             _ => false,
         };
         let Some(place) = open.iter().position(is_it) else {
-            return self.send(usize::from(flight.from), other, flight.message);
+            return self.send(usize::from(flight.from), receiver, flight.message);
         };
         let (id, index) = open.remove(place);
         if let EventKind::Sent { arrives, again, .. } = &mut self.records[index].kind {
             (*arrives, *again) = (None, None);
         }
         self.sent.insert(id, index);
-        self.under_way.push(Letter { id, sent: self.records[index].at, flight });
+        self.in_flight.push(InFlight { id, sent: self.records[index].at, flight });
     }
 
-    fn begin(&mut self, scene: &Scene<'c>) {
-        let founding = Stimulus::Start(Origin::Founding { leader: scene.leader });
-        let is_dead = |id: NodeId| scene.dead.contains(&id);
-        for (member, id) in scene.members.iter().enumerate() {
-            if is_dead(id) {
-                // Whatever it did is forgotten but for what it stored.
-                let start = self.handle(member, founding.clone(), None);
-                self.locals[member] = start.local;
-                let crashed = EventKind::Crashed { member: id, forwards: false };
-                self.happen(member, Stimulus::Crash, None, Some(crashed));
-            } else {
-                self.happen(member, founding.clone(), None, None);
-            }
-        }
-        let live: Vec<usize> =
-            (0..self.locals.len()).filter(|&member| self.locals[member].is_up()).collect();
-        for &dead in scene.dead.iter().filter(|_| scene.dead_known) {
-            for &member in &live {
-                let told = Stimulus::Event(Event::PeerDown(dead));
-                self.happen(member, told, None, None);
-            }
-        }
-        for &id in &scene.initiators {
-            if let Some(member) = scene.members.position(id) {
-                let campaign = EventKind::Campaign { member: id, rules: Fired::new() };
-                self.happen(member, Stimulus::Event(Event::Campaign), None, Some(campaign));
-            }
-        }
-        // Detectors have had all the time they need.
-        let calm = self.machine.terms.detection();
-        self.locals.iter_mut().for_each(|local| local.calm = calm);
+    fn id(&self, position: u8) -> NodeId {
+        self.model.context.members.at(usize::from(position))
     }
 
-    /// Takes a step at a time from the state `before`; says which rules fired.
+    /// Takes a step from the state `before`; returns the rules that fired.
     pub(super) fn play(&mut self, before: &[u32], step: Step, at: Time) -> Fired {
         self.stand_at(before);
-        self.let_go(at);
+        self.miss(at);
         self.now = at;
-        self.missteps.clear();
-        let crash_after = (step.crash_after > 0).then_some(u32::from(step.crash_after));
-        let id = |slot: u8| self.locals[usize::from(slot)].id;
-        let event = Stimulus::Event;
+        let Step { act, crash_after, .. } = step;
+        let mut slot = usize::from(step.slot);
+        let member = self.locals[slot].id;
         let rules = Fired::new();
-        let (slot, stimulus, event) = match step.act {
-            Act::Deliver(flight) => return self.deliver(flight, None, false, crash_after),
-            Act::Double(flight) => return self.deliver(flight, None, true, crash_after),
-            Act::DoubleAt { flight, slot } => {
-                return self.deliver(flight, Some(slot), true, crash_after);
+        let event = match act {
+            Act::Receive { message, again } => {
+                return self.receive(slot, message, again, crash_after);
             }
-            Act::Lose(flight) => {
-                self.take(flight);
+            Act::Lose { message } => {
+                self.take(message);
                 return rules;
             }
-            Act::Wait(_) => {
-                if let Timers::Bounded { .. } = self.machine.rules.timers {
-                    self.under_way.iter_mut().for_each(|letter| letter.flight.age += 1);
+            Act::Wait { .. } => {
+                if let Timers::Bounded { .. } = self.model.rules.timers {
+                    self.in_flight.iter_mut().for_each(|message| message.flight.age += 1);
                 }
                 return rules;
             }
-            Act::Expire { member: slot, timer, upkeep: background } => {
-                let timer = self.machine.timer(timer);
-                let name = format!("{timer:?}");
-                let fired = EventKind::Fired { member: id(slot), timer: name, background, rules };
-                (slot, event(Event::Timer(timer)), fired)
+            Act::Expire { timer, background } => {
+                let timer = format!("{:?}", self.model.timer(timer));
+                EventKind::Fired { member, timer, background, rules }
             }
-            Act::Report { member: slot, peer, up: true } => {
-                let (member, peer) = (id(slot), id(peer));
-                (slot, event(Event::PeerUp(peer)), EventKind::Trusted { member, peer })
+            Act::Report { peer, up: true } => EventKind::Trusted { member, peer: self.id(peer) },
+            Act::Report { peer, .. } | Act::Suspect { peer } => {
+                EventKind::Suspected { member, peer: self.id(peer) }
             }
-            Act::Report { member: slot, peer, up: false } => {
-                let (member, peer) = (id(slot), id(peer));
-                (slot, event(Event::PeerDown(peer)), EventKind::Suspected { member, peer })
+            Act::Campaign => EventKind::Campaign { member, rules },
+            Act::Crash => EventKind::Crashed { member, forwards: false },
+            Act::Start(origin) => {
+                EventKind::Restarted { member, disk: origin != Origin::Rejoining, rules }
             }
-            Act::Suspect { member: slot, peer } => {
-                let (member, peer) = (id(slot), id(peer));
-                (slot, Stimulus::Suspect(peer), EventKind::Suspected { member, peer })
+            Act::Replace { .. } => {
+                self.copy_process(slot);
+                EventKind::Restarted { member, disk: false, rules }
             }
-            Act::Campaign(slot) => {
-                (slot, event(Event::Campaign), EventKind::Campaign { member: id(slot), rules })
+            Act::Clone { .. } => {
+                slot = self.copy_process(slot);
+                EventKind::Restarted { member, disk: true, rules }
             }
-            Act::Crash(slot) => {
-                (slot, Stimulus::Crash, EventKind::Crashed { member: id(slot), forwards: false })
-            }
-            Act::Restart(slot) => {
-                let origin = self.locals[usize::from(slot)].origin();
-                let restarted = EventKind::Restarted { member: id(slot), disk: true, rules };
-                (slot, Stimulus::Start(origin), restarted)
-            }
-            Act::Rejoin(slot) => {
-                let restarted = EventKind::Restarted { member: id(slot), disk: false, rules };
-                (slot, Stimulus::Start(Origin::Rejoining), restarted)
-            }
-            Act::Replace(slot) => {
-                let restarted = EventKind::Restarted { member: id(slot), disk: false, rules };
-                let (_, process) = self.copy_process(slot);
-                (slot, Stimulus::Replace(process), restarted)
-            }
-            Act::Clone(slot) => {
-                let restarted = EventKind::Restarted { member: id(slot), disk: true, rules };
-                let (copy, process) = self.copy_process(slot);
-                (copy, Stimulus::Clone(process), restarted)
-            }
-            Act::Command { member: slot, command } => {
-                let order = command.order(self.machine.terms.preference());
-                let command = order.to_string();
-                let commanded = EventKind::Commanded { member: id(slot), command, rules };
-                (slot, event(Event::Command(order)), commanded)
+            Act::Command(number) => {
+                let (_, command) = self.model.context.commands[usize::from(number)];
+                EventKind::Commanded { member, command: command.to_string(), rules }
             }
         };
-        self.happen(slot.into(), stimulus, crash_after, Some(event))
+        self.happen(slot, self.model.input(act), crash_after, Some(event))
     }
 
     fn stand_at(&mut self, state: &[u32]) {
-        self.locals = self.machine.taken_apart(state).0;
-        self.may_start = self.machine.may_start(state);
+        self.locals = self.model.take_apart(state).0;
+        self.may_start = self.model.may_start(state);
     }
 
-    /// Everything that was recorded, and what no step may do. Messages still under way arrive after the end.
-    pub(super) fn finish(mut self, state: &[u32]) -> (Vec<TraceEvent>, Vec<(Property, Fact)>) {
+    /// All records. Messages still in flight arrive after the end.
+    pub(super) fn finish(mut self, state: &[u32]) -> Vec<TraceEvent> {
         self.stand_at(state);
         let end = self.now + self.transmission;
-        self.let_go(end);
-        for letter in &self.under_way {
-            if let EventKind::Sent { arrives, .. } = &mut self.records[self.sent[&letter.id]].kind {
+        self.miss(end);
+        for message in &self.in_flight {
+            if let EventKind::Sent { arrives, .. } = &mut self.records[self.sent[&message.id]].kind
+            {
                 arrives.get_or_insert(end);
             }
         }
-        (self.records, self.missteps)
+        self.records
     }
 
-    /// How much has been recorded.
+    /// The number of records.
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
 
-    fn record(&mut self, what: EventKind) {
-        self.records.push(TraceEvent { at: self.now, kind: what });
+    fn record(&mut self, kind: EventKind) {
+        self.records.push(TraceEvent { at: self.now, kind });
     }
 
-    /// Copies a process to a slot of its own; names the slot, and the number of the process that begins by it.
-    fn copy_process(&mut self, member: u8) -> (u8, u8) {
-        let process = &self.locals[usize::from(member)];
-        let number = self.locals.iter().filter(|local| local.id == process.id).count() as u8;
-        let (vacant, copy) = (Local::vacant(), process.clone());
-        let slot = self.locals.iter().position(|local| *local == vacant);
-        let slot = slot.expect("a process that begins has a slot");
-        self.locals[slot] = copy;
-        (slot as u8, number)
+    /// Copies a process to a vacant slot; returns the slot.
+    fn copy_process(&mut self, slot: usize) -> usize {
+        let (vacant, copy) = (Local::vacant(), self.locals[slot].clone());
+        let free = self.locals.iter().position(|local| *local == vacant);
+        let free = free.expect("a process that starts has a slot");
+        self.locals[free] = copy;
+        free
     }
 
-    /// `at`: the slot of the process at which it arrives, if it is not that of its member.
-    fn deliver(
-        &mut self,
-        flight: u32,
-        at: Option<u8>,
-        stays: bool,
-        crash_after: Option<u32>,
-    ) -> Fired {
-        let letter = self.take(flight);
-        let (id, Flight { from, to, message, .. }) = (letter.id, letter.flight.clone());
+    fn receive(&mut self, slot: usize, message: u32, again: bool, crash_after: u8) -> Fired {
+        let received = self.take(message);
+        let (id, Flight { from, to, message, .. }) = (received.id, received.flight.clone());
         self.arrive(id, self.now);
-        if stays {
-            self.under_way.push(letter);
+        if again {
+            self.in_flight.push(received);
         }
-        let member = usize::from(at.unwrap_or(to));
-        let ids = self.machine.terms.members;
-        let (from, to) = (ids.at(usize::from(from)), ids.at(usize::from(to)));
+        let (from, to) = (self.id(from), self.id(to));
         let kind = name_of(&message).to_owned();
-        if !self.locals[member].is_up() {
+        if !self.locals[slot].is_up() {
             self.record(EventKind::Missed { id, from, to, kind });
             return Fired::new();
         }
-        let received = EventKind::Received { id, from, to, kind, rules: Fired::new() };
-        let event = Stimulus::Event(Event::Message { from, message });
-        self.happen(member, event, crash_after, Some(received))
+        let event = EventKind::Received { id, from, to, kind, rules: Fired::new() };
+        let input = Act::Receive { message: (from, message), again };
+        self.happen(slot, input, crash_after, Some(event))
     }
 
-    /// The first message that is the one with this number in the machine, under way no more.
-    fn take(&mut self, flight: u32) -> Letter<P::Message> {
-        let wanted = self.machine.flight(flight);
-        let place = self.under_way.iter().position(|letter| letter.flight == *wanted);
-        self.under_way.remove(place.expect("what arrives was under way"))
+    /// Removes the first message in flight that has this number in the model.
+    fn take(&mut self, number: u32) -> InFlight<P::Message> {
+        let wanted = self.model.flight(number);
+        let place = self.in_flight.iter().position(|message| message.flight == *wanted);
+        self.in_flight.remove(place.expect("a message that arrives was in flight"))
     }
 
     /// Notes when a message arrives, or arrives again.
@@ -335,49 +269,35 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
         }
     }
 
-    /// Lets messages to members that are down for good, of which the machine knows no more, arrive there in vain.
-    fn let_go(&mut self, until: Time) {
-        // Where processes are told apart, the machine keeps what another process of the member may hear.
+    /// Lets messages to processes that stay down, which the model has dropped, arrive there.
+    fn miss(&mut self, until: Time) {
+        // With sessions the model keeps what another process of the member may receive.
         if P::has_sessions() || self.may_start || until == self.now {
             return;
         }
-        let (mut vain, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.under_way)
+        let (mut missed, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.in_flight)
             .into_iter()
-            .partition(|letter| !self.locals[usize::from(letter.flight.to)].is_up());
-        self.under_way = kept;
-        vain.sort_by_key(|letter| letter.sent);
-        let ids = self.machine.terms.members;
-        for Letter { id, sent, flight } in vain {
+            .partition(|message| !self.locals[usize::from(message.flight.to)].is_up());
+        self.in_flight = kept;
+        missed.sort_by_key(|message| message.sent);
+        for InFlight { id, sent, flight } in missed {
             self.now = (sent + self.transmission).max(self.now).min(until);
             self.arrive(id, self.now);
-            let (from, to) = (ids.at(usize::from(flight.from)), ids.at(usize::from(flight.to)));
-            self.record(EventKind::Missed {
-                id,
-                from,
-                to,
-                kind: name_of(&flight.message).to_owned(),
-            });
+            let (from, to) = (self.id(flight.from), self.id(flight.to));
+            let kind = name_of(&flight.message).to_owned();
+            self.record(EventKind::Missed { id, from, to, kind });
         }
     }
 
-    fn handle(
-        &self,
-        member: usize,
-        stimulus: Stimulus<P::Message, P::Timer>,
-        crash_after: Option<u32>,
-    ) -> Handled<P> {
-        local::handle(&self.machine.terms, &self.locals[member], stimulus, crash_after)
-    }
-
-    /// Lets something happen to a process, and records it as `event`, with the rules that fired.
+    /// A process handles an event, which is recorded as `event` with the rules that fired.
     fn happen(
         &mut self,
-        member: usize,
-        stimulus: Stimulus<P::Message, P::Timer>,
-        crash_after: Option<u32>,
+        slot: usize,
+        input: Input<P>,
+        crash_after: u8,
         event: Option<EventKind>,
     ) -> Fired {
-        let handled = self.handle(member, stimulus, crash_after);
+        let handled = local::handle(&self.model.context, &self.locals[slot], input, crash_after);
         let rules: Fired = handled.rules.iter().map(|&rule| rule.to_owned()).collect();
         if let Some(mut event) = event {
             if let EventKind::Received { rules: fired, .. }
@@ -390,20 +310,20 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
             }
             self.record(event);
         }
-        self.note_missteps(member, &handled);
-        self.locals[member] = handled.local;
-        let Ok(()) = host::apply(handled.effects, &mut EffectRecorder { recorder: self, member });
-        let Local { id, .. } = self.locals[member];
-        if crash_after.is_some() && !self.locals[member].is_up() {
-            self.record(EventKind::Crashed { member: id, forwards: false });
+        self.locals[slot] = handled.local;
+        let Ok(()) = host::apply(handled.effects, &mut EffectRecorder { recorder: self, slot });
+        if crash_after > 0 && !self.locals[slot].is_up() {
+            let member = self.locals[slot].id;
+            self.record(EventKind::Crashed { member, forwards: false });
         }
         rules
     }
 
-    fn send(&mut self, member: usize, to: NodeId, message: P::Message) {
+    fn send(&mut self, slot: usize, to: NodeId, message: P::Message) {
         let kind = message.kind();
-        let sender = self.locals[member].id;
-        let from = self.machine.terms.members.position(sender).unwrap_or(member) as u8;
+        let members = self.model.context.members;
+        let (sender, start) = (self.locals[slot].id, self.locals[slot].start());
+        let from = members.position(sender).unwrap_or(slot) as u8;
         let id = self.next_id;
         self.next_id += 1;
         self.sent.insert(id, self.records.len());
@@ -417,136 +337,22 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
             arrives: None,
             again: None,
         });
-        if let Some(to) = self.machine.terms.members.position(to) {
-            let flight =
-                Flight { from, to: to as u8, age: 0, start: self.locals[member].start(), message };
-            self.under_way.push(Letter { id, sent: self.now, flight });
+        if let Some(to) = members.position(to) {
+            let flight = Flight { from, to: to as u8, age: 0, start, message };
+            self.in_flight.push(InFlight { id, sent: self.now, flight });
         }
-    }
-
-    /// Notes what may be against a property that is about single steps.
-    fn note_missteps(&mut self, member: usize, handled: &Handled<P>) {
-        let id = self.locals[member].id;
-        let mut note = |property, member, what| {
-            self.missteps.push((property, Fact::new(member, what)));
-        };
-        let stored = handled.local.disk.as_ref().map_or(0, |disk| disk.term().0);
-        let most = self.machine.highest_term();
-        if stored > most {
-            note(Property::BoundedTerms, id, format!("stores term {stored}"));
-            note(Property::BoundedTerms, id, format!("needs no higher term than {most}"));
-        }
-        for Contradiction { invariant, facts } in &handled.missteps {
-            for fact in facts {
-                note((*invariant).into(), fact.member, fact.what.clone());
-            }
-        }
-        let sent = handled.effects.iter().filter_map(|effect| match effect {
-            Effect::Send { to, message } => Some((to, message)),
-            _ => None,
-        });
-        if let Some((to, longest)) = sent.max_by_key(|(_, message)| message.encoded_len()) {
-            let (bytes, kind) = (longest.encoded_len(), name_of(longest));
-            let what = format!("sends {to} the message {kind} of {bytes} bytes");
-            note(Property::BoundedMessages, id, what);
-        }
-        self.note_lease(member, handled);
-        self.note_cover(member, handled);
-        let view = handled.local.state.as_ref().map(Protocol::view);
-        if let Some(View { term, .. }) = view.filter(leads_in_a_term) {
-            self.note_reign(member, term, handled);
-        }
-    }
-
-    fn note(&mut self, property: Property, facts: [(NodeId, String); 2]) {
-        let facts = facts.map(|(member, what)| (property, Fact::new(member, what)));
-        self.missteps.extend(facts);
-    }
-
-    /// A member may have a lease while somebody may act on that of another.
-    fn note_lease(&mut self, member: usize, handled: &Handled<P>) {
-        if handled.local.state.as_ref().is_none_or(|state| state.lease().is_none()) {
-            return;
-        }
-        let others = self.locals.iter().enumerate().filter(|&(other, _)| other != member);
-        let mut published = others.filter(|(_, other)| other.published > 0);
-        if let Some((_, other)) = published.next() {
-            let had = "had a lease that has not run out: somebody may act on it".to_owned();
-            let facts = [(other.id, had), (handled.local.id, "has a lease".to_owned())];
-            self.note(Property::OneLeader, facts);
-        }
-    }
-
-    /// Somebody's lease may be without a majority that is bound.
-    fn note_cover(&mut self, member: usize, handled: &Handled<P>) {
-        let replaced =
-            |place: usize| if place == member { &handled.local } else { &self.locals[place] };
-        let locals: Vec<&Local<P>> = (0..self.locals.len()).map(replaced).collect();
-        for holder in locals.iter().filter(|local| local.published > 0) {
-            let term = holder.lease_term;
-            let covering = locals.iter().filter(|local| local.covers(&self.machine.terms, term));
-            let bound: Vec<String> = covering.map(|local| local.id.to_string()).collect();
-            if bound.len() < locals.len() / 2 + 1 {
-                let lease = format!("has a lease of term {term} on which others may act");
-                let cover = format!(
-                    "is covered by no majority: of {} members {} bound",
-                    locals.len(),
-                    match bound.len() {
-                        0 => "none is".to_owned(),
-                        1 => format!("only {} is", bound[0]),
-                        _ => format!("only {} are", bound.join(" and ")),
-                    }
-                );
-                let facts = [lease, cover]
-                    .map(|what| (Property::LeasesCovered, Fact::new(holder.id, what)));
-                self.missteps.extend(facts);
-            }
-        }
-    }
-
-    /// A member leads in `term`. Another may have led in it, or in a later one; or no majority has voted for it.
-    fn note_reign(&mut self, member: usize, term: Term, handled: &Handled<P>) {
-        let id = handled.local.id;
-        let process = handled.local.process;
-        let usurps = |&&(other_term, other, its): &&(Term, NodeId, u8)| {
-            other_term == term && (other, its) != (id, process)
-        };
-        if let Some(&(_, other, _)) = self.reigns.iter().find(usurps) {
-            let leads = match other == id {
-                true => format!("leads in term {term} too, by another of its processes"),
-                false => format!("leads in term {term} too"),
-            };
-            let facts = [(other, format!("has led in term {term}")), (id, leads)];
-            self.note(Property::OneLeaderPerTerm, facts);
-        }
-        let lease = || (id, format!("has a lease in term {term}"));
-        let later = self.reigns.iter().find(|&&(other_term, ..)| other_term > term);
-        if let Some(&(later, other, _)) = later.filter(|_| P::has_leases(self.machine.terms.config))
-        {
-            let facts = [(other, format!("had a lease in term {later} before")), lease()];
-            self.note(Property::LeasesRise, facts);
-        }
-        let voters = self.locals.iter().enumerate().map(|(place, local)| match place == member {
-            true => &handled.local,
-            false => local,
-        });
-        if P::has_leases(self.machine.terms.config) && !is_elected(id, term, voters) {
-            let facts = [(id, "was elected by no majority".to_owned()), lease()];
-            self.note(Property::LeasesRise, facts);
-        }
-        self.reigns.push((term, id, process));
     }
 }
 
-/// Records what a member wants done. It has been done already: the member is in the state that it came to.
+/// Records the effects of a process. They are applied already: the process is in the state that it has reached.
 struct EffectRecorder<'s, 'm, 'c, P: Explore> {
     recorder: &'s mut Recorder<'m, 'c, P>,
-    member: usize,
+    slot: usize,
 }
 
 impl<P: Explorable> EffectRecorder<'_, '_, '_, P> {
-    fn record(&mut self, what: impl FnOnce(NodeId) -> EventKind) {
-        self.recorder.record(what(self.recorder.locals[self.member].id));
+    fn member(&self) -> NodeId {
+        self.recorder.locals[self.slot].id
     }
 }
 
@@ -558,25 +364,25 @@ impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
     }
 
     fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Infallible> {
-        self.recorder.send(self.member, to, message);
+        self.recorder.send(self.slot, to, message);
         Ok(())
     }
 
     fn arm(&mut self, timer: P::Timer, after: Delay) {
         let (background, due) = (P::is_upkeep(timer), self.recorder.now + after.min);
-        let timer = format!("{timer:?}");
-        self.record(|member| EventKind::Armed { member, timer, background, due });
+        let (member, timer) = (self.member(), format!("{timer:?}"));
+        self.recorder.record(EventKind::Armed { member, timer, background, due });
     }
 
     fn cancel(&mut self, _: P::Timer) {}
 
     fn announce(&mut self, View { leader, term, role }: View) {
-        self.record(|member| EventKind::View { member, leader, term, role });
+        let member = self.member();
+        self.recorder.record(EventKind::View { member, leader, term, role });
     }
 
     fn inform(&mut self, notice: Notice) -> Result<(), Infallible> {
-        let member = self.recorder.locals[self.member].id;
-        if let Some(event) = EventKind::of_notice(member, &notice) {
+        if let Some(event) = EventKind::of_notice(self.member(), &notice) {
             self.recorder.record(event);
         }
         Ok(())

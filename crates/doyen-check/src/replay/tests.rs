@@ -1,10 +1,10 @@
 use doyen_core::protocol::Role;
 
-use super::super::Timers;
 use super::*;
 use crate::budget::Budget;
 use crate::campaign::{self, Campaign};
 use crate::oracle::Breach;
+use crate::rules::Timers;
 use crate::search::{Limits, Plan};
 use crate::{Violation, check};
 use doyen_sim::render;
@@ -20,26 +20,26 @@ fn found(scenario: &str, property: Property, budget: Budget, timers: Timers) -> 
     let scenario = Scenario::parse("test", scenario).unwrap();
     let case = scenario.resolve().unwrap();
     let limits = Limits { states: Some(500_000), ..Limits::default() };
-    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits };
+    let plan = Plan { reduce: false, threads: 1, limits };
     let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
     let text = Counterexample::new(scenario, &rules, violation).to_toml();
     Counterexample::parse("found.toml", &text).unwrap()
 }
 
-/// Two answer and die; nobody ever tells 1.
+/// Two members answer and die; 1 waits forever.
 fn unanswered() -> Counterexample {
     let budget = Budget { crashes: 2, ..Budget::default() };
     let scenario = "algorithm = \"bully\"\nmembers = 3\nmode = \"cs677-no-t2\"";
     found(scenario, Property::Termination, budget, BOUNDED)
 }
 
-/// 2 leads, and answers whoever asks, but does not say so; 1 asks again and again.
+/// 2 leads and answers requests, but does not announce itself; 1 asks again and again.
 fn unheard() -> Counterexample {
     let scenario = "algorithm = \"bully\"\nmembers = 2\nleader = 2\ninitiators = [1]";
     found(scenario, Property::Termination, Budget::default(), BOUNDED)
 }
 
-/// Two lead, for an answer was lost.
+/// Two members lead because an answer was lost.
 fn two_leaders() -> Counterexample {
     let budget = Budget { losses: 3, ..Budget::default() };
     let scenario = "algorithm = \"bully\"\nmode = \"hardened\"\nmembers = 2\ninitiators = [1]";
@@ -78,13 +78,13 @@ fn what_a_check_finds_is_found_again() {
 }
 
 #[test]
-fn whoever_waits_for_ever_is_named() {
+fn a_member_that_waits_forever_is_named() {
     let replay = unanswered().replay().unwrap();
     assert_eq!(
         replay.why(),
         "A3 does not hold in this run.\n  \
-         termination: every run comes to rest, with nobody still electing and everybody knowing a leader\n\
-         But:\n  1 still takes part in an election\nand nothing is left to do that could change it.\n"
+         termination: every run comes to rest; no election is open and every live member knows a leader\n\
+         But:\n  1 still takes part in an election\nand nothing is left to do that could change that.\n"
     );
     assert_eq!(replay.ending, Ending::Rest);
     let crashes = replay.records.iter().enumerate();
@@ -112,11 +112,11 @@ fn the_past_of_two_leaders_leaves_out_what_came_of_nothing() {
     let replay = two_leaders().replay().unwrap();
     assert_eq!(replay.facts.len(), 2);
     assert_eq!(replay.ending, Ending::There);
-    let reign =
+    let leadership =
         |record: &TraceEvent| matches!(record.kind, EventKind::View { role: Role::Leader, .. });
-    let reigns: Vec<usize> =
-        (0..replay.records.len()).filter(|&index| reign(&replay.records[index])).collect();
-    assert!(reigns.iter().all(|index| replay.past.contains(index)));
+    let leaderships: Vec<usize> =
+        (0..replay.records.len()).filter(|&index| leadership(&replay.records[index])).collect();
+    assert!(leaderships.iter().all(|index| replay.past.contains(index)));
 }
 
 #[test]
@@ -127,15 +127,17 @@ fn a_step_that_cannot_happen_is_named_with_its_line() {
     let file = Counterexample::parse("found.toml", &changed).unwrap();
     let problem = file.replay().unwrap_err();
     assert!(
-        problem.starts_with("found.toml:8: `deliver ALARM from 1 to 2` cannot happen here, but `"),
+        problem.starts_with(
+            "found.toml:8: `deliver ALARM from 1 to 2` cannot happen here; possible: `"
+        ),
         "{problem}"
     );
     assert!(!problem.contains('\n'));
 }
 
-/// Two messages under way read the same, but one is older: words alone may mean either, a line of a file means one.
+/// Two messages in flight read the same, but one is older: only the fingerprint distinguishes them.
 #[test]
-fn words_that_fit_two_steps_are_refused_and_an_identity_tells_them_apart() {
+fn words_that_fit_two_steps_are_refused_and_a_fingerprint_distinguishes_them() {
     let scenario = "algorithm = \"bully\"\nmembers = 2\nfifo = false";
     let scenario = Scenario::parse("test", scenario).unwrap();
     let rules = Rules {
@@ -154,8 +156,9 @@ fn words_that_fit_two_steps_are_refused_and_an_identity_tells_them_apart() {
     };
     let words = "deliver ELECTION from 1 to 2";
     let problem = replay(words).unwrap_err();
-    let several = format!("step 4: `{words}` may mean several steps; write `");
-    assert!(problem.starts_with(&several), "{problem}");
+    let refused =
+        format!("step 4: `{words}` may mean several steps; add the fingerprint; possible:");
+    assert!(problem.starts_with(&refused), "{problem}");
     let lines: Vec<&str> = problem.split('`').filter(|part| part.contains(" #")).collect();
     assert_eq!(lines.len(), 2, "{problem}");
     for line in lines {
@@ -210,7 +213,7 @@ fn a_file_that_lacks_a_step_judges_nothing() {
 }
 
 #[test]
-fn what_is_repeated_for_ever_must_come_round_and_put_nothing_off() {
+fn steps_that_repeat_must_come_round_and_put_nothing_off() {
     let changed = |change: fn(&mut Vec<StepText>, &mut Vec<StepText>)| {
         let mut file = unheard();
         let Course::Schedule { path, cycle, .. } = &mut file.course else { unreachable!() };
@@ -218,13 +221,13 @@ fn what_is_repeated_for_ever_must_come_round_and_put_nothing_off() {
         file.replay().unwrap().gap.unwrap_or_default()
     };
     let open = changed(|_, cycle| drop(cycle.pop()));
-    assert_eq!(open, "what it repeats for ever does not lead back to where it begins");
+    assert_eq!(open, "the steps that repeat forever do not lead back to where they begin");
     let none = changed(|_, cycle| cycle.clear());
     assert!(none.starts_with("it ends before it is at rest: `deliver ELECTION"), "{none}");
 }
 
 #[test]
-fn a_message_to_one_who_is_down_for_good_arrives_in_vain() {
+fn a_message_to_a_member_that_stays_down_is_missed() {
     let scenario = "algorithm = \"bully\"\nmembers = 3\ndead = [3]\ncontact_dead = true";
     let scenario = Scenario::parse("test", scenario).unwrap();
     let rules = Rules {
@@ -246,8 +249,9 @@ fn a_message_to_one_who_is_down_for_good_arrives_in_vain() {
 
 #[test]
 fn the_steps_of_a_tick_follow_each_other_closely() {
-    let acts = [Act::Crash(1), Act::Crash(2), Act::Wait(2), Act::Crash(3), Act::Crash(4)];
-    let steps = acts.map(|act| Step { act, crash_after: 0 });
+    let wait = Act::Wait { ticks: 2 };
+    let acts = [Act::Crash, Act::Crash, wait, Act::Crash, Act::Crash];
+    let steps = acts.map(|act| Step::new(1, act));
     let rules = Rules {
         budget: Budget::default(),
         timers: BOUNDED,
@@ -294,7 +298,7 @@ fn a_timed_run_is_simulated_and_judged() {
     let sound = timed("algorithm = \"bully\"\nmembers = 3", Property::Agreement);
     assert!(!sound.broken && sound.past.is_empty());
     assert!(sound.why().starts_with("A1 HOLDS in this run"), "{}", sound.why());
-    // Whoever asks a leader that never says so asks for ever.
+    // A member that asks a leader that does not announce itself asks forever.
     let restless = timed(
         "algorithm = \"bully\"\nmembers = 3\nleader = 3\ninitiators = [1]\nuntil = \"50ms\"",
         Property::Agreement,
@@ -361,7 +365,7 @@ fn a_schedule_may_go_on_from_the_middle_of_a_simulation() {
         from: Some(Time(1_500_000)),
         scope: None,
     };
-    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
     let found = check(&scenario.resolve().unwrap(), &rules, &plan, &|_| {}).violation.unwrap();
     let file = Counterexample::new(scenario, &rules, found);
     let replay = Counterexample::parse("found.toml", &file.to_toml()).unwrap().replay().unwrap();

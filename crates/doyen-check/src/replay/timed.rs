@@ -1,12 +1,12 @@
-//! A timed run: the simulator runs it before the eyes of the oracle that judges random runs, so that a file says again
-//! exactly what was found.
+//! A timed run: the simulator runs it, and the oracle that judges random runs judges it, so that a file reproduces exactly
+//! what was found.
 
 use std::collections::BTreeSet;
 
-use super::super::property::Property;
 use super::{Ending, Replay, past_of};
 use crate::oracle::{self, Breach, Oracle};
-use doyen_sim::account::Ended;
+use crate::property::Property;
+use doyen_sim::metrics::Ended;
 use doyen_sim::scenario::Case;
 use doyen_sim::trace::TraceEvent;
 

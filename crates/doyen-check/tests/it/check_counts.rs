@@ -1,5 +1,4 @@
-//! What a search counts and what it decides is the same however it is done: breadth or depth first, on one thread or two,
-//! with or without reduction.
+//! A search counts and decides the same on one thread and on two, with and without reduction.
 //!
 //! The numbers of states of Chang–Roberts (all members have started, ids fall clockwise, links keep the order) were found
 //! by three other engines: they are an oracle. The benchmark `checker` counts the larger rings.
@@ -35,8 +34,8 @@ fn calm(timers: Timers, properties: &[Property]) -> Rules {
     Rules { budget: Budget::default(), timers, fifo: true, properties, from: None, scope: None }
 }
 
-fn plan(depth_first: bool, reduce: bool, threads: usize) -> Plan {
-    Plan { depth_first, reduce, threads, limits: Limits::default() }
+fn plan(reduce: bool, threads: usize) -> Plan {
+    Plan { reduce, threads, limits: Limits::default() }
 }
 
 fn explore(case: &Case, rules: &Rules, plan: &Plan) -> Report {
@@ -54,8 +53,8 @@ fn verdict(report: &Report) -> Option<Property> {
 fn the_states_of_chang_roberts_are_those_that_others_count() {
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
     for (members, states) in [(6, 435), (8, 4_870), (10, 58_796)] {
-        for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
-            let report = explore(&ring(members), &rules, &plan(depth_first, false, threads));
+        for threads in [1, 2] {
+            let report = explore(&ring(members), &rules, &plan(false, threads));
             assert_eq!(report.progress.states, states, "{members} members, {threads} threads");
             assert_eq!((report.violation, report.progress.frontier), (None, 0));
         }
@@ -66,8 +65,8 @@ fn the_states_of_chang_roberts_are_those_that_others_count() {
 fn with_reduction_a_ring_has_no_more_than_n_squared_states() {
     let rules = calm(Timers::Free { expiries: 0 }, &AT_REST);
     for members in [6, 8, 10, 12, 16] {
-        for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
-            let report = explore(&ring(members), &rules, &plan(depth_first, true, threads));
+        for threads in [1, 2] {
+            let report = explore(&ring(members), &rules, &plan(true, threads));
             let most = u64::from(members * members);
             assert!(report.progress.states <= most, "{members}: {}", report.progress.states);
             assert_eq!(report.violation, None);
@@ -76,17 +75,20 @@ fn with_reduction_a_ring_has_no_more_than_n_squared_states() {
 }
 
 #[test]
-fn depth_first_a_limit_of_depth_is_reached_only_if_something_lies_deeper() {
+fn a_limit_of_depth_is_reached_only_if_something_lies_deeper() {
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
     let explore_to = |depth: u32| {
         let limits = Limits { depth: Some(depth), ..Limits::default() };
-        let plan = Plan { limits, ..plan(true, false, 1) };
+        let plan = Plan { limits, ..plan(false, 1) };
         doyen_check::check(&ring(6), &rules, &plan, &|_| {})
     };
-    let Report { limit, progress, .. } = explore_to(27);
-    assert_eq!((limit, progress.states, progress.depth, progress.frontier), (None, 435, 27, 0));
-    let Report { limit, progress, .. } = explore_to(26);
-    assert_eq!((limit, progress.states, progress.frontier), (Some(Limit::Depth), 434, 1));
+    let whole = explore(&ring(6), &rules, &plan(false, 1)).progress;
+    assert_eq!(whole.states, 435);
+    let Report { limit, progress, .. } = explore_to(whole.depth + 1);
+    assert_eq!((limit, progress.states, progress.frontier), (None, 435, 0));
+    let Report { limit, progress, .. } = explore_to(whole.depth - 1);
+    assert_eq!((limit, progress.depth), (Some(Limit::Depth), whole.depth - 1));
+    assert!(progress.states < 435 && progress.frontier > 0, "{progress:?}");
 }
 
 /// A limit of states is overshot by no more than the steps of one state lead to, for each thread.
@@ -95,10 +97,10 @@ fn a_search_stops_close_to_its_limit_of_states() {
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
     // Of a message on each link and an election called by everybody.
     let steps_of_a_state = 2 * 10;
-    for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
+    for threads in [1, 2] {
         for most in [1, 100, 5_000, 50_000] {
             let limits = Limits { states: Some(most), ..Limits::default() };
-            let plan = Plan { limits, ..plan(depth_first, false, threads) };
+            let plan = Plan { limits, ..plan(false, threads) };
             let Report { limit, progress, .. } =
                 doyen_check::check(&ring(10), &rules, &plan, &|_| {});
             assert_eq!(limit, Some(Limit::States), "{most} states");
@@ -112,14 +114,14 @@ fn a_search_stops_close_to_its_limit_of_states() {
 #[test]
 fn a_search_stops_close_to_its_limit_of_memory() {
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
-    for (depth_first, threads) in [(false, 1), (false, 2), (true, 1)] {
+    for threads in [1, 2] {
         let most = 4_000_000;
         let limits = Limits { memory: Some(most), ..Limits::default() };
-        let plan = Plan { limits, ..plan(depth_first, false, threads) };
+        let plan = Plan { limits, ..plan(false, threads) };
         let Report { limit, progress, .. } = doyen_check::check(&ring(12), &rules, &plan, &|_| {});
-        assert_eq!(limit, Some(Limit::Memory), "depth first: {depth_first}");
+        assert_eq!(limit, Some(Limit::Memory));
         let is_close = (most / 4..most * 5 / 4).contains(&progress.memory);
-        assert!(is_close, "{} bytes, depth first: {depth_first}", progress.memory);
+        assert!(is_close, "{} bytes", progress.memory);
     }
 }
 
@@ -128,10 +130,10 @@ fn a_search_stops_close_to_its_limit_of_memory() {
 fn a_search_that_is_interrupted_stops() {
     static ENOUGH: AtomicBool = AtomicBool::new(false);
     let rules = calm(Timers::Free { expiries: 0 }, &[Property::OneLeader]);
-    for depth_first in [false, true] {
+    for threads in [1, 2] {
         ENOUGH.store(false, Ordering::Relaxed);
         let limits = Limits { interrupt: Some(&ENOUGH), ..Limits::default() };
-        let plan = Plan { limits, ..plan(depth_first, false, 1) };
+        let plan = Plan { limits, ..plan(false, threads) };
         let tired = |progress: &Progress| ENOUGH.store(progress.states > 100, Ordering::Relaxed);
         let Report { limit, progress, .. } = doyen_check::check(&ring(10), &rules, &plan, &tired);
         assert_eq!(limit, Some(Limit::Interrupt));
@@ -145,10 +147,9 @@ fn runs_that_never_end_are_sought_when_all_has_been_seen_and_a_property_is_about
         let rules = calm(Timers::Free { expiries: 1 }, properties);
         doyen_check::check(case, &rules, plan, &|_| {}).sought_endless
     };
-    let broad = plan(false, false, 1);
+    let broad = plan(false, 1);
     assert!(sought(&ring(4), &[Property::OneLeader, Property::Agreement], &broad));
     assert!(!sought(&ring(4), &[Property::OneLeader, Property::BoundedMessages], &broad));
-    assert!(!sought(&ring(4), &[Property::Agreement], &plan(true, false, 1)));
     let limits = Limits { states: Some(10), ..Limits::default() };
     assert!(!sought(&ring(4), &[Property::Agreement], &Plan { limits, ..broad.clone() }));
     let bully = case("algorithm = \"bully\"\nmembers = 3\ninitiators = [1]");
@@ -193,27 +194,12 @@ fn models() -> Vec<(Case, Rules, Option<Property>)> {
 #[test]
 fn verdicts_agree_with_and_without_reduction() {
     for (case, rules, expected) in models() {
-        let whole = explore(&case, &rules, &plan(false, false, 1));
+        let whole = explore(&case, &rules, &plan(false, 1));
         assert_eq!(verdict(&whole), expected, "{:?} {rules:?}", case.algorithm);
         for threads in [1, 2] {
-            let reduced = explore(&case, &rules, &plan(false, true, threads));
+            let reduced = explore(&case, &rules, &plan(true, threads));
             assert_eq!(verdict(&reduced), expected, "{:?} reduced, {rules:?}", case.algorithm);
             assert!(reduced.progress.states <= whole.progress.states || expected.is_some());
-        }
-    }
-}
-
-#[test]
-fn verdicts_agree_breadth_first_and_depth_first() {
-    for (case, rules, expected) in models() {
-        let broad = explore(&case, &rules, &plan(false, false, 2));
-        for reduce in [false, true] {
-            let deep = explore(&case, &rules, &plan(true, reduce, 1));
-            assert_eq!(verdict(&deep).is_some(), expected.is_some(), "{:?}", case.algorithm);
-            if expected.is_none() && !reduce {
-                assert_eq!(deep.progress.states, broad.progress.states);
-                assert_eq!(deep.progress.generated, broad.progress.generated);
-            }
         }
     }
 }
@@ -224,8 +210,8 @@ fn what_is_found_is_the_same_on_one_thread_and_on_two() {
     let timers = Timers::Bounded { tick: TICK, detection: 2 };
     let budget = Budget { crashes: 1, restarts: 1, ..Budget::default() };
     let rules = Rules { budget, ..calm(timers, &AT_REST) };
-    let one = explore(&case(text), &rules, &plan(false, false, 1));
-    let two = explore(&case(text), &rules, &plan(false, false, 2));
+    let one = explore(&case(text), &rules, &plan(false, 1));
+    let two = explore(&case(text), &rules, &plan(false, 2));
     assert!(one.violation.is_some());
     assert_eq!(one.violation, two.violation);
 }

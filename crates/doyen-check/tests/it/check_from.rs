@@ -19,7 +19,7 @@ fn explore(scenario: &str, from: Option<&str>) -> Report {
         from: from.map(at),
         scope: None,
     };
-    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
     doyen_check::check(&case, &rules, &plan, &|_| {})
 }
 

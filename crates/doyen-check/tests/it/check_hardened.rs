@@ -88,7 +88,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
         scope: None,
     };
     let limits = Limits { time: Some(Duration::from_secs(600)), ..Limits::default() };
-    let plan = Plan { depth_first: false, reduce: true, threads: 2, limits };
+    let plan = Plan { reduce: true, threads: 2, limits };
     let report = doyen_check::check(&case, &rules, &plan, &|_| {});
     if let Some(violation) = report.violation {
         let lines =

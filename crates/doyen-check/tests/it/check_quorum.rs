@@ -1,9 +1,9 @@
 //! The quorum, explored: the votes to the end; leases and vote leases, and the whole, as deep as a test has time for. See
-//! `check/part.rs` for what that is. `make check-quorum` goes on for longer.
+//! `part.rs` for what that is. `make check-quorum` goes on for longer.
 //!
 //! A search that finds nothing proves little unless it finds something where something is wrong. So every rule is taken
 //! away on which votes or leases rest, and every search must notice; and it must notice the same with every reduction
-//! and without. (`check/machine/tests.rs` tries each reduction alone, with every rule taken away.)
+//! and without. (`model/tests.rs` tries each reduction alone, with every rule taken away.)
 
 use doyen_check::budget::Budget;
 use doyen_check::part::{Part, Scope};
@@ -66,7 +66,7 @@ impl Subject {
         let scope = self.rules.scope.expect("a part of the quorum");
         let case = scope.scenario(self.members).resolve().expect("a scene that makes sense");
         let limits = Limits { states, ..Limits::default() };
-        let plan = Plan { depth_first: false, reduce, threads: 2, limits };
+        let plan = Plan { reduce, threads: 2, limits };
         let report = doyen_check::check(&case, &self.rules, &plan, &|_| {});
         println!("{scope}, {}, {reduce}: {:?}", self.rules.budget, report.progress);
         report
@@ -232,13 +232,13 @@ fn a_quorum_owes_a_leader_without_being_called() {
         from: None,
         scope: None,
     };
-    let plan = Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() };
+    let plan = Plan { reduce: false, threads: 1, limits: Limits::default() };
     let report = doyen_check::check(&case, &rules, &plan, &|_| {});
     let broken = report.violation.map(|violation| violation.property);
     assert_eq!(broken, Some(Property::Termination));
 }
 
-/// Rounded up to a tick, a promise would be longer than it is, and a lease as well.
+/// Rounded up to a tick, a vote lease would be longer than it is, and a lease as well.
 #[test]
 fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     let refusal = |promise: &str, timers: Timers| {
@@ -251,11 +251,11 @@ fn clocked_timers_take_no_lease_that_is_not_whole_ticks() {
     assert_eq!(refusal("22ms", clocked), None);
     assert_eq!(
         refusal("21ms", clocked).unwrap(),
-        "a lease of 17.181818ms is not a whole number of ticks of 1ms, in which clocked timers go; vote_lease = \"22ms\" under [quorum] in a scenario would do"
+        "a lease of 17.181818ms is not a whole number of ticks of 1ms, as clocked timers need; set vote_lease = \"22ms\" under [quorum] in a scenario"
     );
     assert_eq!(
         refusal("24.5ms", clocked).unwrap(),
-        "a vote lease of 24.5ms is not a whole number of ticks of 1ms, in which clocked timers go; vote_lease = \"33ms\" under [quorum] in a scenario would do"
+        "a vote lease of 24.5ms is not a whole number of ticks of 1ms, as clocked timers need; set vote_lease = \"33ms\" under [quorum] in a scenario"
     );
     assert_eq!(refusal("21ms", Timers::Bounded { tick: TICK, detection: 2 }), None);
 }

@@ -59,7 +59,7 @@ fn explore(case: &Case, budget: Budget, fifo: bool, property: Property, reduce: 
     let rules = Rules { budget, timers, fifo, properties, from: None, scope: None };
     let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
     // With one thread it is always the same state at which a search stops.
-    let plan = Plan { depth_first: false, reduce, threads: 1, limits };
+    let plan = Plan { reduce, threads: 1, limits };
     doyen_check::check(case, &rules, &plan, &|_| {})
 }
 

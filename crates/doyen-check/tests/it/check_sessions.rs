@@ -1,8 +1,8 @@
 //! Sessions, explored: members restart, lose their disks, and are replaced while the old process runs on. See
-//! `check/part.rs` for what that is, and `check/machine/processes.rs` for what an old process counts as.
+//! `part.rs` for what that is, and `model/processes.rs` for what an old process counts as.
 //!
 //! Every rule on which sessions rest is taken away, and a search must notice; what it finds is played again from a file.
-//! `check/machine/tests.rs` has one more, of two processes with the same incarnation.
+//! `model/tests.rs` has one more, of two processes with the same incarnation.
 
 use doyen_check::budget::Budget;
 use doyen_check::counterexample::Counterexample;
@@ -23,16 +23,15 @@ impl Subject {
     fn new(members: u32, without: Option<Rule>) -> Self {
         let scope = Scope { terms: 1, without, ..Scope::new(Part::Sessions) };
         let limits = Limits { states: Some(400_000), ..Limits::default() };
-        let plan = Plan { depth_first: false, reduce: true, threads: 2, limits };
+        let plan = Plan { reduce: true, threads: 2, limits };
         Self { members, rules: scope.rules(false), plan }
     }
 
     /// What `doyen check --without RULE` explores.
     fn that_misses(rule: Rule) -> Self {
         let scope = Scope::that_misses(rule).expect("an exploration that misses it");
-        let mut subject = Self::new(scope.members(), Some(rule));
+        let subject = Self::new(scope.members(), Some(rule));
         assert_eq!(subject.rules.scope, Some(scope));
-        subject.plan.depth_first = scope.depth_first();
         subject
     }
 

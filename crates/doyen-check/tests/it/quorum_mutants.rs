@@ -28,7 +28,7 @@ use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Scenario};
 
 /// No mutant needs more random runs, of those that are tried in a test.
@@ -162,7 +162,7 @@ fn explore(rule: Rule, states: u64) -> Option<(Property, usize, u64)> {
     let scope = Scope::that_misses(rule)?;
     let case = scope.scenario(scope.members()).resolve().expect("a scene that makes sense");
     let limits = Limits { states: Some(states), ..Limits::default() };
-    let plan = Plan { depth_first: scope.depth_first(), reduce: true, threads: 2, limits };
+    let plan = Plan { reduce: true, threads: 2, limits };
     let wrong_clocks = rule == Rule::DriftMargin;
     let report = doyen_check::check(&case, &scope.rules(wrong_clocks), &plan, &|_| {});
     let violation = report.violation?;
@@ -590,7 +590,7 @@ fn a_lapse_without_asking_on_costs_an_election() {
     assert!(kept.downtime < missed.downtime, "{} {}", kept.downtime, missed.downtime);
 }
 
-/// 4 is heard by its leader alone. Should that hand over to it, everybody would wait for it in vain.
+/// 4 is heard by its leader alone. If that leader transferred to it, the others would wait for it.
 #[test]
 fn a_successor_that_reaches_no_majority_costs_a_turn() {
     let text = r#"

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use doyen_check::oracle::{self, Oracle};
 use doyen_check::property::Property;
-use doyen_report::expect;
+use doyen_report::expectation;
 use doyen_sim::scenario::{Case, Scenario};
 
 fn folder() -> PathBuf {
@@ -40,7 +40,7 @@ fn every_scenario_gives_what_it_says_and_breaks_no_invariant() {
         let mut oracle = Oracle::of(&case, &Property::QUORUM);
         let outcome = oracle::judge(&case, None, &mut oracle);
         problems.extend(oracle.breach().map(|breach| format!("{name}: {breach:?}")));
-        let differences = expect::differences(&case, &outcome, None);
+        let differences = expectation::differences(&case, &outcome, None);
         problems.extend(differences.iter().map(|difference| format!("{name}: {difference}")));
     }
     assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));

@@ -13,8 +13,8 @@ use std::convert::Infallible;
 
 use doyen_check::budget::Budget;
 use doyen_check::property::Property;
+use doyen_check::search::space::{Claim, Space, Successors};
 use doyen_check::search::{self, Limits, Plan, Violation};
-use doyen_check::space::{Claim, Space, Successors};
 use doyen_check::{Explorable, Rules, Scene, Timers};
 use doyen_core::algorithm::bully::Bully;
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
@@ -226,7 +226,7 @@ where
 }
 
 fn plan() -> Plan {
-    Plan { depth_first: false, reduce: false, threads: 1, limits: Limits::default() }
+    Plan { reduce: false, threads: 1, limits: Limits::default() }
 }
 
 #[test]
@@ -266,10 +266,10 @@ struct Loop {
 const NINE: u32 = 9;
 
 impl Space for Loop {
-    type Hand = ();
+    type Worker = ();
     type Step = (u32, u32);
 
-    fn hand(&self) {}
+    fn worker(&self) {}
 
     fn start(&self) -> Vec<u32> {
         vec![0]
@@ -293,20 +293,20 @@ impl Space for Loop {
         u64::from(state[0]) + 1
     }
 
-    fn mood(&self, (): &mut (), state: &[u32]) -> u32 {
+    fn observation(&self, (): &mut (), state: &[u32]) -> u32 {
         state[0]
     }
 
     fn claims(&self) -> &[Claim] {
-        &[Claim::Eventually]
+        &[Claim::Rests]
     }
 
-    fn holds(&self, _claim: usize, mood: u32) -> bool {
-        mood == NINE
+    fn holds(&self, _claim: usize, observation: u32) -> bool {
+        observation == NINE
     }
 
-    /// Steps to the same place are one duty, wherever they start.
-    fn duty(&self, (from, to): (u32, u32)) -> Option<(u32, u32)> {
+    /// Steps to the same place are one, wherever they start.
+    fn fairness(&self, (from, to): (u32, u32)) -> Option<(u32, u32)> {
         let is_it = |&&(one, other, _): &&(u32, u32, bool)| (one, other) == (from, to);
         self.steps.iter().find(is_it).filter(|step| step.2).map(|_| (NINE, to))
     }

@@ -52,7 +52,7 @@ pub struct Bully {
     state: State,
     /// The number of the election it holds: an OK to an older one does not count.
     election: Term,
-    /// With R6: its last COORDINATOR may still be on its way.
+    /// With R6: its last COORDINATOR may still be in flight.
     announcing: bool,
 }
 
@@ -62,16 +62,16 @@ enum State {
     Normal,
     /// Serial variant: has answered OK and holds its own election one stage later.
     Called,
-    /// Has asked, and heard no OK yet.
+    /// Has asked, and received no OK yet.
     Electing,
-    /// Has heard an OK, and waits for a COORDINATOR.
+    /// Has received an OK, and waits for a COORDINATOR.
     Waiting,
 }
 
-/// What bullies say to each other.
+/// The messages of Bully.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// "The coordinator is gone. Are you alive, you above me?"
+    /// Starts an election: is any higher member alive?
     Election {
         /// The election's number.
         term: Term,
@@ -86,7 +86,7 @@ pub enum Message {
         /// The number of the election it won.
         term: Term,
     },
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Upkeep),
 }
 
@@ -99,9 +99,9 @@ pub enum Timer {
     Announcement,
     /// Serial variant: the next stage.
     Stage,
-    /// With R6: the time in which its last COORDINATOR may still be on its way.
+    /// With R6: the time in which its last COORDINATOR may still be in flight.
     Announced,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -170,7 +170,7 @@ impl Bully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
             Message::Election { term } => self.on_election(config, from, term, out),
             Message::Ok { term } => self.on_ok(config, term, out),
@@ -215,7 +215,7 @@ impl Bully {
         }
     }
 
-    /// R1 under a new number: this member wants it.
+    /// R1 under a new number: this member starts it.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         self.tracker.open_term(out);
         self.hold_election(config, out);
@@ -271,7 +271,7 @@ impl Bully {
         self.hold_election(config, out);
     }
 
-    /// R6: the leader answers, and announces itself again unless its announcement may still be on its way. It takes
+    /// R6: the leader answers, and announces itself again unless its announcement may still be in flight. It takes
     /// over the asker's term, so that the announcement is not older than the question.
     fn reassure(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
         out.rule("R6");
@@ -311,7 +311,7 @@ impl Bully {
         out.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
     }
 
-    /// H6: another member follows a leader that this one cannot hear. It defers, and asks again later, less and less
+    /// H6: another member follows a leader that this one does not receive. It defers, and asks again later, less and less
     /// often.
     fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         if self.electing() && claim.leader > config.members.key(self.tracker.id()) {
@@ -340,7 +340,7 @@ impl Bully {
         }
     }
 
-    /// Whatever it waited for, it waits no longer.
+    /// Ends all waits of its election.
     fn end_election(&mut self, out: &mut Effects<Self>) {
         match self.state {
             State::Normal => {}

@@ -21,7 +21,7 @@
 //! other processes abandon their elections": this is the end of participation in CR6. Keys contain the id, so that equal
 //! attributes do not make two winners. No member is polled: os-textbook lets "the control part of a failed process" forward,
 //! so a message goes to the neighbour and skips only members that the failure detector reports as down. A member that has
-//! no other member left wins without a message; by the letter of os-textbook it would send both messages to itself.
+//! no other member left wins without a message; read literally, os-textbook has it send both messages to itself.
 //!
 //! Cost: with one initiator, d hops from the highest member, d + 2n messages one after the other, at most 3n−1. os-textbook
 //! calls that the maximum, but if several start at once it is n(n+1)/2 + n (all start, keys falling clockwise), and on average
@@ -39,8 +39,8 @@
 //!   or a copy, is swallowed (F15). That is stricter than a hop limit: nothing goes round twice. ELECTED is treated alike
 //!   (CR7);
 //! - CR6: by the order of claims. A winner that the failure detector reports as down is not followed, although ELECTED is
-//!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that hear the winner
-//!   make it defer (CR9);
+//!   passed on: the member goes on waiting, or starts an election if it takes part in none, and members that receive
+//!   from the winner make it defer (CR9);
 //! - CR8: a member that has taken part and learns of no winner in time bids itself, with a higher term (F14, F15). The owner
 //!   of the last bid comes first, then its successor, … Each failure doubles the wait;
 //! - CR9: a member that leads, or follows a live leader, answers a lower bid with ALIVE instead, and the bidder defers (F8).
@@ -62,15 +62,15 @@ use crate::explore::Explore;
 use crate::members::{Key, NodeId, Term};
 use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
 
-/// A member that runs Chang–Roberts. Small, for there are simulations with millions of them.
+/// A member that runs Chang–Roberts. Small, because there are simulations with millions of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ChangRoberts {
-    /// With the participant's flag, which is all that the textbook's member has besides.
+    /// It also holds the participant flag, the only other state of a textbook member.
     tracker: LeaderTracker,
     hardened: Option<Box<Hardened>>,
 }
 
-/// What a hardened member has besides.
+/// The additional state of a hardened member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Hardened {
     hops: Hops<Token>,
@@ -80,7 +80,7 @@ struct Hardened {
     told: Option<LeaderClaim>,
 }
 
-/// What the members of the ring say to each other.
+/// The messages of the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "Elect this one", in textbook mode.
@@ -95,7 +95,7 @@ pub enum Message {
     },
     /// Hardened mode's messages round the ring.
     Hop(Box<Hop<Token>>),
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Box<Upkeep>),
 }
 
@@ -121,7 +121,7 @@ pub enum Timer {
     Hop(HopNumber),
     /// `T_re`: the end of the round it takes part in.
     Round,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -194,12 +194,12 @@ impl ChangRoberts {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
-            Message::Election { key } if self.may_hear_of(config, key) => {
+            Message::Election { key } if self.accepts_key(config, key) => {
                 self.on_election(config, key, out);
             }
-            Message::Elected { key } if self.may_hear_of(config, key) => {
+            Message::Elected { key } if self.accepts_key(config, key) => {
                 self.on_elected(config, key, out);
             }
             Message::Election { .. } | Message::Elected { .. } => {}
@@ -212,10 +212,10 @@ impl ChangRoberts {
         }
     }
 
-    /// A textbook's message cannot come from a member with the same configuration if this one is hardened. A stranger is
+    /// A textbook's message cannot come from a member with the same configuration if this one is hardened. An unknown key is
     /// neither passed on, because no member would remove it from the ring, nor followed.
     #[inline(always)]
-    fn may_hear_of(&self, config: &Config, key: Key) -> bool {
+    fn accepts_key(&self, config: &Config, key: Key) -> bool {
         self.hardened.is_none() && config.members.contains(key.id)
     }
 
@@ -250,7 +250,7 @@ impl ChangRoberts {
         }
     }
 
-    /// CR1: this member wants an election.
+    /// CR1: this member starts an election.
     #[inline(never)]
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         if self.participates() {
@@ -326,7 +326,7 @@ impl ChangRoberts {
         self.tracker.accept(config, LeaderClaim { term: Term::default(), leader: winner }, out);
     }
 
-    /// Sends to the neighbour; says whether there is one.
+    /// Sends to the neighbour; returns whether there is one.
     #[inline(always)]
     fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
         let me = self.tracker.id();
@@ -348,7 +348,7 @@ impl ChangRoberts {
                 self.on_bid(config, bid, out);
             }
             Some(Token::Elected { claim }) if config.members.contains(claim.leader.id) => {
-                self.on_reign(config, claim, out);
+                self.on_elected_claim(config, claim, out);
             }
             _ => {}
         }
@@ -409,7 +409,7 @@ impl ChangRoberts {
     }
 
     /// CR6, CR7.
-    fn on_reign(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+    fn on_elected_claim(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
         if claim.leader.id == self.tracker.id() || Some(claim) <= told {
             return out.rule("CR7");
@@ -432,7 +432,7 @@ impl ChangRoberts {
         self.pass(config, Token::Elected { claim }, out);
     }
 
-    /// H6: another member follows a leader that this one cannot hear. It defers, and bids again later, less and less
+    /// H6: another member follows a leader that this one does not receive. It defers, and bids again later, less and less
     /// often.
     fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let own = config.members.key(self.tracker.id());

@@ -18,7 +18,7 @@
 //! - H5: a leader sends ALIVE to all members at every heartbeat, and at once to a member that was away. A leader that
 //!   receives a larger claim steps down. So two leaders meet as soon as they can communicate;
 //! - H6: a member that does not lead may send ALIVE about its leader; a member that asked for an election then defers (F8).
-//!   ALIVE about a stranger is ignored;
+//!   ALIVE about an id that is no member is ignored;
 //! - H7: a member that knows no leader and learns that a member is gone listens as if it had just started, for the time of
 //!   an election longer: the member that is gone may have been about to win.
 //!
@@ -201,7 +201,7 @@ impl LeaderTracker {
 
     /// A message came from `peer`: it lives.
     #[inline]
-    pub(crate) fn heard(&mut self, peer: NodeId) {
+    pub(crate) fn mark_alive(&mut self, peer: NodeId) {
         if let Some(extras) = &mut self.extras
             && extras.down.remove(peer)
             && **extras == Extras::default()
@@ -291,12 +291,12 @@ impl LeaderTracker {
         }
     }
 
-    /// Records a leader that only others can hear (H6).
+    /// Records a leader that only other members receive (H6).
     pub(crate) fn defer_to(&mut self, leader: NodeId) {
         self.leader = Some(leader);
     }
 
-    /// A member claims to lead, or is said to. `electing`: this member takes part in an election.
+    /// A member claims to lead, or another member says so. `electing`: this member takes part in an election.
     pub(crate) fn on_claim<P: Elective>(
         &mut self,
         config: &Config,
@@ -405,7 +405,7 @@ impl LeaderTracker {
                 Action::Defer(claim)
             }
             Upkeep::Nack { term } => {
-                // An equal term answers an older claim of this leader, or the other leader will be heard.
+                // An equal term answers an older claim of this leader, or a message of the other leader will arrive.
                 let outdone = self.leads() && self.claim().is_some_and(|r| term > r.term);
                 self.see_term(term, out);
                 if !outdone {
@@ -484,7 +484,7 @@ impl LeaderTracker {
 
     /// The failure detector reports `peer` as up.
     pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
-        self.heard(peer);
+        self.mark_alive(peer);
         if let Some(claim) = self.claim()
             && self.leads()
         {

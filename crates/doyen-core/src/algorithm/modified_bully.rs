@@ -92,7 +92,7 @@ pub struct ModifiedBully {
     state: State,
     /// Figure 4: the lowest member that has asked since this one last won.
     lowest_ever: Option<NodeId>,
-    /// Hardened: its last COORDINATOR may still be on its way.
+    /// Hardened: its last COORDINATOR may still be in flight.
     announcing: bool,
 }
 
@@ -131,7 +131,7 @@ struct Poll {
     answers: Vec<Key>,
 }
 
-/// What modified bullies say to each other.
+/// The messages of Modified Bully.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// "I have answered you, and a member below you has asked since."
@@ -163,7 +163,7 @@ pub enum Message {
         /// The number of the election it won.
         term: Term,
     },
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Upkeep),
 }
 
@@ -178,9 +178,9 @@ pub enum Timer {
     Grant,
     /// `T_h`: the COORDINATOR of an election that another member holds.
     Announcement,
-    /// Hardened: the time in which its last COORDINATOR may still be on its way.
+    /// Hardened: the time in which its last COORDINATOR may still be in flight.
     Announced,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -249,7 +249,7 @@ impl ModifiedBully {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
             Message::Stop { term } => self.on_stop(config, term, out),
             Message::Election { term } => {
@@ -501,7 +501,7 @@ impl ModifiedBully {
         }
     }
 
-    /// M10, M12: grants the highest of those that have answered and have not been granted. Says whether there is one.
+    /// M10, M12: grants the highest of those that have answered and have not been granted. Returns whether there is one.
     fn grant_highest(&mut self, config: &Config, mut poll: Poll, out: &mut Effects<Self>) -> bool {
         let Some(highest) = poll.answers.pop() else {
             return false;
@@ -516,7 +516,7 @@ impl ModifiedBully {
         true
     }
 
-    /// M11: it is the highest that answered. Hardened: one that takes part in no election has heard how it ended.
+    /// M11: it is the highest that answered. Hardened: one that takes part in no election knows its result.
     fn on_grant(&mut self, config: &Config, granter: Asker, out: &mut Effects<Self>) {
         if !config.hardened() || self.electing() {
             out.rule("M11");
@@ -572,7 +572,7 @@ impl ModifiedBully {
         }
     }
 
-    /// Whatever it waited for, it waits no longer.
+    /// Ends all waits of its election.
     fn end_election(&mut self, out: &mut Effects<Self>) {
         match std::mem::take(&mut self.state) {
             State::Idle => {}
@@ -699,7 +699,7 @@ mod tests {
 
     /// Nor this: no member would be there to lead.
     #[test]
-    fn nobody_answers_for_another() {
+    fn no_member_answers_for_another() {
         for mode in [Mode::Textbook, Mode::Hardened] {
             let prio = Key { attr: 9, id: NodeId(9) };
             let term = Term(u64::from(mode == Mode::Hardened));

@@ -3,7 +3,7 @@
 //! The bully elects the highest member that can be reached, so each side of a partition elects a leader of its own. Here
 //! a leader needs the votes of a majority of the *configured* members. A member votes once per term and stores its vote
 //! before it sends it, so no term has two leaders (`ballot.rs`). A leader may act only while it holds a lease. Members of
-//! a majority grant the lease by giving the leader a **vote lease** each: a promise to vote for no other member for a given
+//! a majority grant the lease by giving the leader a **vote lease** each: a commitment to vote for no other member for a given
 //! time. The vote leases outlast the lease that rests on them, so two leases never overlap (`leader.rs`, `follower.rs`).
 //!
 //! **Roles.** A member is a follower, a pre-candidate, a candidate or a leader, and each role holds its own data. A
@@ -33,7 +33,7 @@
 //! | Q8 | HEARTBEAT | gives its sender a vote lease of `Λ_F` and acknowledges (ACCEPT the first time, then ACK) |
 //! | Q9 | a majority of ACKs for a round or later ones | holds a lease, counted from the sending of that round |
 //! | Q10 | a later term | steps down as candidate or leader |
-//! | Q12 | outranks its leader for a while | asks all members, then asks the leader to hand over (PREEMPT) |
+//! | Q12 | outranks its leader for a while | asks all members, then asks the leader for a transfer (PREEMPT) |
 //! | Q13 | the leader is to go | stops its work, gives up the lease, then sends TIMEOUT-NOW and RELEASE |
 //! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
 //! | Q15 | follows another leader although it was the successor | penalizes itself (`rank.rs`) |
@@ -94,7 +94,7 @@ pub use explore::{rules, voter};
 pub use message::{Answer, Body, Heartbeat, KINDS, Message, Round, Unreachable};
 pub use rank::{Preference, Rank};
 
-/// A member of a quorum: its role, and what it keeps whatever its role is.
+/// A member of a quorum: its role, and what it keeps in every role.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Quorum {
     id: NodeId,
@@ -297,7 +297,7 @@ impl Quorum {
         if self.recovery.is_rejoining() && !matches!(body, Body::Welcome { .. }) {
             return; // it must not answer yet
         }
-        // A restarted member is told what was heard of it before its restart. HELLO and WELCOME do not count: it answers
+        // A restarted member is told what was received from it before its restart. HELLO and WELCOME do not count: it answers
         // HELLO before it is answered itself, perhaps in a term that it learned after the restart.
         if config.quorum.remembers && !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
             let seen = self.seen.entry(from).or_default();

@@ -6,13 +6,13 @@
 //! the next neighbour, and so on round the ring.
 //!
 //! - Members that the failure detector reports as down are not tried. A member remembers nothing else about dead ones: the
-//!   next token tries them again, which is why f dead members cost 2f fruitless probes in a list ring's two circuits. A memory
-//!   of its own would exclude a member that was slow once, because the ring hears nothing of it afterwards.
+//!   next token tries them again, which is why f dead members cost 2f unanswered probes in a list ring's two circuits. A memory
+//!   of its own would exclude a member that was slow once, because it sends nothing on the ring afterwards.
 //! - When the search returns to the searcher, no other member is alive and it gets the token back, without a message. So a
 //!   single member elects itself.
 //! - A hop is named by the lowest number that none of the sender's other hops has, so that numbers, timers and states stay
 //!   few. A HOP-ACK later than `T_hop` can therefore be taken for that of a later hop to the same member. If that member has
-//!   died meanwhile the token is lost, as any token can be: rounds are made for that.
+//!   died in the meantime, the token is lost, as any token can be: rounds are made for that.
 //! - A HOP-ACK that is late or lost makes two copies of a token, one for each of two successors. Textbook rings assume that
 //!   this cannot happen. Hardened rings must pass on only one of them.
 //! - The two circuits of every live member are at most 2N tokens; a member waits for no more hops than that and gives up the
@@ -34,7 +34,7 @@ use crate::members::{NodeId, Term};
 use crate::protocol::{self, Effects, Protocol, varint_len};
 use crate::time::Span;
 
-/// What goes over one edge of the ring: a token, or the word that it has arrived.
+/// What goes over one edge of the ring: a token, or its HOP-ACK.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Hop<T> {
     /// The token, clockwise.
@@ -224,13 +224,13 @@ pub(crate) fn successor(config: &Config, tracker: &LeaderTracker, after: NodeId)
     next
 }
 
-/// One election on a ring, told apart from all others: by its number, and by who began it where two began at once.
-/// Ordered by number first. The spec's third part, the initiator's incarnation, is not needed: its terms are durable.
+/// The identity of an election on a ring: its number, and its initiator where two began at once.
+/// Ordered by number first. The specification's third part, the initiator's incarnation, is not needed: its terms are durable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct Round {
     /// The election's number; zero where rounds are not numbered.
     pub term: Term,
-    /// Who began it.
+    /// The member that started it.
     pub initiator: NodeId,
 }
 
@@ -254,8 +254,8 @@ pub(crate) fn hop_limit(config: &Config) -> u32 {
     u32::try_from(2 * config.members.len()).unwrap_or(u32::MAX)
 }
 
-/// `T_re`: how long `member` waits for the end of `round` before it begins one of its own. Two circuits among the living
-/// and the fruitless hops to the dead take no longer than the first two terms. The third lets the members come one
+/// `T_re`: how long `member` waits for the end of `round` before it begins one of its own. Two circuits of the live members
+/// and the unanswered hops to dead members take no longer than the first two terms. The third lets the members come one
 /// after the other, the initiator (k = 0) first, then its successor (k = 1), …
 pub(crate) fn re_initiation(config: &Config, round: Round, member: NodeId) -> Span {
     let n = config.members.len() as u64;

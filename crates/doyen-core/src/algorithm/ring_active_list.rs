@@ -29,7 +29,7 @@
 //! - AL4: each member decides for itself, as in the notes, but when a member dies during the election the lists differ, and so
 //!   would the decisions. Therefore only one of them counts, the winner's. It sends ALIVE to all members at once, and the others
 //!   follow it then, by the order of claims. Their own decision is only the reason why they wait;
-//! - AL5: a member that hears of no winner in time starts a new round (the winner has died, or a number is lost). The
+//! - AL5: a member that learns of no winner in time starts a new round (the winner has died, or a number is lost). The
 //!   initiator comes first, then its successor, … Each failure doubles the wait;
 //! - AL6: a member that leads, or follows a live leader, answers the numbers of a lower initiator's round with ALIVE instead,
 //!   and their owners defer (F8);
@@ -60,12 +60,12 @@ pub struct RingActiveList {
     hops: Hops<Token>,
 }
 
-/// What the members of the ring say to each other.
+/// The messages of the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// A number on its way round the ring, or the word that it has arrived.
+    /// A number in transit round the ring, or its HOP-ACK.
     Hop(Hop<Token>),
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Upkeep),
 }
 
@@ -85,7 +85,7 @@ pub enum Timer {
     Hop(HopNumber),
     /// `T_re`: the end of the round it takes part in.
     Round,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -153,7 +153,7 @@ impl RingActiveList {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -273,7 +273,7 @@ impl RingActiveList {
         self.on_timer(config, Timer::Upkeep(UpkeepTimer::Heartbeat), out);
     }
 
-    /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
+    /// H6: another member follows a leader that this one does not receive. It defers, and starts again later, less and
     /// less often.
     fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         if self.participates() && claim.leader > config.members.key(self.tracker.id()) {

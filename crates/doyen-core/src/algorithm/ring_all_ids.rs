@@ -14,7 +14,7 @@
 //! | AI6 | NEW-COORDINATOR of another initiator | follows; passes it on |
 //! | AI7 | its own NEW-COORDINATOR | removes it from the ring |
 //!
-//! **Textbook mode.** By the letter of os-textbook a process that receives an ELECT-ME sends its own each time, which would
+//! **Textbook mode.** Read literally, os-textbook has a process that receives an ELECT-ME send its own each time, which would
 //! never end: here it sends one per election. Links must keep the order of messages ("all links in the ring are assumed to be
 //! FIFO"). os-textbook does not say which member removes the others' ELECT-MEs from the ring. Here the sender does (AI5). If
 //! the initiator does it, which is the variant `os-textbook-absorb`, it costs less, but two initiators starve each other: each keeps
@@ -34,10 +34,10 @@
 //! - AI4: members that are down are not elected;
 //! - AI6: NEW-COORDINATOR is the winner's claim and followed by the order of claims, also by the winner, which leads from then
 //!   on. A winner that the failure detector reports as down is not followed, although the message is passed on: the member
-//!   goes on waiting, or starts an election if it takes part in none, and members that hear the winner make it defer (AI9);
+//!   goes on waiting, or starts an election if it takes part in none, and members that receive from the winner make it defer (AI9);
 //! - AI7: NEW-COORDINATOR ends where the same claim has passed already. So the messages of several initiators go round once,
 //!   and nothing circulates forever;
-//! - AI8: a member that hears of no winner in time starts a new round (the initiator or the winner has died, or a message is
+//! - AI8: a member that learns of no winner in time starts a new round (the initiator or the winner has died, or a message is
 //!   lost). The initiator comes first, then its successor, … Each failure doubles the wait. A member that came too late for the
 //!   initiator's count has its turn then;
 //! - AI9: a member that leads, or follows a live leader, answers the ids of a lower initiator's round with ALIVE instead, and
@@ -71,12 +71,12 @@ pub struct RingAllIds {
     told: Option<Box<LeaderClaim>>,
 }
 
-/// What the members of the ring say to each other.
+/// The messages of the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// Something on its way round the ring, or the word that it has arrived.
+    /// Something in transit round the ring, or its HOP-ACK.
     Hop(Hop<Token>),
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Upkeep),
 }
 
@@ -85,14 +85,14 @@ pub enum Message {
 pub enum Token {
     /// "Elect me."
     ElectMe {
-        /// In which election.
+        /// The election.
         round: Round,
-        /// Who says it.
+        /// The member that sends it.
         member: NodeId,
     },
     /// "This one is the new coordinator."
     NewCoordinator {
-        /// In which election; its initiator says it.
+        /// The election, whose initiator sends this.
         round: Round,
         /// The winner.
         leader: NodeId,
@@ -106,7 +106,7 @@ pub enum Timer {
     Hop(HopNumber),
     /// `T_re`: the end of the round it takes part in.
     Round,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -179,7 +179,7 @@ impl RingAllIds {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
             Message::Hop(hop) => match self.hops.receive(from, hop, out) {
                 Some(Token::ElectMe { round, member }) => {
@@ -228,7 +228,7 @@ impl RingAllIds {
         }
     }
 
-    /// AI1: this member wants an election.
+    /// AI1: this member starts an election.
     fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
         if self.participates() {
             return;
@@ -344,7 +344,7 @@ impl RingAllIds {
         self.pass(config, Token::NewCoordinator { round, leader }, out);
     }
 
-    /// H6: another member follows a leader that this one cannot hear. It defers, and starts again later, less and
+    /// H6: another member follows a leader that this one does not receive. It defers, and starts again later, less and
     /// less often.
     fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         if self.participates() && claim.leader > config.members.key(self.tracker.id()) {

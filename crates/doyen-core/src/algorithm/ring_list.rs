@@ -19,7 +19,7 @@
 //! other live member is dropped, because it would circulate inside one member.
 //!
 //! Cost without further failures: 2n messages and 2n·D for an initiator, 2mn messages for m of them. Every dead member costs
-//! one fruitless probe and `T_hop` in each circuit, unless the failure detector has reported it as down.
+//! one unanswered probe and `T_hop` in each circuit, unless the failure detector has reported it as down.
 //!
 //! The flaws show: a list whose initiator dies grows forever (F16), and "does no harm" (cs677) is false when the winner of one
 //! of two elections dies between its two circuits (F17).
@@ -32,7 +32,7 @@
 //! - L2a: a member that leads, or knows that its leader is alive and confirmed, answers the ELECTION of a member below that
 //!   leader with ALIVE, and the token ends there: the asker follows or defers (F8). The token of a member above the leader goes
 //!   on. Its followers do not wait for the end of that election, because they have a leader; but the leader does, and sends no
-//!   ALIVE meanwhile. The list of COORDINATOR shows whether a leader is confirmed. No member vouches for a winner that has not
+//!   ALIVE until then. The list of COORDINATOR shows whether a leader is confirmed. No member vouches for a winner that has not
 //!   signed the list, or the repetition after a winner that died would be silenced; nor for a leader that asks itself; nor
 //!   twice to the same asker without a message of the leader in between: otherwise a member that no longer leads, and whose
 //!   own rounds do not get through, would be vouched for as long as it lives;
@@ -95,11 +95,11 @@ pub struct ListRing<R> {
 /// What goes round the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Token {
-    /// Whose election it is, and which.
+    /// The identity of the election.
     pub round: Round,
     /// How many hops it has made in this circuit; not counted in the textbook of cs677.
     pub hops: u32,
-    /// What it is for.
+    /// The purpose of the circuit.
     pub circuit: Circuit,
 }
 
@@ -108,24 +108,24 @@ pub struct Token {
 pub enum Circuit {
     /// "Who is alive?"
     Election {
-        /// Those it has come by.
+        /// The members that it has passed.
         list: Vec<Key>,
     },
     /// "This one has won."
     Coordinator {
         /// The winner.
         leader: Key,
-        /// Those it has come by; left empty in the textbook of cs677.
+        /// The members that it has passed; left empty in the textbook of cs677.
         list: Vec<NodeId>,
     },
 }
 
-/// What the members of a list ring say to each other.
+/// The messages of a list ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// A token, or the word that it has arrived.
+    /// A token, or its HOP-ACK.
     Hop(Hop<Token>),
-    /// Hardened mode's upkeep.
+    /// A message of hardened mode outside elections.
     Upkeep(Upkeep),
 }
 
@@ -136,7 +136,7 @@ pub enum Timer {
     Hop(HopNumber),
     /// `T_re`: the end of a round.
     Round,
-    /// Hardened mode's upkeep.
+    /// A timer of hardened mode outside elections.
     Upkeep(UpkeepTimer),
 }
 
@@ -207,7 +207,7 @@ impl<R: Reading> ListRing<R> {
         message: Message,
         out: &mut Effects<Self>,
     ) {
-        self.tracker.heard(from);
+        self.tracker.mark_alive(from);
         match message {
             Message::Hop(hop) => {
                 if let Some(token) = self.hops.receive(from, hop, out) {
@@ -234,7 +234,7 @@ impl<R: Reading> ListRing<R> {
                     && claim.leader.id == from
                     && self.tracker.leader() == Some(from)
                 {
-                    rounds.heard_leader();
+                    rounds.confirm_leader();
                 }
             }
         }
@@ -353,8 +353,8 @@ impl<R: Reading> ListRing<R> {
         if let Some(rounds) = &mut self.rounds
             && (self.tracker.leader() == Some(asker.id) || rounds.told.contains(asker.id))
         {
-            // Its leader would not ask if it led, and would have been heard since the asker was told of it.
-            rounds.out_of_office();
+            // A leader would not ask, and would have sent a message since the asker was told about it.
+            rounds.set_unconfirmed();
         }
         let secure = self.confirmed_claim();
         if let Some(claim) = secure.filter(|claim| claim.leader > asker) {
@@ -372,7 +372,7 @@ impl<R: Reading> ListRing<R> {
         self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
     }
 
-    /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and in office.
+    /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and confirmed.
     fn confirmed_claim(&self) -> Option<LeaderClaim> {
         let in_office = self.rounds.as_ref().is_some_and(|rounds| rounds.in_office);
         match self.tracker.leads() {
@@ -401,10 +401,10 @@ impl<R: Reading> ListRing<R> {
         out.send(asker, Upkeep::Alive { claim }.into());
     }
 
-    /// L3: the list is complete, its best has won. Strangers on it do not count.
+    /// L3: the list is complete, its highest member has won. Ids on it that are no members do not count.
     fn choose(&mut self, config: &Config, round: Round, list: &[Key], out: &mut Effects<Self>) {
         if config.hardened() && !self.electing {
-            return out.rule("L8"); // a leader has made itself heard meanwhile
+            return out.rule("L8"); // a leader has sent a message in the meantime
         }
         out.rule("L3");
         let me = config.members.key(self.tracker.id());
@@ -454,7 +454,7 @@ impl<R: Reading> ListRing<R> {
         out: &mut Effects<Self>,
     ) {
         if config.hardened() && !self.electing {
-            return out.rule("L5"); // it won itself, or the winner has made itself heard
+            return out.rule("L5"); // it won itself, or the winner has sent a message
         }
         let leader = claim.leader.id;
         let gone = config.hardened() && self.tracker.is_down(leader);
@@ -467,7 +467,7 @@ impl<R: Reading> ListRing<R> {
         self.follow(config, claim, list, out);
     }
 
-    /// Follows the winner, whose victory those on `list` have seen. Says whether it does.
+    /// Follows the winner, whose victory those on `list` have seen. Returns whether it does.
     fn follow(
         &mut self,
         config: &Config,
@@ -476,7 +476,7 @@ impl<R: Reading> ListRing<R> {
         out: &mut Effects<Self>,
     ) -> bool {
         let action = if config.hardened() {
-            // Whatever election it takes part in, this is the end of it: L8 lets no earlier round pass.
+            // This ends any election that it takes part in: L8 lets no earlier round pass.
             self.tracker.on_claim(config, claim, false, out)
         } else {
             self.tracker.accept(config, claim, out);
@@ -487,15 +487,15 @@ impl<R: Reading> ListRing<R> {
             && follows
         {
             match list.contains(&claim.leader.id) {
-                true => rounds.heard_leader(),
-                false => rounds.out_of_office(),
+                true => rounds.confirm_leader(),
+                false => rounds.set_unconfirmed(),
             }
         }
         self.apply(config, action, out);
         follows
     }
 
-    /// H6: another member vouches for a leader that this one cannot hear. It defers, and asks again later, less and
+    /// H6: another member vouches for a leader that this one does not receive. It defers, and asks again later, less and
     /// less often.
     fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
         let me = self.tracker.id();

@@ -54,9 +54,9 @@ pub(super) struct Rounds {
     pub(super) term: Term,
     /// The circuit that it began or passed on last.
     pub(super) last: Option<Lap>,
-    /// Whether its leader is known to have taken office.
+    /// Whether its leader is known to be confirmed.
     pub(super) in_office: bool,
-    /// The members to which it has vouched for its leader since it last heard from it.
+    /// The members to which it has vouched for its leader since it last received from it.
     pub(super) told: PeerSet,
 }
 
@@ -70,14 +70,14 @@ impl Rounds {
         }
     }
 
-    /// Its leader has made itself heard.
-    pub(super) fn heard_leader(&mut self) {
+    /// Its leader has sent a message.
+    pub(super) fn confirm_leader(&mut self) {
         self.in_office = true;
         self.told.clear();
     }
 
-    /// Its leader is not known to be in office.
-    pub(super) fn out_of_office(&mut self) {
+    /// Its leader is not known to be confirmed.
+    pub(super) fn set_unconfirmed(&mut self) {
         self.in_office = false;
         self.told.clear();
     }

@@ -1,4 +1,4 @@
-//! What nodes send each other: an algorithm's message in an envelope, an acknowledgement or a heartbeat.
+//! The packets between nodes: an algorithm's message in an envelope, an acknowledgement or a heartbeat.
 
 use std::fmt;
 
@@ -9,40 +9,40 @@ use crate::members::{Incarnation, Term};
 use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
-/// What one node sends another.
+/// A packet from one node to another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Packet<M> {
-    /// The sender's incarnation; zero where incarnations are not told apart.
+    /// The sender's incarnation; zero where incarnations are not distinguished.
     pub from: Incarnation,
     /// The receiver's incarnation, as far as the sender knows it; zero if it does not.
     pub to: Incarnation,
-    /// What it carries.
+    /// The content.
     pub body: Body<M>,
 }
 
-/// What a packet carries.
+/// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Body<M> {
     /// A message where there is no link.
     Plain(M),
     /// A message on a link, for the first time.
     First(Numbered<M>),
-    /// A message on a link that has been sent before.
+    /// A message on a link, retransmitted.
     Again(Numbered<M>),
     /// "Every message below this number has come."
     Ack {
-        /// The number that is due next. Zero says nothing but who sends it.
+        /// The number that is due next. Zero acknowledges nothing and only shows the sender's incarnation.
         below: u64,
     },
-    /// "I live."
+    /// A heartbeat.
     Heartbeat {
-        /// "And I hear you."
+        /// Whether messages from the receiver arrive at the sender.
         hears: bool,
     },
 }
 
-/// The kinds that a node adds to those of its algorithm. A retransmission goes on the link's account, not on that of
-/// the election, whose messages are counted once.
+/// The kinds that a node adds to those of its algorithm. A retransmission is counted for the link, not for the
+/// election, whose messages are counted once.
 pub(crate) const ADDED: [Kind; 3] =
     [Kind::link("RETRANSMIT"), Kind::link("ACK"), Kind::detector("HEARTBEAT")];
 
@@ -75,7 +75,7 @@ impl<M: Message> Message for Packet<M> {
     fn pledge(&self) -> Option<Pledge> {
         match &self.body {
             Body::Plain(message) => message.pledge(),
-            // One that is sent again binds to nothing new.
+            // A retransmission commits its sender to nothing new.
             Body::First(numbered) => numbered.message.pledge(),
             Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => None,
         }

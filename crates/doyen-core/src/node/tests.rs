@@ -1,4 +1,4 @@
-//! Goal: a node tells its algorithm the truth about its peers, and nothing that a peer can send breaks it.
+//! Goal: a node gives its algorithm correct information about its peers, and nothing that a peer can send breaks it.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn a_packet_carries_the_incarnations_of_both_ends() {
 }
 
 /// 2 answers, crashes and comes back, and then its old answer arrives. If that counted, 1 would wait for an
-/// announcement that nobody owes it.
+/// announcement that no member will send.
 #[test]
 fn an_answer_of_a_former_incarnation_does_not_count() {
     for (filter, waits_in_vain) in [(true, false), (false, true)] {
@@ -105,7 +105,7 @@ fn an_answer_of_a_former_incarnation_does_not_count() {
     }
 }
 
-/// What a node of the second incarnation tells a peer that talks to the first.
+/// What a node of the second incarnation sends a peer that addresses the first.
 fn correction(peer: u32) -> Packet<Message> {
     Packet { from: Incarnation(2), to: Incarnation(peer), body: Body::Ack { below: 0 } }
 }
@@ -124,7 +124,7 @@ fn a_question_to_a_former_incarnation_is_answered_with_the_present_one_alone() {
 }
 
 #[test]
-fn nobody_is_told_anything_by_or_for_an_incarnation_that_does_not_exist() {
+fn packets_from_or_for_an_incarnation_that_does_not_exist_are_dropped() {
     let config = config();
     let mut node = start(&config, NodeId(3));
     receive(&mut node, &config, (4, 2), Body::Plain(ELECTION));
@@ -143,7 +143,7 @@ fn a_correction_tells_of_the_crash_and_is_not_answered() {
     }
 }
 
-/// Both have restarted, and a packet between their former lives is still under way.
+/// Both have restarted, and a packet between their earlier incarnations is still in flight.
 #[test]
 fn two_that_restarted_correct_each_other_once() {
     let config = config();
@@ -171,7 +171,7 @@ fn a_newer_incarnation_is_a_crash_of_the_older() {
 }
 
 #[test]
-fn with_a_detector_a_newer_incarnation_is_up_when_it_hears_me() {
+fn with_a_detector_a_newer_incarnation_is_up_when_messages_pass_both_ways() {
     let timing = Timing::for_transmission(Span::from_millis(1));
     let detector = Some(DetectorConfig::for_timing(&timing));
     let config = NodeConfig { detector, ..config() };
@@ -187,7 +187,7 @@ fn with_a_detector_a_newer_incarnation_is_up_when_it_hears_me() {
 }
 
 #[test]
-fn an_overflowing_queue_is_a_peer_down_until_it_is_heard() {
+fn after_a_queue_overflow_a_peer_is_down_until_it_sends() {
     let config = linked(1);
     let mut leader = start(&config, NodeId(3));
     let question = |number| Body::First(Numbered { number, base: number, message: ELECTION });

@@ -1,12 +1,12 @@
 //! The closed enum of all protocols.
 //!
-//! Layered runs, the checker, the node and whatever replays a node run [`AnyProtocol`], so that they are compiled once
-//! and not once for each algorithm. Only a simulation of bare members, where a call more for each message counts, is
-//! compiled for each of them; [`dispatch!`](crate::dispatch) picks it.
+//! Layered runs, the checker, the node and the replay of a node run [`AnyProtocol`], so that they are compiled once
+//! and not once for each algorithm. Only a simulation of bare members, where one more call per message matters, is
+//! compiled for each of them; [`dispatch!`](crate::dispatch) selects it.
 //!
 //! On the wire and on the disk nothing says which algorithm it is: all members run the same one. So writing delegates to
-//! what is inside, and reading is told the algorithm ([`Algorithm::read_packet`] and the like). Texts are those of what
-//! is inside as well, because traces and counterexamples name timers and messages by them.
+//! the inner value, and reading gets the algorithm as an argument ([`Algorithm::read_packet`] and the like). Texts are those of the inner
+//! value too, because traces and counterexamples name timers and messages by them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,7 +28,7 @@ use crate::protocol::{
 use crate::session::{Kept, Letter};
 use crate::time::Span;
 
-/// Evaluates an expression for whichever algorithm it is. There are two forms:
+/// Evaluates an expression for the algorithm at hand. There are two forms:
 ///
 /// - `dispatch!(algorithm, P => expression)`: `P` is the type of the protocol that is named;
 /// - `dispatch!(in AnyMessage: value, message => expression)`: `message` is what is inside a value of a closed enum.
@@ -68,7 +68,7 @@ macro_rules! dispatch {
     };
 }
 
-/// A protocol that is in the registry: how what is its own becomes a value of the closed enums, and back.
+/// A protocol in the registry: conversions between its own types and the closed enums.
 trait Registered: Explore<Config = Config> {
     fn wrap(self) -> AnyProtocol;
     fn wrap_message(message: Self::Message) -> AnyMessage;
@@ -83,7 +83,7 @@ trait Registered: Explore<Config = Config> {
 /// Declares the closed enums, with one variant for each algorithm.
 macro_rules! registered {
     ($($name:ident: $protocol:ty,)*) => {
-        /// A member of whichever algorithm its configuration names.
+        /// A member of the algorithm that its configuration names.
         #[derive(Clone, PartialEq, Eq, Hash)]
         #[expect(clippy::large_enum_variant, reason = "members are few and stay where they are")]
         pub enum AnyProtocol {
@@ -270,7 +270,7 @@ fn start<P: Registered>(
     state.wrap()
 }
 
-/// Lets the member handle an event. What belongs to another algorithm is nothing to it.
+/// Lets the member handle an event. An event of another algorithm is ignored.
 fn handle<P: Registered>(
     state: &mut P,
     config: &Config,
@@ -297,7 +297,7 @@ fn handle<P: Registered>(
     pass_on::<P>(own, out);
 }
 
-/// Passes on what the member wants done.
+/// Converts the effects of the member.
 fn pass_on<P: Registered>(mut own: Effects<P>, out: &mut Effects<AnyProtocol>) {
     out.take_notes(&own);
     for effect in own.drain() {
@@ -460,9 +460,9 @@ impl Serialize for AnyDurable {
 type MessageOf<P> = <P as Protocol>::Message;
 type DurableOf<P> = <P as Protocol>::Durable;
 
-/// What has no name of its algorithm in it is read for the one that all members run.
+/// Data that does not contain the name of its algorithm is read as that of the one that all members run.
 impl Algorithm {
-    /// Reads what one node sends another.
+    /// Reads a packet between nodes.
     pub fn read_packet<'de, D: Deserializer<'de>>(
         self,
         from: D,
@@ -472,7 +472,7 @@ impl Algorithm {
         })
     }
 
-    /// Reads what one process sends another.
+    /// Reads a letter between processes.
     pub fn read_letter<'de, D: Deserializer<'de>>(
         self,
         from: D,

@@ -1,25 +1,26 @@
-//! Sessions as explorers see them: without upkeep, in a network in which messages last.
+//! Sessions for explorers: without repetitions, counters and limits, in a network in which messages persist.
 //!
-//! Whatever has been sent may arrive there at any moment from then on, as often as it likes, or never. So one greeting to
-//! each member when a process starts, and again when it knows its incarnation, is as good as any number of them; and
-//! nothing needs to be counted or limited. Four more things are left out, and none of them takes a run away:
+//! There, every message that was sent may arrive at any later moment, any number of times, or never. So one greeting to
+//! each member when a process starts, and again when it knows its incarnation, is equivalent to any number of them; and
+//! nothing needs to be counted or limited. Four more things are simplified, and none of them removes a run:
 //!
 //! - **Questions have no numbers.** An answer counts if it is for the present session, whichever of its questions it
 //!   answers. That adds runs: a process may meet one that has been alive since it started, but was not asked since. It
-//!   takes none away. Where an answer to an earlier question arrives, a real process pays no heed to the answer: the
-//!   greeting does what a greeting without it would do, and the first greeting of its sender, which has none, lasts. What
-//!   is fresh is the session: nobody can write to one that has not spoken yet.
-//! - **An answer does not ask in turn.** The first greeting of whoever answers asks already, and lasts.
+//!   removes none. Where an answer to an earlier question arrives, a real process ignores the answer: the greeting does
+//!   what a greeting without it would do, and the first greeting of its sender, which has none, persists. Freshness
+//!   comes from the session: no process can send to a session that has not sent anything yet.
+//! - **An answer does not ask in turn.** The first greeting of the answering process already asks, and persists.
 //!
-//! - **A process that is told to stop (S9) pays no heed.** It goes on, and whoever stops does nothing that one cannot do that
-//!   is told nothing. So S9 takes runs away, and adds none.
+//! - **A process that is told to stop (S9) ignores it.** It continues. A stopped process does nothing that a process
+//!   which was never told could not do, so S9 removes runs, and adds none.
 //!
-//! - **Who is stored is met.** A process takes the sessions that it has stored for met when it starts, though they have not
-//!   answered yet. That adds runs: it sends to sessions that may be no more. It takes none away, because what arrives for
-//!   this session was sent after it began by one that has met it, and the answer may have come just before.
+//! - **Stored sessions are met.** When a process starts, it treats the sessions that it has stored as met, though they
+//!   have not answered yet. That adds runs: it sends to sessions that may be over. It removes none, because what
+//!   arrives for this session was sent after it began by a process that has met it, and the answer may have come just
+//!   before.
 //!
-//! A session's number is compared with numbers of sessions of the same member only, so it need not be different from those
-//! of other members.
+//! The number of a session is compared only with numbers of sessions of the same member, so it need not differ from
+//! those of other members.
 
 use std::num::NonZeroU64;
 
@@ -36,7 +37,7 @@ use super::{Session, SessionConfig, Stage, Timer};
 pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
 
 impl<P: Protocol> Session<P> {
-    /// Without upkeep, who is stored is met.
+    /// Without `upkeep`, stored sessions are met.
     pub(super) fn presume(&mut self, config: &SessionConfig<P::Config>) {
         if config.upkeep || matches!(self.stage, Stage::Asking { .. }) {
             return;
@@ -78,7 +79,7 @@ impl<P: Explore> Explore for Session<P> {
         letter.clone().map(|message| P::without_serial(&message))
     }
 
-    /// A letter is obsolete if it is for another process of the member, or says nothing new.
+    /// A letter is obsolete if it is for another process of the member, or contains nothing new.
     fn is_obsolete(&self, config: &Self::Config, from: NodeId, letter: &Self::Message) -> bool {
         let rules = config.rules;
         let is_for_me = letter.known == Some(self.session);
@@ -121,7 +122,8 @@ impl<P: Explore> Explore for Session<P> {
             Content::Inner(message) if is_met => {
                 self.inner().is_some_and(|inner| inner.is_obsolete(&config.inner, from, message))
             }
-            // Explorers number the sessions of a member as they begin, so this one is likely to be an earlier one.
+            // Explorers number the sessions of a member in the order in which they begin, so this one is probably an
+            // earlier one.
             Content::Inner(_) => {
                 let is_past = last.is_some_and(|last| last.session > letter.session);
                 let by = [Rule::IncarnationsRise, Rule::SameSessionOnly];

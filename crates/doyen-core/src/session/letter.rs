@@ -1,4 +1,4 @@
-//! What processes send each other: a message of the layers above in an envelope, a greeting, or a roster.
+//! The letters between processes: a message of the layers above in an envelope, a greeting, or a roster.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -29,12 +29,13 @@ impl SessionId {
         }
     }
 
-    /// The session of member `id` in a scene in which all members start together: everybody knows it beforehand.
+    /// The session of member `id` in a simulation in which all members start together and know each other's sessions
+    /// beforehand.
     pub const fn of_founder(id: NodeId) -> Self {
         Self::from_random(id.0 as u64 + 1)
     }
 
-    /// Its number.
+    /// The number, never zero.
     pub const fn get(self) -> u64 {
         self.0.get()
     }
@@ -46,7 +47,7 @@ impl fmt::Debug for SessionId {
     }
 }
 
-// A random number is longer as a number of variable length than as eight bytes.
+// A random number takes more bytes in variable-length form than as eight bytes.
 impl From<SessionId> for [u8; 8] {
     fn from(session: SessionId) -> Self {
         session.get().to_le_bytes()
@@ -61,31 +62,31 @@ impl TryFrom<[u8; 8]> for SessionId {
     }
 }
 
-/// A question that this session has not asked before. Together with the session, which is random, it is a name that no
-/// recording can hold and nobody can guess.
+/// A question that this session has not asked before. Together with the session, which is random, it is a value that no
+/// replayed letter can contain and no process can guess.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Challenge(pub NonZeroU64);
 
 /// An incarnation of a member, and the session in which it was met.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Met {
-    /// Which incarnation.
+    /// The incarnation that was met.
     pub incarnation: Incarnation,
-    /// In which session.
+    /// The session in which it was met.
     pub session: SessionId,
 }
 
-/// Of each other member the highest incarnation that was ever met, in ascending order of the members.
+/// For each other member the highest incarnation that was ever met, in ascending order of the members.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Roster(Vec<(NodeId, Met)>);
 
 impl Roster {
-    /// What is known of `member`.
+    /// The entry of `member`.
     pub fn get(&self, member: NodeId) -> Option<Met> {
         self.0.iter().find(|(id, _)| *id == member).map(|(_, met)| *met)
     }
 
-    /// The entry of `member` is this one from now on.
+    /// Sets the entry of `member`.
     pub(super) fn insert(&mut self, member: NodeId, met: Met) {
         match self.0.binary_search_by_key(&member, |(id, _)| *id) {
             Ok(place) => self.0[place].1 = met,
@@ -110,46 +111,46 @@ impl FromIterator<(NodeId, Met)> for Roster {
     }
 }
 
-/// What one process sends another.
+/// A letter from one process to another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Letter<M> {
-    /// Not sent: where it came from, or where it goes. Nothing where addresses are not known; then it goes to where the
-    /// configured name of the receiver leads.
+    /// Not sent: the address from which it came, or to which it goes. `None` where addresses are not known; then it
+    /// goes to the address of the receiver's configured name.
     pub at: Option<SocketAddr>,
     /// The sender's session.
     pub session: SessionId,
     /// The receiver's session, if the sender knows it.
     pub known: Option<SessionId>,
-    /// Rises with every letter to this receiver in this session, from one on; zero where letters are not counted.
+    /// Rises with every letter to this receiver in this session, starting with one; zero where letters are not counted.
     pub counter: u64,
-    /// What it says.
+    /// The content.
     pub content: Content<M>,
 }
 
-/// What a letter says.
+/// The content of a letter.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Content<M> {
     /// A question, an answer, or both.
     Greeting(Greeting),
-    /// What the sender has stored of every other member.
+    /// What the sender has stored about every other member.
     Roster(Roster),
     /// A message of the layers above.
     Inner(M),
 }
 
-/// "Are you there, and who are you?" and "I am here, and this is me".
+/// A question, an answer to one, and what the sender states about itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Greeting {
-    /// To be repeated by the receiver.
+    /// A question, which the receiver is to repeat.
     pub ask: Option<Challenge>,
     /// The receiver's question, repeated.
     pub answer: Option<Challenge>,
-    /// The sender's incarnation; zero while it does not know it.
+    /// The sender's incarnation; zero while it is unknown.
     pub incarnation: Incarnation,
-    /// The highest incarnation of the receiver's that the sender has met in another session than the one that the letter
+    /// The highest incarnation of the receiver that the sender has met in a session other than the one that the letter
     /// is for; zero if there was none.
     pub seen: Incarnation,
-    /// Whether the sender rejoins, and wants the receiver's roster.
+    /// Whether the sender is rejoining, and asks for the receiver's roster.
     pub wants_roster: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is kept of one other member while this process runs. The rules are those at the head of [`session`](super).
+//! What a process keeps about one other member while it runs. The rules are those in [`session`](super).
 
 use std::net::SocketAddr;
 
@@ -6,39 +6,39 @@ use super::letter::{Challenge, Met, SessionId};
 use super::window::Window;
 use crate::time::Span;
 
-/// S7: a wait is doubled so often at most: from the shortest first wait, that is up to the longest.
+/// S7: the maximum number of doublings of a wait: from the shortest first wait, these reach the longest.
 const MOST_DOUBLINGS: u8 = 8;
 
-/// S7: the longest that a question waits to be repeated.
+/// S7: the longest wait before a question is repeated.
 const REPEAT_AT_MOST: Span = Span::from_millis(1_000);
 
 /// S7: how long after an answer the next question is asked.
 pub(super) const PING: Span = Span::from_millis(2_000);
 
-/// S6: for how long answers to sessions that have not been met are counted.
+/// S6: the period for which answers to sessions that have not been met are counted.
 pub(super) const PROMPT: Span = Span::from_millis(20);
 
-/// S6: so many of them are given in that time. One would do for one process: another of the same member must not be able
-/// to take its turn each time.
+/// S6: how many of them are given in that period. One would be enough for one process, but another process of the same
+/// member must not be able to use it up each time.
 const MOST_PROMPTS: u8 = 4;
 
 /// One other member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Peer {
-    /// The session of it that was met last in this one.
+    /// The session of this member that was met last.
     pub(super) encounter: Option<Encounter>,
-    /// The question that stands open for a session that is not met yet.
+    /// The open question to a session that is not met yet.
     pub(super) question: Option<Challenge>,
-    /// The question that stands open for the session that is met. It is another one: the met session must not answer in
-    /// the place of a later one.
+    /// The open question to the session that is met. It is a different one: the met session must not answer in the
+    /// place of a later one.
     pub(super) ping: Option<Challenge>,
     /// The counter of the last letter sent to it.
     counter: u64,
-    /// How many greetings have been sent since the last answer, as far as that makes a difference.
+    /// How many greetings have been sent since the last answer, up to the number that makes a difference.
     unanswered: u8,
-    /// S8: something is to be sent to it, and the next greeting goes sooner.
+    /// S8: a message is to be sent to it, so the next greeting goes sooner.
     hurried: bool,
-    /// S6: so much has been answered since a timer was armed.
+    /// S6: how many answers have been given since the timer was armed.
     pub(super) prompts: u8,
 }
 
@@ -62,7 +62,8 @@ impl Peer {
         self.encounter.as_ref().is_some_and(|encounter| encounter.met.session == session)
     }
 
-    /// S2, S4: takes note of a letter of the met session; `false` if it came before. The newest says where the peer is.
+    /// S2, S4: records a letter of the met session; `false` if it was received before. The newest letter determines the
+    /// peer's address.
     pub(super) fn accept(&mut self, at: Option<SocketAddr>, counter: u64) -> bool {
         let Some(encounter) = &mut self.encounter else { return false };
         let newest = encounter.window.is_newest(counter);
@@ -80,7 +81,7 @@ impl Peer {
         self.encounter.as_ref().map_or(0, |encounter| encounter.window.accepted())
     }
 
-    /// S7: a greeting has been sent. Returns when the next one is due, if the first repetition waits for `first`.
+    /// S7: a greeting has been sent. Returns the wait before the next one, if the first repetition waits for `first`.
     pub(super) fn greeted(&mut self, first: Span) -> Span {
         let wait = (first * (1 << self.unanswered)).min(REPEAT_AT_MOST);
         self.unanswered = (self.unanswered + 1).min(MOST_DOUBLINGS);
@@ -98,19 +99,19 @@ impl Peer {
         (self.ping, self.unanswered) = (None, 0);
     }
 
-    /// S8: whether the next greeting is to go sooner than it would.
+    /// S8: requests the next greeting sooner; returns whether that changes anything.
     pub(super) fn hurry(&mut self) -> bool {
         !std::mem::replace(&mut self.hurried, true)
     }
 
-    /// S6: whether one more is answered.
+    /// S6: whether one more answer is allowed.
     pub(super) fn may_be_prompted(&mut self) -> bool {
         let may = self.prompts < MOST_PROMPTS;
         self.prompts += u8::from(may);
         may
     }
 
-    /// The counter of the next letter. Nobody sends so many that they run out.
+    /// The counter of the next letter. No process sends so many that it overflows.
     pub(super) fn next_counter(&mut self) -> u64 {
         self.counter += 1;
         self.counter

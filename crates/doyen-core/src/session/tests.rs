@@ -1,5 +1,5 @@
-//! Three members over a network that loses, doubles, reorders and repeats, whose processes are restarted, moved and
-//! replaced while old ones run on.
+//! Three members over a network that loses, duplicates, reorders and replays, whose processes are restarted, moved and
+//! replaced while old ones still run.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -30,7 +30,7 @@ fn config() -> SessionConfig<Config> {
     SessionConfig { inner, members, round_trip, upkeep: true, rules: Rules::default() }
 }
 
-/// A process and what its host has of it.
+/// A process and the state of its host.
 struct Host {
     process: Process,
     id: NodeId,
@@ -38,20 +38,20 @@ struct Host {
     disk: Option<Kept<Stored>>,
     armed: BTreeSet<Timer<<Voter as Protocol>::Timer>>,
     notices: Vec<Notice>,
-    /// What it has sent and the network has not taken yet.
+    /// What it has sent and the network has not yet taken.
     sent: Vec<(SocketAddr, NodeId, NodeId, Mail)>,
     /// Messages of the layer above that were passed on: those that it stored a vote for.
     runs: bool,
 }
 
-/// The first three hosts are the members' own; processes that were replaced stand behind them.
+/// The first three hosts are the members' own; replaced processes follow them.
 struct World {
     config: SessionConfig<Config>,
     hosts: Vec<Host>,
     starts: u64,
-    /// Everything that was ever sent: from where, by whom, to whom.
+    /// Everything that was ever sent, with address, sender and receiver.
     sent: Vec<(SocketAddr, NodeId, NodeId, Mail)>,
-    /// So much of it was sent when the network was last calm.
+    /// How much of it had been sent when the network last settled.
     settled: usize,
 }
 
@@ -96,7 +96,7 @@ impl World {
         self.sent.append(&mut host.sent);
     }
 
-    /// Delivers what was sent as number `number` to whatever process is there.
+    /// Delivers the letter with this number to the process at its destination.
     fn deliver(&mut self, number: usize) {
         let (source, from, to, mail) = self.sent[number].clone();
         let named = to.0 as usize - 1;
@@ -109,7 +109,7 @@ impl World {
         }
     }
 
-    /// Delivers the next, after some time if there is none. Says which is the next after it.
+    /// Delivers the next letter; if there is none, lets time pass. Returns the number of the one after it.
     fn deliver_next(&mut self, number: usize) -> usize {
         if number == self.sent.len() {
             self.fire_all();
@@ -118,7 +118,7 @@ impl World {
         number + 1
     }
 
-    /// The network is calm for a while: whatever was sent since it last was arrives, and whatever that brings about.
+    /// A time without faults: everything sent since the last one arrives, and all that follows from it.
     fn settle(&mut self) {
         for _ in 0..20 {
             while self.settled < self.sent.len() {
@@ -155,7 +155,7 @@ impl World {
         self.hosts[place] = self.started(member, boot, at);
     }
 
-    /// The member's machine is replaced by one without a state, and runs on.
+    /// The member's machine is replaced by one without a state, and still runs.
     fn replace(&mut self, member: NodeId) {
         let place = member.0 as usize - 1;
         let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
@@ -292,14 +292,14 @@ fn of_a_clone_and_its_original_the_original_stops() {
 }
 
 #[test]
-fn who_rejoins_takes_an_incarnation_above_all_and_runs_when_everybody_has_stored_it() {
+fn a_rejoining_member_takes_an_incarnation_above_all_and_runs_when_all_have_stored_it() {
     let mut world = World::new();
     world.settle();
     for _ in 0..3 {
         world.restart(NodeId(2), false);
         world.settle();
     }
-    // Those who have met it restart, and its machine is replaced; the old process runs on.
+    // The members that have met it restart, and its machine is replaced; the old process still runs.
     world.restart(NodeId(1), false);
     world.restart(NodeId(3), false);
     world.replace(NodeId(2));
@@ -350,7 +350,7 @@ fn a_plainly_wrong_clock_is_refused() {
 }
 
 #[test]
-fn a_single_member_waits_for_nobody() {
+fn a_single_member_waits_for_no_other() {
     let boot = Boot::new(Incarnation(1), None, Origin::Rejoining);
     let members = Members::range(2, 1).unwrap();
     let config = SessionConfig { members, ..config() };
@@ -385,20 +385,20 @@ fn the_fiftieth_member_fits_into_the_record() {
     assert_eq!(postcard::from_bytes::<Kept<Stored>>(&bytes), Ok(kept));
 }
 
-/// Something that happens.
+/// One step of a random run.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Something that was sent some time arrives, perhaps not for the first time.
+    /// A letter sent at any earlier time arrives, perhaps not for the first time.
     Deliver(Index),
-    /// What was sent last arrives.
+    /// The letter sent last arrives.
     DeliverLatest,
     /// Every armed timer fires.
     Fire,
     /// A member crashes and comes back, here or elsewhere.
     Restart(u32, bool),
-    /// A member's machine is replaced, and runs on.
+    /// A member's machine is replaced; the old one still runs.
     Replace(u32),
-    /// A member campaigns: everybody hears of it.
+    /// A member campaigns, which all others learn.
     Campaign(u32),
 }
 
@@ -415,8 +415,8 @@ fn any_step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever is lost, doubled, late, restarted and replaced: what was stored of a member never falls, and when the
-    /// network calms down all present processes find each other and all old ones stop.
+    /// Under loss, duplication, delay, restarts and replacement, what was stored about a member never falls; and when
+    /// the network settles, all present processes find each other and all old ones stop.
     #[test]
     fn in_the_end_all_find_each_other(steps in vec(any_step(), 1..150)) {
         let mut world = World::new();
@@ -427,7 +427,7 @@ proptest! {
                 Step::DeliverLatest => world.deliver(world.sent.len() - 1),
                 Step::Fire => world.fire_all(),
                 Step::Restart(member, moves) => world.restart(NodeId(member), moves),
-                // Two that have lost their states wait for each other for ever.
+                // Two members that have lost their states wait for each other forever.
                 Step::Replace(member) => {
                     let whole = |host: &Host| host.disk.is_some() && host.process.inner().is_some();
                     if world.hosts[..MEMBERS as usize].iter().all(whole) {
@@ -450,7 +450,7 @@ proptest! {
         world.settle();
         world.settle();
         for place in 0..MEMBERS as usize {
-            // One that was refused, because a copy of it was met, is started again by nobody.
+            // A process that was refused, because a copy of it was met, is not started again.
             prop_assert!(world.hosts[place].runs, "{:?}", world.hosts[place].notices);
         }
         prop_assert!(world.have_all_met());

@@ -1,30 +1,30 @@
-//! Which counters of a peer's session have come: so that no letter counts twice.
+//! Which counters of a peer's session have been received, so that no letter counts twice.
 //!
-//! The network may double and reorder, and somebody may record a letter and send it again. Counters rise by one
-//! with every letter that a sender sends, so a receiver has to remember the highest that came and which of those
-//! just below it have. What is further below is refused: nobody can tell any more whether it came.
+//! The network may duplicate and reorder letters, and an attacker may record a letter and send it again. Counters rise
+//! by one with every letter that a sender sends, so a receiver remembers the highest that it has received and which of
+//! those just below it. Lower ones are rejected, because the receiver no longer knows whether they arrived.
 //!
-//! 1,024 counters are remembered, in 128 bytes. A leader with the fastest timing sends a peer some two hundred
-//! letters a second, so one that takes another way may be seconds late and still count.
+//! It remembers 1,024 counters, in 128 bytes. A leader with the fastest timing sends a peer about two hundred letters
+//! per second, so a letter that takes another route may be seconds late and still count.
 
 /// How many counters at and below the highest are remembered.
 const WIDTH: u64 = 1024;
 
 const WORDS: usize = WIDTH as usize / 64;
 
-/// The counters that have come.
+/// The received counters.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Window {
-    /// The highest that has come; zero before any has, for no letter has that counter.
+    /// The highest received counter; zero before the first, because no letter has that counter.
     highest: u64,
-    /// Whether those that end at `highest` have come: the counter `c` at bit `c % WIDTH`.
+    /// Which of the counters up to `highest` have been received: the counter `c` at bit `c % WIDTH`.
     came: [u64; WORDS],
     /// How many have been accepted.
     accepted: u64,
 }
 
 impl Window {
-    /// Takes note of a counter that has come. `false` if it came before, or if nobody can tell.
+    /// Records a received counter. `false` if it was received before, or if it is too old to tell.
     pub(super) fn accept(&mut self, counter: u64) -> bool {
         if counter == 0 || self.highest.saturating_sub(counter) >= WIDTH {
             return false;
@@ -44,12 +44,13 @@ impl Window {
         self.accepted
     }
 
-    /// Whether this counter is higher than all that have come.
+    /// Whether this counter is higher than all received ones.
     pub(super) fn is_newest(&self, counter: u64) -> bool {
         counter > self.highest
     }
 
-    /// Moves the window up to `counter`: those between have not come, and take the bits of those that fall out below.
+    /// Moves the window up to `counter`: the counters in between have not been received, and take over the bits of
+    /// those that leave the window.
     fn advance(&mut self, counter: u64) {
         if counter - self.highest >= WIDTH {
             self.came = [0; WORDS];
@@ -63,7 +64,7 @@ impl Window {
     }
 }
 
-/// In which word, and which bit of it, a counter stands.
+/// The word, and the bit in it, of a counter.
 fn place(counter: u64) -> (usize, u64) {
     let position = counter % WIDTH;
     ((position / 64) as usize, 1 << (position % 64))
@@ -114,7 +115,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same as remembering everything, but for what is too old.
+        /// Equivalent to remembering every counter, except for those that are too old.
         #[test]
         fn it_remembers_like_a_set(jumps in vec((0..3_u8, 0..WIDTH * 2), 1..400)) {
             let (mut window, mut all, mut highest) = (Window::default(), BTreeSet::new(), 0_u64);

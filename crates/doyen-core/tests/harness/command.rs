@@ -1,4 +1,4 @@
-//! What a script can say.
+//! The commands of a script.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,7 +14,7 @@ use super::Playable;
 use super::group::{Disk, Group, Link};
 use super::time::{D, Time};
 
-/// The commands; the head of `scripts.rs` explains them.
+/// The commands, which `scripts.rs` explains.
 #[derive(Debug, goldenscript::Command)]
 pub(super) enum Command {
     Group {
@@ -92,7 +92,7 @@ pub(super) enum Command {
     Count,
 }
 
-/// Plays one script.
+/// Runs one script.
 #[derive(Debug)]
 pub(super) struct Runner<P: Playable> {
     group: Option<Group<P>>,
@@ -121,22 +121,25 @@ impl<P: Playable> goldenscript::Runner for Runner<P> {
             let (dead, foreign) = (set(dead)?, set(foreign)?);
             let leader = leader.map(|leader| member(&config, leader)).transpose()?;
             let group = self.group.insert(Group::found(config, &dead, foreign, leader));
-            return Ok(group.take_story());
+            return Ok(group.take_transcript());
         }
         let group = self.group.as_mut().ok_or("a script begins with `group`")?;
-        let told = obey(group, command)?;
-        Ok(group.take_story() + &told)
+        let told = carry_out(group, command)?;
+        Ok(group.take_transcript() + &told)
     }
 }
 
-/// Carries out everything but `group`; what it returns follows the story.
-fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, Box<dyn Error>> {
+/// Carries out every command but `group`; what it returns is appended to the transcript.
+fn carry_out<P: Playable>(
+    group: &mut Group<P>,
+    command: &Command,
+) -> Result<String, Box<dyn Error>> {
     let config = group.config().clone();
     let member = |id: u32| member(&config, id);
     match command {
         Command::Group { .. } => unreachable!("the runner founds groups itself"),
         Command::Campaign(ids) => {
-            for id in everybody(&config, ids)? {
+            for id in members_of(&config, ids)? {
                 group.happen(id, "campaigns".to_owned(), Event::Campaign)?;
             }
         }
@@ -146,14 +149,14 @@ fn obey<P: Playable>(group: &mut Group<P>, command: &Command) -> Result<String, 
             group.happen(member(*id)?, format!("is told: {command}"), Event::Command(command))?;
         }
         Command::Retired(ids) => {
-            for id in everybody(&config, ids)? {
+            for id in members_of(&config, ids)? {
                 group.happen(id, "has retired".to_owned(), Event::Retired)?;
             }
         }
         Command::Run { until } => return Ok(group.run(*until)),
         Command::Step(count) => group.step(count.unwrap_or(1))?,
         Command::Crash(ids) => {
-            for id in everybody(&config, ids)? {
+            for id in members_of(&config, ids)? {
                 group.crash(id)?;
             }
         }
@@ -269,7 +272,7 @@ fn member(config: &Config, id: u32) -> Result<NodeId, String> {
         .ok_or_else(|| format!("{id} is not a member"))
 }
 
-fn everybody(config: &Config, lists: &[Ids]) -> Result<Vec<NodeId>, String> {
+fn members_of(config: &Config, lists: &[Ids]) -> Result<Vec<NodeId>, String> {
     lists
         .iter()
         .map(|ids| ids.members(config))
@@ -302,7 +305,7 @@ impl FromStr for Ids {
     }
 }
 
-/// Who takes part: as [`Ids`], but a bare number says how many, from 1.
+/// The members: as [`Ids`], but a bare number is the count, starting with 1.
 #[derive(Clone, Debug)]
 pub(super) struct Roll(Vec<NodeId>);
 
@@ -349,7 +352,7 @@ impl FromStr for Audience {
     }
 }
 
-/// `"3:40"`: the leader 3 asks for vote leases of 40.
+/// `"3:40"`: the leader 3 requests vote leases of 40.
 #[derive(Clone, Debug, Default)]
 pub(super) struct VoteLeases(Vec<(NodeId, Span)>);
 

@@ -10,14 +10,14 @@ use doyen_core::protocol::{
 };
 use doyen_core::time::{Delay, Span};
 
-use super::story::{Line, Scene, Story, noun, verb};
 use super::time::{D, Time};
+use super::transcript::{Line, Scene, Transcript, noun, verb};
 use super::{Playable, Storable};
 
-/// A run that has not become quiet after so many events is given up.
+/// A run that is not quiet after this many events is ended.
 const PATIENCE: usize = 2_000;
 
-/// The members, what is between them, and what has been told of them.
+/// The members, the messages in flight, and the transcript.
 #[derive(Debug)]
 pub(super) struct Group<P: Playable> {
     config: Config,
@@ -33,7 +33,7 @@ pub(super) struct Group<P: Playable> {
     elections: u32,
     /// Numbers messages and timers, so that the older comes first.
     sequence: u64,
-    story: Story,
+    transcript: Transcript,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ struct Host<P: Playable> {
     /// A copy of the disk, made earlier.
     copy: Option<P::Durable>,
     timers: BTreeMap<P::Timer, Alarm>,
-    /// When it has sent and stored so many things because of the next event, it crashes.
+    /// It crashes after this many sends and stores caused by the next event.
     doom: Option<usize>,
 }
 
@@ -63,27 +63,27 @@ struct Flight<M> {
     sequence: u64,
     from: NodeId,
     to: NodeId,
-    /// Whom it was sent to: the same member after a restart does not get it.
+    /// The incarnation it was sent to: the same member after a restart does not get it.
     incarnation: Incarnation,
     message: M,
 }
 
-/// What a member finds when it starts again.
+/// The disk of a member that starts again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) enum Disk {
-    /// Its disk.
+    /// The disk as it was.
     #[default]
     Kept,
-    /// Nothing.
+    /// An empty disk.
     Fresh,
-    /// What a copy held.
+    /// The copy.
     Old,
 }
 
-/// How a link departs from "everything takes D".
+/// How a link differs from "everything takes D".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Link {
-    /// Everything takes so long.
+    /// Everything takes this long.
     Delay(Span),
     /// Messages of these kinds do not pass.
     Loses(Vec<String>),
@@ -102,7 +102,7 @@ enum Next<T> {
 }
 
 impl<P: Playable> Group<P> {
-    /// Founds a group: everybody but the `dead` starts at time zero.
+    /// Founds a group: all but the `dead` start at time zero.
     pub(super) fn found(
         config: Config,
         dead: &BTreeSet<NodeId>,
@@ -133,29 +133,29 @@ impl<P: Playable> Group<P> {
             tally: Tally::new(),
             elections: 0,
             sequence: 0,
-            story: Story::default(),
+            transcript: Transcript::default(),
         };
-        // A founding leader starts last, so that nobody misses what it says first.
+        // A founding leader starts last, so that all members receive its first message.
         let mut founders: Vec<NodeId> = group.hosts.keys().copied().collect();
         founders.sort_by_key(|&id| Some(id) == leader);
         for id in founders.into_iter().filter(|id| !dead.contains(id)) {
             group.start(id, Origin::Founding { leader }, "started");
         }
-        group.story.forget_the_uneventful();
+        group.transcript.drop_uneventful();
         group
     }
 
-    /// What the members are configured with.
+    /// The configuration of the members.
     pub(super) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The story since this was last asked.
-    pub(super) fn take_story(&mut self) -> String {
-        self.story.take()
+    /// The transcript since the last call.
+    pub(super) fn take_transcript(&mut self) -> String {
+        self.transcript.take()
     }
 
-    /// Lets `event` happen to `id`; the story calls it `what`.
+    /// Lets `event` happen to `id`; the transcript calls it `what`.
     pub(super) fn happen(
         &mut self,
         id: NodeId,
@@ -167,7 +167,7 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Ends `id`. Its timers die with it; what it has sent is still on its way.
+    /// Ends `id`. Its timers end with it; what it has sent is still in flight.
     pub(super) fn crash(&mut self, id: NodeId) -> Result<(), String> {
         self.alive(id)?;
         self.end(id);
@@ -175,7 +175,7 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Lets `id` crash in the middle of the next event: when it has sent and stored so many things because of it.
+    /// Lets `id` crash in the middle of the next event: after this many sends and stores.
     pub(super) fn doom(&mut self, id: NodeId, acts: usize) -> Result<(), String> {
         self.host(id).doom = Some(acts);
         Ok(())
@@ -209,7 +209,7 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Loses the first message in flight of this description.
+    /// Loses the first message in flight that matches.
     pub(super) fn drop(
         &mut self,
         from: NodeId,
@@ -222,8 +222,8 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Lets the first message in flight of this description arrive now, whatever its receiver has been through. If it
-    /// `stays`, it will arrive again.
+    /// Lets the first message in flight that matches arrive now, even if its receiver has restarted. If it `stays`, it
+    /// will arrive again.
     pub(super) fn deliver(
         &mut self,
         from: NodeId,
@@ -250,7 +250,7 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// Lets the first message in flight of this description arrive at `arrives`.
+    /// Lets the first message in flight that matches arrive at `arrives`.
     pub(super) fn delay(
         &mut self,
         from: NodeId,
@@ -269,7 +269,7 @@ impl<P: Playable> Group<P> {
             rules: vec![],
             outcome: vec![format!("will arrive at {arrives}")],
         };
-        self.story.tell(line);
+        self.transcript.tell(line);
         Ok(())
     }
 
@@ -298,7 +298,7 @@ impl<P: Playable> Group<P> {
         self.links.clear();
     }
 
-    /// Plays until it is quiet, or up to and including `until`.
+    /// Runs until it is quiet, or up to and including `until`.
     pub(super) fn run(&mut self, until: Option<Time>) -> String {
         for _ in 0..PATIENCE {
             let due = match until {
@@ -309,14 +309,14 @@ impl<P: Playable> Group<P> {
             let Some((at, next)) = due else {
                 let ending = until.is_none().then(|| format!("t={}  quiet\n", self.now));
                 self.now = until.unwrap_or_default().max(self.now);
-                return self.story.take() + &ending.unwrap_or_default();
+                return self.transcript.take() + &ending.unwrap_or_default();
             };
             self.play(at, next);
         }
-        format!("{}t={}  still busy after {PATIENCE} events\n", self.story.take(), self.now)
+        format!("{}t={}  still busy after {PATIENCE} events\n", self.transcript.take(), self.now)
     }
 
-    /// Plays `count` events.
+    /// Runs `count` events.
     pub(super) fn step(&mut self, count: usize) -> Result<(), String> {
         for _ in 0..count {
             let (at, next) = self.next().ok_or("nothing is left to happen")?;
@@ -325,7 +325,7 @@ impl<P: Playable> Group<P> {
         Ok(())
     }
 
-    /// What each member believes.
+    /// The view of each member.
     pub(super) fn views(&self) -> String {
         let mut text = String::new();
         for (id, host) in &self.hosts {
@@ -335,7 +335,7 @@ impl<P: Playable> Group<P> {
         text
     }
 
-    /// Messages sent, on whose account, and elections called.
+    /// Messages sent, by class, and elections called.
     pub(super) fn count(&self) -> String {
         let kinds = P::kinds(&self.config);
         let mut text =
@@ -379,7 +379,7 @@ impl<P: Playable> Group<P> {
         }
     }
 
-    /// The first message in flight from `from` to `to`, of this kind or with these words, if any are given.
+    /// The first message in flight from `from` to `to`, of this kind or with this text, if one is given.
     fn find(&self, from: NodeId, to: NodeId, what: Option<&str>) -> Result<usize, String> {
         let fits = |message: &P::Message, what: &str| {
             name_of(message) == what || message.to_string() == what
@@ -393,7 +393,7 @@ impl<P: Playable> Group<P> {
             .ok_or_else(|| format!("no {} is in flight {from}→{to}", what.unwrap_or("message")))
     }
 
-    /// Nothing is left of `id` but its disk.
+    /// Removes all of `id` but its disk.
     fn end(&mut self, id: NodeId) {
         let host = self.host(id);
         host.member = None;
@@ -405,7 +405,7 @@ impl<P: Playable> Group<P> {
         self.in_flight.is_empty() && armed.all(|&timer| P::is_upkeep(timer))
     }
 
-    /// What happens next, and when: messages first, by kind and age, then timers by age.
+    /// The next event and its time: messages first, by kind and age, then timers by age.
     fn next(&self) -> Option<(Time, Next<P::Timer>)> {
         let arrivals = self.in_flight.iter().enumerate().map(|(index, flight)| {
             let kind = P::kind_index(&self.config, &flight.message);
@@ -477,7 +477,7 @@ impl<P: Playable> Group<P> {
         self.carry_out(id, scene, announced.map(verb));
     }
 
-    /// Does what `id` wants done, and tells of it.
+    /// Carries out the effects of `id`, and records them.
     fn carry_out(&mut self, id: NodeId, scene: Scene, belief: Option<String>) {
         let rules = self.effects.rules().to_vec();
         self.elections += self.effects.elections();
@@ -502,10 +502,10 @@ impl<P: Playable> Group<P> {
         }
         effects.clear();
         self.effects = effects;
-        self.story.tell(Line { at: self.now, scene, rules, outcome });
+        self.transcript.tell(Line { at: self.now, scene, rules, outcome });
     }
 
-    /// Sends, and says whether the link lets it pass.
+    /// Sends, and returns whether the link lets it pass.
     fn send(&mut self, from: NodeId, to: NodeId, message: P::Message) -> bool {
         let encoded = postcard::to_allocvec(&message).expect("messages can be encoded");
         assert_eq!(message.encoded_len(), encoded.len(), "the computed size of {message}");
@@ -544,13 +544,13 @@ impl<P: Playable> Group<P> {
 
     fn tell_of(&mut self, who: Vec<NodeId>, what: &str) {
         let scene = Scene::Happened(who, what.to_owned());
-        self.story.tell(Line { at: self.now, scene, rules: vec![], outcome: vec![] });
+        self.transcript.tell(Line { at: self.now, scene, rules: vec![], outcome: vec![] });
     }
 
     fn tell_of_message(&mut self, flight: &Flight<P::Message>, outcome: String) {
         let scene = Scene::Message(vec![flight.from], vec![flight.to], flight.message.to_string());
         let line = Line { at: self.now, scene, rules: vec![], outcome: vec![outcome] };
-        self.story.tell(line);
+        self.transcript.tell(line);
     }
 }
 
@@ -558,15 +558,15 @@ impl<P: Playable> Group<P> {
 struct MemberHost<'g, P: Playable> {
     group: &'g mut Group<P>,
     id: NodeId,
-    /// It crashes when it has sent and stored so many things more.
+    /// It crashes after this many more sends and stores.
     crash_after: Option<usize>,
-    /// What is told of it: in order, but messages and timers come last.
+    /// What is recorded about it: in order, but messages and timers come last.
     outcome: Vec<String>,
     sends: Vec<(String, Vec<String>)>,
     timers: BTreeMap<P::Timer, String>,
 }
 
-/// The member crashes on the way.
+/// The member crashes in the middle of an event.
 struct Crashed;
 
 impl<P: Playable> MemberHost<'_, P> {
@@ -619,7 +619,7 @@ impl<P: Playable> host::Host<P> for MemberHost<'_, P> {
     }
 }
 
-/// What a host is told for its records.
+/// The text of a notice.
 fn told(notice: Notice) -> String {
     match notice {
         Notice::Down(peer) => format!("gives {peer} up"),
@@ -637,7 +637,7 @@ fn told(notice: Notice) -> String {
     }
 }
 
-/// The name of a timer; that of an upkeep timer without the wrapper.
+/// The name of a timer; that of a background timer without the wrapper.
 fn name<T: std::fmt::Debug>(timer: T) -> String {
     let name = format!("{timer:?}");
     let name = match name.split_once("NodeId(") {

@@ -1,9 +1,9 @@
-//! Plays golden scripts: finds them, understands their commands, hosts the members, tells the story.
+//! Runs golden scripts: finds them, parses their commands, hosts the members, writes the transcript.
 
 mod command;
 mod group;
-mod story;
 mod time;
+mod transcript;
 
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
@@ -20,7 +20,7 @@ pub(crate) trait Playable: Protocol<Config = Config, Durable: Storable> {}
 
 impl<P: Protocol<Config = Config, Durable: Storable>> Playable for P {}
 
-/// Something that a member stores, and how a story tells of it.
+/// A value that a member stores, and how a transcript shows it.
 pub(crate) trait Storable: Copy + std::fmt::Debug {
     fn told(self) -> String;
 }
@@ -49,7 +49,7 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts")
 }
 
-/// Plays every script of `folder`, and fails with the names of those that tell another story than they should.
+/// Runs every script of `folder`, and fails with the names of those whose transcript differs.
 pub(crate) fn play_folder<P: Playable>(folder: &Path) {
     let scripts = entries(folder);
     assert!(!scripts.is_empty(), "no scripts in {}", folder.display());
@@ -57,7 +57,7 @@ pub(crate) fn play_folder<P: Playable>(folder: &Path) {
     assert!(failed.is_empty(), "{} of {}:\n{}", failed.len(), scripts.len(), failed.join("\n"));
 }
 
-/// Plays one script. A story that differs panics with the difference; the others are still to be played.
+/// Runs one script. A transcript that differs panics with the difference; the caller continues with the others.
 fn play<P: Playable>(path: &Path) -> Result<(), String> {
     let mut runner = command::Runner::<P>::default();
     match panic::catch_unwind(AssertUnwindSafe(|| goldenscript::run(&mut runner, path))) {

@@ -8,7 +8,7 @@ use toml::Value;
 use super::trial::{evaluated, ranks, resolve, scenario, sizes, variables};
 use super::{Literature, Runner, same};
 use crate::plan::axis::Axis;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Convention};
 
 /// The costs of one algorithm.

@@ -7,7 +7,7 @@ use toml::{Table, Value};
 use super::{Evidence, same};
 use crate::expression::{Variables, evaluate};
 use crate::plan::axis::{Axis, text};
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::{Case, Scenario};
 
 /// One name or several.

@@ -142,7 +142,7 @@ impl<'a> Chart<'a> {
             widest(&mut picture.series.iter().map(|series| series.name.clone()), LABEL_SIZE);
         (x.from, x.to) = (left, WIDTH - 40.0 - names);
         (y.from, y.to) = (BOTTOM, TOP);
-        Self { report, x, y, canvas: Canvas::new() }
+        Self { report, x, y, canvas: Canvas::default() }
     }
 
     fn draw(mut self, picture: &Picture) -> String {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
 use doyen_core::time::Span;
-use doyen_report::{expect, formula};
-use doyen_sim::account::{Ended, Outcome};
+use doyen_report::{expectation, formula};
 use doyen_sim::fault::{Action, Fault};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::time::Time;
@@ -31,9 +31,9 @@ const FLAWS: [(&str, bool); 20] = [
     ("f10-literal-timers", false),
     ("f11a-lowest-wins", false),
     ("f11b-grants-to-the-dead", false),
-    ("f12-everybody-takes-over", false),
+    ("f12-all-members-take-over", false),
     ("f13-booting-member-ignored", false),
-    ("f14-participants-for-ever", false),
+    ("f14-participants-forever", false),
     ("f15-orphan", false),
     ("f16-list-without-end", false),
     ("f17-two-elections-cross", false),
@@ -97,7 +97,7 @@ fn every_flaw_shows_in_its_schedule() {
     for (name, _) in FLAWS {
         let case = resolve(&schedule(name));
         let outcome = run::run(&case, None);
-        let differences = expect::differences(&case, &outcome, formula::of(&case).as_ref());
+        let differences = expectation::differences(&case, &outcome, formula::of(&case).as_ref());
         assert!(differences.is_empty(), "{name}: {differences:#?}");
         assert!(case.expect.is_some(), "{name} says what goes wrong");
     }
@@ -186,5 +186,5 @@ fn grants_to_the_dead_fall_back_on_the_next() {
 /// F12: the highest loses patience first. About 3n messages instead of 897.
 #[test]
 fn a_dead_initiator_is_replaced_by_one() {
-    assert_eq!(run_hardened("f12-everybody-takes-over").messages.total, 119);
+    assert_eq!(run_hardened("f12-all-members-take-over").messages.total, 119);
 }

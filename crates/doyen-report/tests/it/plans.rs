@@ -6,7 +6,7 @@ use std::path::Path;
 
 use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 use doyen_report::sweep;
-use doyen_sim::account::Ended;
+use doyen_sim::metrics::Ended;
 
 fn plans() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");

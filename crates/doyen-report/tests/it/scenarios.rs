@@ -1,10 +1,10 @@
-//! Every file in `scenarios/` is a figure or an example of a seed. Here all of them run, and must give what they say.
+//! The scenarios of the sources: every file is a figure or an example. All of them run here, with the expected result.
 
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use doyen_report::{expect, formula};
+use doyen_report::{expectation, formula};
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Scenario};
 use doyen_sim::trace::{EventKind, TraceEvent};
@@ -32,16 +32,25 @@ fn load(name: &str) -> Result<File, String> {
     Ok(File { name: name.to_owned(), case })
 }
 
-/// The names of all scenarios, in order.
+/// The folders of the sources, in the order of the table.
+const SOURCES: [&str; 5] = ["cs677", "notes", "kordafshari", "os-textbook", "cs425"];
+
+/// The names of all scenarios, in the order of the table.
 fn names() -> Vec<String> {
-    let entries = fs::read_dir(folder()).expect("there is a folder of scenarios");
+    let names: Vec<String> = SOURCES.iter().flat_map(|source| names_in(source)).collect();
+    assert!(names.len() >= 80, "where are the scenarios? {names:?}");
+    names
+}
+
+/// The names of the scenarios of one source, in alphabetical order.
+fn names_in(source: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder().join(source)).expect("every source has a folder");
     let file_name = |entry: io::Result<DirEntry>| entry.expect("it can be read").file_name();
     let mut names: Vec<String> = entries
         .map(|entry| file_name(entry).to_string_lossy().into_owned())
-        .filter_map(|file| file.strip_suffix(".toml").map(str::to_owned))
+        .filter_map(|file| file.strip_suffix(".toml").map(|name| format!("{source}/{name}")))
         .collect();
     names.sort_unstable();
-    assert!(names.len() >= 30, "where are the scenarios? {names:?}");
     names
 }
 
@@ -59,7 +68,7 @@ fn check_all(check: impl Fn(&File) -> Vec<String>) {
 fn every_scenario_gives_what_it_says() {
     check_all(|file| {
         let outcome = run::run(&file.case, None);
-        expect::differences(&file.case, &outcome, formula::of(&file.case).as_ref())
+        expectation::differences(&file.case, &outcome, formula::of(&file.case).as_ref())
     });
 }
 
@@ -67,9 +76,9 @@ fn every_scenario_gives_what_it_says() {
 fn every_scenario_says_where_it_comes_from_and_what_to_expect() {
     check_all(|file| {
         let mut problems = Vec::new();
-        let (seed, _) = file.name.split_once('-').unwrap_or_default();
-        if !file.case.about.starts_with(seed) || seed.len() != 3 {
-            problems.push(format!("`about` does not begin with its seed, `{seed}`"));
+        let (source, _) = file.name.split_once('/').unwrap_or_default();
+        if !file.case.about.to_lowercase().starts_with(source) {
+            problems.push(format!("`about` does not begin with its source, `{source}`"));
         }
         if file.case.about.lines().count() > 3 {
             problems.push("`about` is longer than three lines".to_owned());
@@ -108,7 +117,7 @@ fn the_table_lists_every_scenario_once() {
 
 /// cs425's picture: "The election was started by process 17. The highest process identifier encountered so far is 24."
 #[test]
-fn the_ring_of_004_stops_at_its_picture() {
+fn the_ring_of_cs425_stops_at_its_picture() {
     let file = load("cs425/ring-pictured").expect("the scenario is right");
     let mut records: Vec<TraceEvent> = Vec::new();
     run::run(&file.case, Some(&mut records));

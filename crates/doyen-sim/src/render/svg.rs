@@ -125,7 +125,7 @@ impl<'a> Picture<'a> {
     }
 
     fn draw(&self) -> String {
-        let mut canvas = Canvas::new();
+        let mut canvas = Canvas::default();
         self.draw_grid(&mut canvas);
         self.draw_splits(&mut canvas);
         for (place, lane) in self.plot.lanes.iter().enumerate() {

@@ -4,8 +4,8 @@ use super::pause::Waiting;
 use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, Armed, Ending, Item, SCRIPT_RANK, Watch, World};
-use crate::account::Sight;
 use crate::fault::{Action, ChaosKind, Disk, Place, Trigger};
+use crate::metrics::Sight;
 use crate::time::Time;
 use crate::trace::EventKind;
 use doyen_core::members::{Incarnation, NodeId};
@@ -50,7 +50,7 @@ impl<P: Protocol> World<'_, '_, P> {
 
     /// The number of a kind of messages that a scenario names: only kinds that are sent are named there.
     fn kind_number(&self, name: &str) -> usize {
-        self.books.kinds.iter().position(|kind| kind.name == name).unwrap_or_default()
+        self.metrics.kinds.iter().position(|kind| kind.name == name).unwrap_or_default()
     }
 
     /// The present process of a member that a fault names.
@@ -178,8 +178,8 @@ impl<P: Protocol> World<'_, '_, P> {
             Action::Partition { ref groups, ref old } => self.partition(groups, old),
             Action::LinkOverride(ref link) => {
                 let rule = link.rule(|id| self.position(id), |name| self.kind_number(name));
-                let text =
-                    rule.in_words(|position| self.id(position), |kind| self.books.kinds[kind].name);
+                let text = rule
+                    .in_words(|position| self.id(position), |kind| self.metrics.kinds[kind].name);
                 self.network.disturb(rule);
                 self.record(EventKind::Network { text });
             }
@@ -319,7 +319,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let member = &mut self.members[position];
         member.status = if forwards { Status::Forwarding } else { Status::Dead };
         if std::mem::take(&mut member.leads) && !P::has_leases(self.setup.config) {
-            self.books.reign_ends(self.now);
+            self.metrics.reign_ends(self.now);
         }
         let (mut work, mut upkeep) = (0, 0);
         self.armed.retain(|&(owner, timer), _| {
@@ -331,7 +331,7 @@ impl<P: Protocol> World<'_, '_, P> {
         });
         self.work -= work;
         self.upkeep -= upkeep;
-        self.books.fold(self.now, 0, position, Sight::Crashed);
+        self.metrics.fold(self.now, 0, position, Sight::Crashed);
         if let Some(monitor) = &mut self.monitor {
             monitor.crashed(self.now, position);
         }

@@ -1,7 +1,7 @@
 //! Leases: until when those who act for a leader may.
 //!
 //! A member names the timer that ends its lease; here its deadline is looked up after every event, told to those who
-//! watch, and counted in the books: with leases a member leads while its lease runs, whatever it believes. A paused
+//! watch, and counted in the metrics: with leases a member leads while its lease runs, whatever it believes. A paused
 //! leader believes that it leads when its time has long been over.
 //!
 //! Those who judge learn also what binds each member to a leader, and until when at least: by the fastest clock that is
@@ -19,7 +19,7 @@ use crate::trace::EventKind;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
     until: Time,
-    /// The books say that it leads.
+    /// Whether the metrics count it as leading.
     counted: bool,
 }
 
@@ -65,10 +65,10 @@ impl<P: Protocol> World<'_, '_, P> {
             Some(until) => {
                 self.leases.insert(position, Lease { until, counted: true });
                 if !counted {
-                    self.books.reign_begins(self.now, position);
+                    self.metrics.reign_begins(self.now, position);
                 }
             }
-            None if counted => self.books.reign_ends(self.now),
+            None if counted => self.metrics.reign_ends(self.now),
             None => {}
         }
         if let Some(monitor) = &mut self.monitor {
@@ -90,7 +90,7 @@ impl<P: Protocol> World<'_, '_, P> {
             .collect();
         ends.sort_unstable();
         for end in ends {
-            self.books.reign_ends(end);
+            self.metrics.reign_ends(end);
         }
     }
 }

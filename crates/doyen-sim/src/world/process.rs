@@ -20,8 +20,8 @@ use doyen_core::time::Span;
 
 use super::watch::rules;
 use super::{AT_ONCE, Delivery, World};
-use crate::account::Sight;
 use crate::fault::{Disk, Place};
+use crate::metrics::Sight;
 use crate::random::splitmix;
 use crate::trace::EventKind;
 
@@ -259,7 +259,7 @@ impl<P: Protocol> World<'_, '_, P> {
             let rules = rules(out);
             self.record(EventKind::Restarted { member: id, disk: is_clone, rules });
         }
-        self.books.fold(self.now, 0, process, Sight::Restarted);
+        self.metrics.fold(self.now, 0, process, Sight::Restarted);
         self.announce(process, view);
         self.act(process, AT_ONCE, out);
         if hung > 0 {
@@ -298,7 +298,7 @@ impl<P: Protocol> World<'_, '_, P> {
         let receiver = self.processes.at(to, message.destination().unwrap_or_else(named));
         let message = message.posted_from(self.processes.addresses[from as usize]);
         let kind = P::kind_index(self.setup.config, &message);
-        self.books.sent(kind, message.encoded_len());
+        self.metrics.sent(kind, message.encoded_len());
         self.messages_sent += 1;
         let id = self.messages_sent as u32;
         let member = &mut self.members[from];

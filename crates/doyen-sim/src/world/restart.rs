@@ -9,8 +9,8 @@ use doyen_core::protocol::{Durable, Effects, Event, Protocol};
 use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, World};
-use crate::account::Sight;
 use crate::fault::{Disk, PaceOverride, Place};
+use crate::metrics::Sight;
 use crate::trace::EventKind;
 
 impl<P: Protocol> World<'_, '_, P> {
@@ -46,7 +46,7 @@ impl<P: Protocol> World<'_, '_, P> {
                 rules,
             });
         }
-        self.books.fold(self.now, 0, position, Sight::Restarted);
+        self.metrics.fold(self.now, 0, position, Sight::Restarted);
         if let Some(monitor) = &mut self.monitor {
             let stored = Stored::on(self.disks.get(&position));
             monitor.restarted(self.now, position, disk, stored);

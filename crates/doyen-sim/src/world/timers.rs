@@ -7,7 +7,7 @@ use super::pause::Waiting;
 use super::roster::Status;
 use super::watch::rules;
 use super::{AT_ONCE, Armed, Item, LEASE_RANK, TIMER_RANK, World, digest_of};
-use crate::account::Sight;
+use crate::metrics::Sight;
 use crate::time::Time;
 use crate::trace::EventKind;
 
@@ -78,7 +78,7 @@ impl<P: Protocol> World<'_, '_, P> {
             return self.wait(member, Waiting::Timer { arming, timer });
         }
         self.disarm(member, timer);
-        self.books.witness(at, 0, member, Sight::Fired(digest_of(timer)));
+        self.metrics.witness(at, 0, member, Sight::Fired(digest_of(timer)));
         let state = &mut self.members[member].protocol;
         state.handle(self.configs.of(member), Event::Timer(timer), out);
         if self.observer.is_some() {

@@ -33,7 +33,7 @@ impl<P: Protocol> World<'_, '_, P> {
         out: &Effects<P>,
     ) {
         if self.observer.is_some() {
-            let name = self.books.kinds[kind].name.to_owned();
+            let name = self.metrics.kinds[kind].name.to_owned();
             let (to, rules) = (self.id(to), rules(out));
             self.record(EventKind::Received { id, from, to, kind: name, rules });
         }

@@ -157,9 +157,7 @@ proptest! {
         upkeep in any::<bool>(),
         emphasis in option::of(btree_set(0..60_usize, 0..9)),
     ) {
-        let mut options = svg::Options::default();
-        options.background = upkeep;
-        options.emphasis = emphasis;
+        let options = svg::Options { background: upkeep, emphasis, ..svg::Options::default() };
         assert_well_formed(&svg::space_time(&info, &records, &options).unwrap());
         assert_is_mermaid(&mermaid::sequence(&info, &records, None).unwrap());
 

@@ -1,7 +1,7 @@
 //! Goal: the world keeps its promises where several things happen at once. Method: small scenarios as text, and what
 //! their records say.
 
-use doyen_sim::account::{Ended, Outcome};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::run;
 use doyen_sim::scenario::Scenario;
 use doyen_sim::trace::{EventKind, TraceEvent};

@@ -144,25 +144,25 @@ fn first_leader_after(history: &[Entry], term: u64) -> Option<(bool, u64)> {
 
 fn hand_over() {
     let trial = start("lan");
-    let mut dead_air = Vec::new();
+    let mut downtime = Vec::new();
     for _ in 0..HAND_OVERS {
         let leader = calm_down(&trial);
         let term = trial.status(leader).expect("it runs").term;
-        assert!(trial.order(leader, &["resign"]).status.success(), "n{leader} resigns");
+        assert!(trial.command(leader, &["resign"]).status.success(), "n{leader} resigns");
         let micros = trial.wait("somebody takes over", || {
             let mut histories = trial.everybody().into_iter().map(|member| trial.history(member));
             histories.find_map(|history| {
                 history.iter().find_map(|entry| match entry.change {
                     LeaderChange::BecameLeader { term: next, .. } if next > term => {
-                        entry.dead_air_us
+                        entry.downtime_us
                     }
                     _ => None,
                 })
             })
         });
-        dead_air.push(micros as f64 / 1000.0);
+        downtime.push(micros as f64 / 1000.0);
     }
-    row("lan: nobody leads in a hand-over", dead_air, "");
+    row("lan: nobody leads in a hand-over", downtime, "");
 }
 
 fn idle() {

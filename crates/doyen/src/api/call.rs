@@ -1,7 +1,7 @@
-//! A call that gives an order: let through, in the right term, read and understood.
+//! A request with an admin command, after all checks.
 //!
-//! [`Call`] is the only way to what an order's handler needs, and there is no way to it past the checks: Host, Origin and
-//! token, then the term, then the body. An order that is added later cannot forget one.
+//! The handler of a command takes a [`Call`], and a `Call` can only be extracted past the checks: host, origin and admin
+//! secret, then the term, then the body. A command that is added later cannot forget one.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -11,16 +11,14 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::App;
-use super::door::Line;
 use super::problem::{Kind, Problem};
+use super::server::ConnInfo;
 
-/// An order that may be given.
+/// An authorized admin command.
 #[derive(Debug)]
 pub(super) struct Call<T> {
     pub(super) app: App,
-    /// From where it came, for the records.
-    pub(super) line: Line,
-    /// What it says.
+    pub(super) connection: ConnInfo,
     pub(super) body: T,
 }
 
@@ -29,36 +27,38 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
-        app.guard.check(&parts)?;
+        app.auth.check(&parts)?;
         check_term(&parts.headers, app.handle.status().term)?;
-        let line = *parts.extensions.get::<Line>().ok_or_else(|| {
-            Kind::Failed.because("the request came over no connection: a mistake in doyen")
+        let connection = *parts.extensions.get::<ConnInfo>().ok_or_else(|| {
+            Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
         })?;
         let headers = parts.headers.clone();
         let reading = Bytes::from_request(Request::from_parts(parts, body), &());
-        let bytes = match timeout(app.limits.body_within, reading).await {
+        let bytes = match timeout(app.limits.body_timeout, reading).await {
             Ok(Ok(bytes)) => bytes,
             Ok(Err(error)) if error.status() == StatusCode::PAYLOAD_TOO_LARGE => {
-                return Err(Kind::TooLarge.because("the body is longer than any order"));
+                return Err(Kind::TooLarge.with_detail("the body is too long for any command"));
             }
-            Ok(Err(error)) => return Err(Kind::BadRequest.because(error.body_text())),
-            Err(_) => return Err(Kind::TooSlow.because("the body did not come in time")),
+            Ok(Err(error)) => return Err(Kind::BadRequest.with_detail(error.body_text())),
+            Err(_) => return Err(Kind::TooSlow.with_detail("the body did not arrive in time")),
         };
-        Ok(Self { app: app.clone(), line, body: parse(&headers, &bytes)? })
+        Ok(Self { app: app.clone(), connection, body: parse(&headers, &bytes)? })
     }
 }
 
-/// What the body says. No body says as much as an empty object.
+/// Parses the body. No body counts as an empty object.
 fn parse<T: DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
     let body = if body.is_empty() {
         b"{}"
     } else if is_json(headers) {
         body
     } else {
-        return Err(Kind::NotJson.because("the body must be of the type application/json"));
+        return Err(
+            Kind::NotJson.with_detail("the content type of the body must be application/json")
+        );
     };
     serde_json::from_slice(body)
-        .map_err(|error| Kind::BadRequest.because(format!("the body is wrong: {error}")))
+        .map_err(|error| Kind::BadRequest.with_detail(format!("invalid body: {error}")))
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -67,7 +67,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Whether the order is meant for this term: `If-Match: "7"`. One without it is meant for any.
+/// Whether the command is meant for this term: `If-Match: "7"`. Without that header it is meant for any term.
 fn check_term(headers: &HeaderMap, term: Term) -> Result<(), Problem> {
     let mut wanted = headers.get_all(header::IF_MATCH).iter().peekable();
     if wanted.peek().is_none() {
@@ -79,18 +79,20 @@ fn check_term(headers: &HeaderMap, term: Term) -> Result<(), Problem> {
         .map(str::trim)
         .collect();
     if let Some(wrong) = wanted.iter().find(|tag| !is_tag(tag)) {
-        let detail = format!("If-Match: `{wrong}` is no tag; write for example \"{term}\"");
-        return Err(Kind::BadRequest.because(detail));
+        let detail =
+            format!("If-Match: `{wrong}` is not an entity tag; write for example \"{term}\"");
+        return Err(Kind::BadRequest.with_detail(detail));
     }
     if wanted.iter().any(|&tag| tag == "*" || tag == format!("\"{term}\"")) {
         return Ok(());
     }
     let wanted = wanted.join(", ");
-    Err(Kind::OtherTerm.because(format!("the term is {term}, and the order is for {wanted}")))
+    let detail = format!("the term is {term}, but the command is for term {wanted}");
+    Err(Kind::TermMismatch.with_detail(detail))
 }
 
 fn is_tag(tag: &str) -> bool {
-    // A weak tag is a tag, but If-Match compares strongly: it never matches.
+    // A weak tag is valid, but If-Match uses the strong comparison, so it never matches.
     let quoted = tag.strip_prefix("W/").unwrap_or(tag);
     tag == "*" || (quoted.len() >= 2 && quoted.starts_with('"') && quoted.ends_with('"'))
 }
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_is_for_the_term_it_names_or_for_any() {
+    fn a_command_is_for_the_term_it_names_or_for_any() {
         for good in [&[][..], &["\"7\""], &["*"], &["\"6\", \"7\""], &["\"6\"", "\"7\""]] {
             assert_eq!(status(good), 200, "{good:?}");
         }

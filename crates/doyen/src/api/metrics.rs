@@ -1,8 +1,8 @@
 //! Metrics for Prometheus, in the `OpenMetrics` text format.
 //!
-//! Nothing is counted here: whatever is asked for is read at the moment of asking, leases by the clock. Every sample
-//! carries the cluster's and the member's name, so that `sum by (cluster) (doyen_has_lease)` says whether there are two.
-//! One registry for each node, for one process may run many.
+//! Nothing is counted here: every value is read at the moment of the request, leases by the clock. Every sample carries the
+//! names of the cluster and the member, so that `sum by (cluster) (doyen_has_lease)` shows whether there are two leases.
+//! Each node has a registry of its own, because one process may run several.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,8 +23,8 @@ use utoipa_axum::routes;
 use super::App;
 use super::observer::Observer;
 use super::problem::{Kind, Problem};
+use crate::clock::Moment;
 use crate::node::Handle;
-use crate::node::clock::Moment;
 use crate::node::status::{Counters, Status};
 use crate::node::wire::Rejection;
 
@@ -32,20 +32,19 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 
 const ROLES: [Role; 4] = [Role::Follower, Role::Candidate, Role::Leader, Role::Retiring];
 
-/// The routes.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(metrics))
 }
 
 /// Metrics for Prometheus.
-#[utoipa::path(get, path = "/metrics", tag = "machines", responses(
-    (status = 200, description = "As OpenMetrics text.", body = String,
+#[utoipa::path(get, path = "/metrics", tag = "metrics", responses(
+    (status = 200, description = "OpenMetrics text.", body = String,
         content_type = "application/openmetrics-text"),
 ))]
 async fn metrics(State(app): State<App>) -> Result<Response, Problem> {
     let mut text = String::new();
     text::encode(&mut text, &app.metrics.0)
-        .map_err(|error| Kind::Failed.because(format!("metrics cannot be written: {error}")))?;
+        .map_err(|error| Kind::Failed.with_detail(format!("cannot write metrics: {error}")))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
 }
 
@@ -65,7 +64,7 @@ impl Metrics {
     }
 }
 
-/// Where the values come from.
+/// Reads the values.
 #[derive(Debug)]
 struct Source {
     handle: Handle,
@@ -75,45 +74,40 @@ struct Source {
 impl Collector for Source {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let status = self.handle.status();
-        let mut sheet = Sheet(encoder);
-        sheet.info(&status)?;
-        self.write_leadership(&mut sheet)?;
-        self.write_traffic(&mut sheet)?;
-        write_peers(&mut sheet, &status)
+        let mut writer = Writer(encoder);
+        writer.info(&status)?;
+        self.write_leadership(&mut writer)?;
+        self.write_traffic(&mut writer)?;
+        write_peers(&mut writer, &status)
     }
 }
 
 impl Source {
-    fn write_leadership(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
-        let (leadership, counters) = (self.handle.leadership(), self.handle.counters());
-        let reign = leadership.reign();
-        let leads = reign.role.is_some_and(Role::leads);
-        let left = reign.until.map(|until| until.since(Moment::now())).unwrap_or_default();
-        sheet.gauge(
-            "is_leader",
-            "Whether this node believes that it leads",
-            None,
-            &u32::from(leads),
-        )?;
+    fn write_leadership(&self, writer: &mut Writer<'_>) -> fmt::Result {
+        let leadership = self.handle.leadership();
+        let state = leadership.state();
+        let leads = u32::from(state.role.is_some_and(Role::leads));
+        writer.gauge("is_leader", "Whether this node believes it is the leader", None, &leads)?;
         let leased = u32::from(leadership.holds_lease());
-        sheet.gauge("has_lease", "Whether this node holds a lease that runs now", None, &leased)?;
-        let unit = Some(&Unit::Seconds);
-        sheet.gauge("lease_remaining", "What is left of the lease", unit, &left.as_secs_f64())?;
-        sheet.gauge("term", "The term; later leaders have higher ones", None, &reign.term.0)?;
-        let roles = ROLES.map(|role| (role.to_string(), u32::from(reign.role == Some(role))));
-        sheet.gauges("role", "What this node does: 1 for its role", None, "role", roles)?;
+        writer.gauge("has_lease", "Whether this node holds a valid lease", None, &leased)?;
+        let left = state.lease_deadline.map(|deadline| deadline.since(Moment::now()));
+        let (left, unit) = (left.unwrap_or_default().as_secs_f64(), Some(&Unit::Seconds));
+        writer.gauge("lease_remaining", "Time until the lease ends", unit, &left)?;
+        writer.gauge("term", "Current term", None, &state.term.0)?;
+        let roles = ROLES.map(|role| (role.to_string(), u32::from(state.role == Some(role))));
+        writer.gauges("role", "1 for the current role", None, "role", roles)?;
         let changes = self.observer.leader_changes();
-        sheet.counter(
+        writer.counter(
             "leader_changes",
             "Changes of the leader that this node saw",
             None,
             &changes,
         )?;
-        let elections = Counters::read(&counters.elections);
-        sheet.counter("elections", "Elections that this node began", None, &elections)
+        let elections = Counters::read(&self.handle.counters().elections);
+        writer.counter("elections", "Elections that this node started", None, &elections)
     }
 
-    fn write_traffic(&self, sheet: &mut Sheet<'_>) -> fmt::Result {
+    fn write_traffic(&self, writer: &mut Writer<'_>) -> fmt::Result {
         let counters = self.handle.counters();
         let counts = [
             ("datagrams_sent", "Datagrams sent", None, &counters.sent),
@@ -122,32 +116,37 @@ impl Source {
             ("sent", "Bytes sent", Some(Unit::Bytes), &counters.sent_bytes),
             ("received", "Bytes received", Some(Unit::Bytes), &counters.received_bytes),
             ("events", "Events handled", None, &counters.events),
-            ("stores", "Times that something was stored", None, &counters.stored),
+            ("stores", "Writes to the state file", None, &counters.stored),
         ];
         for (name, help, unit, counter) in counts {
-            sheet.counter(name, help, unit.as_ref(), &Counters::read(counter))?;
+            writer.counter(name, help, unit.as_ref(), &Counters::read(counter))?;
         }
         let storing = Counters::read(&counters.stored_us) as f64 / 1e6;
-        sheet.counter("store", "How long storing took", Some(&Unit::Seconds), &storing)?;
+        writer.counter("store", "Time spent on these writes", Some(&Unit::Seconds), &storing)?;
         let rejected = Rejection::ALL.iter().zip(&counters.rejected);
-        let rejected = rejected.map(|(reason, count)| (reason.name(), Counters::read(count)));
-        sheet.counters("datagrams_rejected", "Datagrams dropped, by reason", "reason", rejected)
+        let help = "Datagrams rejected, by reason";
+        let mut metric = writer.describe("datagrams_rejected", help, None, MetricType::Counter)?;
+        for (reason, count) in rejected {
+            let label = [("reason", reason.name())];
+            let mut sample = metric.encode_family(&label)?;
+            sample.encode_counter::<NoLabelSet, _, u64>(&Counters::read(count), None)?;
+        }
+        Ok(())
     }
 }
 
-fn write_peers(sheet: &mut Sheet<'_>, status: &Status) -> fmt::Result {
+fn write_peers(writer: &mut Writer<'_>, status: &Status) -> fmt::Result {
     let peers = || status.members.iter().filter(|member| member.id != status.id);
-    let heard = peers().map(|peer| (peer.name.as_str(), u32::from(peer.heard)));
-    sheet.gauges("peer_heard", "Whether a member is heard", None, "peer", heard)?;
+    let reachable = peers().map(|peer| (peer.name.as_str(), u32::from(peer.reachable)));
+    writer.gauges("peer_reachable", "Whether a member is reachable", None, "peer", reachable)?;
     let rtts = peers().filter_map(|peer| Some((peer.name.as_str(), peer.rtt_us? as f64 / 1e6)));
-    let help = "The round-trip time to a member, smoothed";
-    sheet.gauges("peer_rtt", help, Some(&Unit::Seconds), "peer", rtts)
+    let help = "Smoothed round-trip time to a member";
+    writer.gauges("peer_rtt", help, Some(&Unit::Seconds), "peer", rtts)
 }
 
-/// Writes metrics.
-struct Sheet<'a>(DescriptorEncoder<'a>);
+struct Writer<'a>(DescriptorEncoder<'a>);
 
-impl Sheet<'_> {
+impl Writer<'_> {
     fn describe<'s>(
         &'s mut self,
         name: &'s str,
@@ -160,8 +159,8 @@ impl Sheet<'_> {
 
     fn info(&mut self, status: &Status) -> fmt::Result {
         let labels = [("version", &*status.version), ("algorithm", &*status.algorithm)];
-        let mut metric = self.describe("build", "What runs here", None, MetricType::Info)?;
-        metric.encode_info(&labels)
+        let help = "Version and algorithm of this node";
+        self.describe("build", help, None, MetricType::Info)?.encode_info(&labels)
     }
 
     fn gauge(
@@ -174,7 +173,7 @@ impl Sheet<'_> {
         self.describe(name, help, unit, MetricType::Gauge)?.encode_gauge(value)
     }
 
-    /// One for each value of `label`.
+    /// One gauge for each value of `label`.
     fn gauges(
         &mut self,
         name: &str,
@@ -199,22 +198,5 @@ impl Sheet<'_> {
     ) -> fmt::Result {
         let mut metric = self.describe(name, help, unit, MetricType::Counter)?;
         metric.encode_counter::<NoLabelSet, _, u64>(value, None)
-    }
-
-    /// One for each value of `label`.
-    fn counters(
-        &mut self,
-        name: &str,
-        help: &str,
-        label: &str,
-        values: impl IntoIterator<Item = (impl AsRef<str>, u64)>,
-    ) -> fmt::Result {
-        let mut metric = self.describe(name, help, None, MetricType::Counter)?;
-        for (of, value) in values {
-            let labels = [(label, of.as_ref())];
-            let mut one = metric.encode_family(&labels)?;
-            one.encode_counter::<NoLabelSet, _, u64>(&value, None)?;
-        }
-        Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! A page for people: who leads, why, who is there. Plain HTML, for a browser that may run nothing.
+//! A status page for browsers: the leader, the members, the history. Plain HTML without scripts.
 
 use std::fmt::{self, Write};
 use std::time::{Duration, UNIX_EPOCH};
@@ -8,13 +8,13 @@ use axum::response::{Html, IntoResponse, Response};
 
 use crate::node::status::{Entry, MemberStatus, Status};
 
-/// So many changes are shown, the latest.
+/// How many changes of leadership are shown.
 const CHANGES: usize = 20;
 
-/// The page loads itself anew after so many seconds.
+/// The page reloads itself after this many seconds.
 const REFRESH: u64 = 5;
 
-/// A browser is to run nothing and to load nothing.
+/// The browser must not run or load anything.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; \
      form-action 'none'";
 
@@ -24,9 +24,9 @@ body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding
 h1{font-size:1.4rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}\
 table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .8rem .3rem 0;\
 border-bottom:1px solid #8884}.number{text-align:right;font-variant-numeric:tabular-nums}\
-.at{white-space:nowrap;width:1%}.leader{font-weight:600}.silent{color:#c33}.quiet{opacity:.7}";
+.at{white-space:nowrap;width:1%}.leader{font-weight:600}.bad{color:#c33}.quiet{opacity:.7}";
 
-/// Whether whoever asks would rather have a page than JSON.
+/// Whether the client prefers HTML to JSON.
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     let accepts: Vec<&str> =
         headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -34,7 +34,7 @@ pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     quality(&accepts, "text", "html") > quality(&accepts, "application", "json")
 }
 
-/// How much a media type is wanted, in thousandths. The most specific range that fits decides (RFC 9110, 12.5.1).
+/// The quality of a media type, in thousandths. The most specific range that matches decides (RFC 9110, 12.5.1).
 fn quality(accepts: &str, kind: &str, subkind: &str) -> u32 {
     let mut best = (0, 0);
     for range in accepts.split(',') {
@@ -56,10 +56,9 @@ fn quality(accepts: &str, kind: &str, subkind: &str) -> u32 {
     best.1
 }
 
-/// The page.
 pub(super) fn render(status: &Status, history: &[Entry]) -> Response {
     let mut page = String::new();
-    // A string takes whatever is written into it.
+    // Writing to a string cannot fail.
     let _ = write_page(&mut page, status, history);
     let headers =
         [(header::CONTENT_SECURITY_POLICY, POLICY), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")];
@@ -84,17 +83,17 @@ fn write_page(page: &mut String, status: &Status, history: &[Entry]) -> fmt::Res
 fn write_head(page: &mut String, status: &Status) -> fmt::Result {
     let term = status.term;
     match status.leader.map(|leader| status.name_of(leader)) {
-        Some(leader) => writeln!(page, "<h1>{} leads in term {term}</h1>", Text(&leader))?,
-        None => writeln!(page, "<h1>Nobody is known to lead (term {term})</h1>")?,
+        Some(leader) => writeln!(page, "<h1>{} is the leader (term {term})</h1>", Text(&leader))?,
+        None => writeln!(page, "<h1>No known leader (term {term})</h1>")?,
     }
     if let Some(why) = &status.why {
         writeln!(page, "<p>{}</p>", Text(why))?;
     }
     if let Some(lease) = status.lease {
-        writeln!(page, "<p>Its lease runs for another {} ms.</p>", lease.remaining_ms)?;
+        writeln!(page, "<p>The lease ends in {} ms unless it is renewed.</p>", lease.remaining_ms)?;
     }
     if let Some(next) = status.next.map(|next| status.name_of(next)) {
-        writeln!(page, "<p>If the leader died now, {} would lead next.</p>", Text(&next))?;
+        writeln!(page, "<p>Next leader if the leader fails: {}.</p>", Text(&next))?;
     }
     if let Some(drain) = status.drain() {
         writeln!(page, "<p>This node {drain}.</p>")?;
@@ -102,12 +101,12 @@ fn write_head(page: &mut String, status: &Status) -> fmt::Result {
     for member in &status.members {
         if let Some(penalty) = member.penalty() {
             let name = Text(&member.name);
-            writeln!(page, "<p>{name} {penalty}: it ranks behind others for a while.</p>")?;
+            writeln!(page, "<p>{name} {penalty}.</p>")?;
         }
     }
     writeln!(
         page,
-        "<p class=\"quiet\">{}, {}, doyen {}. Seen from {} ({}).</p>",
+        "<p class=\"quiet\">Cluster {}, {}, doyen {}. As seen by {} ({}).</p>",
         Text(&status.cluster),
         Text(&status.algorithm),
         Text(&status.version),
@@ -119,13 +118,13 @@ fn write_head(page: &mut String, status: &Status) -> fmt::Result {
 fn write_members(page: &mut String, status: &Status) -> fmt::Result {
     page.write_str(
         "<h2>Members</h2>\n<table><thead><tr><th>id</th><th>name</th><th>address</th><th>role</th>\
-         <th class=\"number\">priority</th><th>heard</th><th class=\"number\">round trip</th>\
-         <th>does not hear</th></tr></thead><tbody>\n",
+         <th class=\"number\">priority</th><th>last seen</th><th class=\"number\">round trip</th>\
+         <th>cannot reach</th></tr></thead><tbody>\n",
     )?;
     for member in &status.members {
         let class = if status.leader == Some(member.id) { " class=\"leader\"" } else { "" };
-        let misses = member.misses.iter().flatten().map(|&missed| status.name_of(missed));
-        let misses: Vec<String> = misses.collect();
+        let unreachable = member.unreachable.iter().flatten().map(|&id| status.name_of(id));
+        let unreachable: Vec<String> = unreachable.collect();
         let rtt = member.rtt_us.map_or_else(String::new, |us| format!("{} ms", us as f64 / 1e3));
         writeln!(
             page,
@@ -136,15 +135,15 @@ fn write_members(page: &mut String, status: &Status) -> fmt::Result {
             Text(&member.address),
             role_of(status, member),
             member.priority,
-            Heard(status, member),
-            Text(&misses.join(", ")),
+            LastSeen(status, member),
+            Text(&unreachable.join(", ")),
         )?;
     }
     page.write_str("</tbody></table>\n")
 }
 
 fn write_history(page: &mut String, history: &[Entry]) -> fmt::Result {
-    page.write_str("<h2>What happened</h2>\n<table><tbody>\n")?;
+    page.write_str("<h2>History</h2>\n<table><tbody>\n")?;
     for entry in history.iter().rev().take(CHANGES) {
         let at = UNIX_EPOCH + Duration::from_millis(entry.at_unix_ms);
         let at = humantime::format_rfc3339_millis(at);
@@ -153,7 +152,7 @@ fn write_history(page: &mut String, history: &[Entry]) -> fmt::Result {
     page.write_str("</tbody></table>\n")
 }
 
-/// What is known of what a member does.
+/// The role of a member, as far as this node knows it.
 fn role_of(status: &Status, member: &MemberStatus) -> String {
     if member.id == status.id {
         return status.role.to_string();
@@ -165,30 +164,32 @@ fn role_of(status: &Status, member: &MemberStatus) -> String {
     } else if member.eligible {
         ""
     } else {
-        "stands back"
+        "not eligible"
     };
     role.to_owned()
 }
 
-/// The cell that says when a member was heard.
-struct Heard<'a>(&'a Status, &'a MemberStatus);
+/// The table cell that says when a member was last seen.
+struct LastSeen<'a>(&'a Status, &'a MemberStatus);
 
-impl fmt::Display for Heard<'_> {
+impl fmt::Display for LastSeen<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(status, member) = self;
-        match member.silent_ms {
+        match member.last_seen_ms {
             _ if member.id == status.id => f.write_str("<td>this node</td>"),
-            _ if member.configured_otherwise => {
-                f.write_str("<td class=\"silent\">configured otherwise</td>")
+            _ if member.config_mismatch => {
+                f.write_str("<td class=\"bad\">config mismatch, ignored</td>")
             }
-            Some(silent) if member.heard => write!(f, "<td>{silent} ms ago</td>"),
-            Some(silent) => write!(f, "<td class=\"silent\">silent for {} s</td>", silent / 1000),
-            None => f.write_str("<td class=\"silent\">never</td>"),
+            Some(millis) if member.reachable => write!(f, "<td>{millis} ms ago</td>"),
+            Some(millis) => {
+                write!(f, "<td class=\"bad\">unreachable, {} s ago</td>", millis / 1000)
+            }
+            None => f.write_str("<td class=\"bad\">never</td>"),
         }
     }
 }
 
-/// Text in a page: whatever names and reasons hold, it is text.
+/// Escaped text: names and reasons must not become markup.
 struct Text<'a>(&'a str);
 
 impl fmt::Display for Text<'_> {

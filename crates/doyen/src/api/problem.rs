@@ -1,4 +1,4 @@
-//! Errors, as RFC 9457 writes them: what kind, what exactly, and what may help.
+//! Errors as problem details (RFC 9457): the kind, what is wrong, and what to do.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -11,20 +11,20 @@ use super::report::Name;
 /// The content type of a problem.
 pub(super) const CONTENT_TYPE: &str = "application/problem+json";
 
-/// Why a request was not fulfilled.
+/// Why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// The kind of the problem: `urn:doyen:` and its name. Programs go by this.
+    /// The kind of the problem for programs: `urn:doyen:` and a name.
     #[serde(rename = "type")]
     #[schema(examples("urn:doyen:not-leader"))]
     pub kind: String,
-    /// The kind in words.
+    /// The kind of the problem as text.
     pub title: String,
-    /// The status of the answer.
+    /// The HTTP status.
     pub status: u16,
     /// What exactly is wrong, and what to do about it.
     pub detail: String,
-    /// Who leads, where that helps.
+    /// The current leader, where that helps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<Name>,
 }
@@ -45,13 +45,13 @@ pub(super) enum Kind {
     UnknownMember,
     WrongHost,
     WrongOrigin,
-    NoToken,
-    OtherTerm,
+    Unauthorized,
+    TermMismatch,
     NotLeader,
-    Unfit,
-    NobodyElse,
+    NotEligible,
+    NoSuccessor,
     Rejoining,
-    NoOrders,
+    NoCommands,
     KeysUnreadable,
     Busy,
     Stopped,
@@ -61,55 +61,45 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Its name, its status and its title.
-    fn describe(self) -> (&'static str, StatusCode, &'static str) {
+    /// Its name, HTTP status and title.
+    fn describe(self) -> (&'static str, u16, &'static str) {
         match self {
-            Self::NoLease => ("no-lease", StatusCode::SERVICE_UNAVAILABLE, "No lease"),
-            Self::NotFollowing => {
-                ("not-following", StatusCode::SERVICE_UNAVAILABLE, "Not following")
-            }
-            Self::Stuck => ("stuck", StatusCode::SERVICE_UNAVAILABLE, "Not alive"),
-            Self::NotReady => ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "Not ready"),
-            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "Not found"),
-            Self::MethodNotAllowed => {
-                ("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed")
-            }
-            Self::BadRequest => ("bad-request", StatusCode::BAD_REQUEST, "Bad request"),
-            Self::NotJson => ("not-json", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Not JSON"),
-            Self::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "Request too large"),
-            Self::TooSlow => ("too-slow", StatusCode::REQUEST_TIMEOUT, "Request too slow"),
-            Self::UnknownMember => {
-                ("unknown-member", StatusCode::UNPROCESSABLE_ENTITY, "Unknown member")
-            }
-            Self::WrongHost => ("wrong-host", StatusCode::MISDIRECTED_REQUEST, "Wrong host"),
-            Self::WrongOrigin => ("wrong-origin", StatusCode::FORBIDDEN, "Wrong origin"),
-            Self::NoToken => ("no-token", StatusCode::UNAUTHORIZED, "No token"),
-            Self::OtherTerm => ("other-term", StatusCode::PRECONDITION_FAILED, "Another term"),
-            Self::NotLeader => ("not-leader", StatusCode::CONFLICT, "Not the leader"),
-            Self::Unfit => ("unfit", StatusCode::CONFLICT, "That member cannot lead"),
-            Self::NobodyElse => ("nobody-else", StatusCode::CONFLICT, "Nobody else could lead"),
-            Self::Rejoining => ("rejoining", StatusCode::CONFLICT, "Still rejoining"),
-            Self::NoOrders => ("no-orders", StatusCode::CONFLICT, "Orders are not heeded"),
-            Self::KeysUnreadable => {
-                ("keys-unreadable", StatusCode::INTERNAL_SERVER_ERROR, "Keys cannot be read")
-            }
-            Self::Busy => ("busy", StatusCode::SERVICE_UNAVAILABLE, "Too busy"),
-            Self::Stopped => ("stopped", StatusCode::SERVICE_UNAVAILABLE, "The node has stopped"),
-            Self::NoAnswer => ("no-answer", StatusCode::GATEWAY_TIMEOUT, "No answer in time"),
-            Self::TooManyWatchers => {
-                ("too-many-watchers", StatusCode::SERVICE_UNAVAILABLE, "Too many watchers")
-            }
-            Self::Failed => ("failed", StatusCode::INTERNAL_SERVER_ERROR, "Failed"),
+            Self::NoLease => ("no-lease", 503, "No lease"),
+            Self::NotFollowing => ("not-following", 503, "Not following a leader"),
+            Self::Stuck => ("stuck", 503, "Not alive"),
+            Self::NotReady => ("not-ready", 503, "Not ready"),
+            Self::NotFound => ("not-found", 404, "Not found"),
+            Self::MethodNotAllowed => ("method-not-allowed", 405, "Method not allowed"),
+            Self::BadRequest => ("bad-request", 400, "Bad request"),
+            Self::NotJson => ("not-json", 415, "Not JSON"),
+            Self::TooLarge => ("too-large", 413, "Request too large"),
+            Self::TooSlow => ("too-slow", 408, "Request too slow"),
+            Self::UnknownMember => ("unknown-member", 422, "Unknown member"),
+            Self::WrongHost => ("wrong-host", 421, "Wrong host"),
+            Self::WrongOrigin => ("wrong-origin", 403, "Wrong origin"),
+            Self::Unauthorized => ("unauthorized", 401, "Admin secret required"),
+            Self::TermMismatch => ("term-mismatch", 412, "Another term"),
+            Self::NotLeader => ("not-leader", 409, "Not the leader"),
+            Self::NotEligible => ("not-eligible", 409, "The member cannot lead"),
+            Self::NoSuccessor => ("no-successor", 409, "No other member can lead"),
+            Self::Rejoining => ("rejoining", 409, "Still rejoining"),
+            Self::NoCommands => ("no-commands", 409, "Admin commands not supported"),
+            Self::KeysUnreadable => ("keys-unreadable", 500, "Keys cannot be read"),
+            Self::Busy => ("busy", 503, "Too busy"),
+            Self::Stopped => ("stopped", 503, "The node has stopped"),
+            Self::NoAnswer => ("no-answer", 504, "No answer in time"),
+            Self::TooManyWatchers => ("too-many-watchers", 503, "Too many watchers"),
+            Self::Failed => ("failed", 500, "Internal error"),
         }
     }
 
     /// A problem of this kind.
-    pub(super) fn because(self, detail: impl Into<String>) -> Problem {
+    pub(super) fn with_detail(self, detail: impl Into<String>) -> Problem {
         let (name, status, title) = self.describe();
         Problem {
             kind: format!("urn:doyen:{name}"),
             title: title.to_owned(),
-            status: status.as_u16(),
+            status,
             detail: detail.into(),
             leader: None,
         }
@@ -117,16 +107,15 @@ impl Kind {
 }
 
 impl Problem {
-    /// The same, naming the leader.
+    /// The same problem, with the current leader.
     #[must_use]
-    pub(super) fn naming(self, leader: Option<Name>) -> Self {
+    pub(super) fn with_leader(self, leader: Option<Name>) -> Self {
         Self { leader, ..self }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        // It was made of one.
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(self)).into_response();
         let headers = response.headers_mut();

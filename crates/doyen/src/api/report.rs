@@ -1,6 +1,6 @@
-//! What this node believes and knows, for whoever asks.
+//! What this node knows: leader, status, members, history.
 //!
-//! A snapshot is a moment old when it is read. What is left of a lease is reckoned anew for every answer, by the clock.
+//! A snapshot is a moment old when it is read. The remaining time of a lease is computed for every response.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -15,11 +15,11 @@ use utoipa_axum::routes;
 
 use super::problem::{Kind, Problem};
 use super::{App, page};
-use crate::leadership::Reign;
-use crate::node::clock::Moment;
+use crate::clock::Moment;
+use crate::leadership::LeadershipState;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
 
-/// A member, so that both people and programs know it.
+/// A member, by id and name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Name {
     /// Its id.
@@ -30,46 +30,49 @@ pub struct Name {
 }
 
 impl Name {
-    /// The name of `id`, if it is a member.
     pub(super) fn of(status: &Status, id: NodeId) -> Option<Self> {
         status.member(id).map(|member| Self { id, name: member.name.clone() })
     }
+
+    /// The current leader, if it is known.
+    pub(super) fn of_leader(status: &Status) -> Option<Self> {
+        status.leader.and_then(|leader| Self::of(status, leader))
+    }
 }
 
-/// Who leads.
+/// The current leader.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LeaderReport {
-    /// Who, as this node believes.
+    /// The leader, as far as this node knows.
     pub leader: Option<Name>,
-    /// In which term.
+    /// The current term.
     pub term: u64,
-    /// Whether that is this node.
+    /// Whether this node is the leader.
     pub here: bool,
-    /// Its lease, if it is this node and holds one now.
+    /// This node's lease, if it is the leader and the lease is valid now.
     pub lease: Option<Lease>,
-    /// Why that one, in words.
+    /// Why that member leads, as text.
     pub why: Option<String>,
 }
 
-/// Who leads, in the manner of the Kubernetes leader-elector sidecar.
+/// The current leader, in the format of the Kubernetes leader-elector sidecar.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
 struct LeaderName {
-    /// The leader's name; empty if nobody is known to lead.
+    /// The leader's name; empty if no leader is known.
     name: String,
 }
 
-/// Which changes are wanted.
+/// Which entries of the history to return.
 #[derive(Clone, Copy, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// Only those after this number.
+struct HistoryQuery {
+    /// Only entries after this number.
     after: Option<u64>,
-    /// At most so many: the next ones after that number, the latest if there is none.
+    /// The largest number of entries: the first ones after `after`, or the latest without `after`.
     limit: Option<usize>,
 }
 
-/// The routes.
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(root))
@@ -79,9 +82,9 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(history))
 }
 
-/// The leader's name, empty if nobody is known to lead; for a browser, a page.
+/// The leader's name, empty if no leader is known; for a browser, a page.
 #[utoipa::path(get, path = "/", tag = "status", responses(
-    (status = 200, description = "`{\"name\": …}`, or a page for whoever would rather have HTML.", content(
+    (status = 200, description = "`{\"name\": …}`, or a page if the client prefers HTML.", content(
         (LeaderName = "application/json"), (String = "text/html"),
     )),
 ))]
@@ -90,15 +93,14 @@ async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
     let mut response = if page::is_wanted(&headers) {
         page::render(&status, &app.handle.history())
     } else {
-        let leader = status.leader.and_then(|leader| Name::of(&status, leader));
-        let name = leader.map_or_else(String::new, |leader| leader.name);
+        let name = Name::of_leader(&status).map_or_else(String::new, |leader| leader.name);
         Json(LeaderName { name }).into_response()
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     response
 }
 
-/// Who leads, in which term and why.
+/// The current leader, its term, and why it leads.
 #[utoipa::path(get, path = "/v1/leader", tag = "status", responses(
     (status = 200, description = "As far as this node knows.", body = LeaderReport,
         headers(("ETag" = String, description = "The term."))),
@@ -106,7 +108,7 @@ async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
 async fn leader(State(app): State<App>) -> Response {
     let status = app.snapshot();
     let report = LeaderReport {
-        leader: status.leader.and_then(|leader| Name::of(&status, leader)),
+        leader: Name::of_leader(&status),
         term: status.term.0,
         here: status.leader == Some(status.id),
         lease: status.lease,
@@ -115,7 +117,7 @@ async fn leader(State(app): State<App>) -> Response {
     tagged(status.term, Json(report))
 }
 
-/// Everything that this node believes and knows.
+/// Everything that this node knows.
 #[utoipa::path(get, path = "/v1/status", tag = "status", responses(
     (status = 200, description = "As far as this node knows.", body = Status,
         headers(("ETag" = String, description = "The term."))),
@@ -125,7 +127,7 @@ async fn status(State(app): State<App>) -> Response {
     tagged(status.term, Json(status))
 }
 
-/// Everybody, in the order of their ids.
+/// All members, by id.
 #[utoipa::path(get, path = "/v1/members", tag = "status", responses(
     (status = 200, description = "As far as this node knows.", body = Vec<MemberStatus>),
 ))]
@@ -133,49 +135,47 @@ async fn members(State(app): State<App>) -> Json<Vec<MemberStatus>> {
     Json(app.snapshot().members)
 }
 
-/// The latest changes of leadership that this node took part in or learnt of, the oldest first.
-#[utoipa::path(get, path = "/v1/history", tag = "status", params(Wanted), responses(
-    (status = 200, description = "What this node remembers.", body = Vec<Entry>),
-    (status = 400, description = "The query is wrong.", body = Problem, content_type = "application/problem+json"),
+/// The latest changes of leadership that this node took part in or learned of, the oldest first.
+#[utoipa::path(get, path = "/v1/history", tag = "status", params(HistoryQuery), responses(
+    (status = 200, description = "The entries that this node has kept.", body = Vec<Entry>),
+    (status = 400, description = "The query is invalid.", body = Problem, content_type = "application/problem+json"),
 ))]
 async fn history(
     State(app): State<App>,
-    wanted: Result<Query<Wanted>, QueryRejection>,
+    query: Result<Query<HistoryQuery>, QueryRejection>,
 ) -> Result<Json<Vec<Entry>>, Problem> {
-    let Query(Wanted { after, limit }) =
-        wanted.map_err(|error| Kind::BadRequest.because(error.body_text()))?;
+    let Query(HistoryQuery { after, limit }) =
+        query.map_err(|error| Kind::BadRequest.with_detail(error.body_text()))?;
     let history = app.handle.history();
     let later = history.iter().filter(|entry| after.is_none_or(|after| entry.number > after));
-    let mut wanted: Vec<Entry> = later.cloned().collect();
-    let limit = limit.unwrap_or(wanted.len());
+    let mut entries: Vec<Entry> = later.cloned().collect();
+    let limit = limit.unwrap_or(entries.len());
     match after {
-        Some(_) => wanted.truncate(limit),
-        None => drop(wanted.drain(..wanted.len().saturating_sub(limit))),
+        Some(_) => entries.truncate(limit),
+        None => drop(entries.drain(..entries.len().saturating_sub(limit))),
     }
-    Ok(Json(wanted))
+    Ok(Json(entries))
 }
 
 impl App {
-    /// The latest snapshot, with who leads, the term and the lease as they are now, all from the same announcement: that
-    /// is made more often than snapshots are.
+    /// The latest snapshot, with leader, term and lease from the latest announcement, which is newer.
     fn snapshot(&self) -> Status {
         let mut status = Status::clone(&self.handle.status());
-        let Reign { leader, term, role, until } = self.handle.leadership().reign();
+        let LeadershipState { leader, term, role, lease_deadline } =
+            self.handle.leadership().state();
         if status.term != term || status.leader != leader {
-            status.why = None; // that is about another leader
+            status.why = None; // it is about another leader
         }
         (status.leader, status.term) = (leader, term);
         status.role = role.unwrap_or(status.role);
-        status.lease = until.and_then(|until| {
-            let left = until.since(Moment::now());
-            let remaining_ms = left.as_millis() as u64;
-            (!left.is_zero()).then_some(Lease { until: until.as_nanos(), remaining_ms })
-        });
+        let now = Moment::now();
+        let valid = lease_deadline.filter(|&deadline| now < deadline);
+        status.lease = valid.map(|deadline| Lease::new(deadline, now));
         status
     }
 }
 
-/// An answer that is tagged with the term, so that an order can be given for that term only.
+/// A response with the term as its tag, so that a command can be restricted to that term.
 fn tagged(term: Term, answer: impl IntoResponse) -> Response {
     ([(header::ETAG, format!("\"{term}\""))], answer).into_response()
 }

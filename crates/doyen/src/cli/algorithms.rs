@@ -1,4 +1,4 @@
-//! `doyen algorithms`: the table of promises.
+//! `doyen algorithms`: what each algorithm guarantees.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Answer;
 
-/// List the algorithms: where they come from, what they guarantee and what they need for it
+/// List the algorithms, their sources, guarantees and requirements
 #[derive(Args, Debug)]
 pub(crate) struct Algorithms {
     /// Print one JSON array
@@ -31,14 +31,14 @@ impl Algorithms {
         }
         writeln!(
             out,
-            "Only quorum promises at most one leader at any instant: that needs a majority of the members."
+            "Only quorum guarantees at most one leader at any instant: that needs a majority of the members."
         )?;
         Ok(Answer::Yes)
     }
 }
 
 fn as_json(algorithm: Algorithm) -> serde_json::Value {
-    let promises: serde_json::Map<String, serde_json::Value> = algorithm
+    let guarantees: serde_json::Map<String, serde_json::Value> = algorithm
         .guarantees()
         .map(|guarantee| {
             let mode = if guarantee.hardened { "hardened" } else { "textbook" };
@@ -59,7 +59,7 @@ fn as_json(algorithm: Algorithm) -> serde_json::Value {
         "ring": algorithm.is_ring(),
         "needs_fifo": algorithm.needs_fifo(),
         "variants": variants,
-        "promises": promises,
+        "guarantees": guarantees,
     })
 }
 

@@ -1,42 +1,58 @@
-//! `doyen check`: every run of an election, within a budget of faults.
+//! `doyen check`: every run of an election within a fault budget, or random runs.
 
-mod asked;
-mod limits;
-mod part;
 mod random;
 mod report;
+mod selection;
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum, value_parser};
-use doyen_check::arrange::arrangements;
-use doyen_check::budget::{ANY, Budget, MOST};
+use doyen_check::budget::{ANY, Budget, MAX as MOST};
 use doyen_check::counterexample::Counterexample;
+use doyen_check::minimize::{Minimized, minimize};
 use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
-use doyen_check::search::{Plan, Progress};
-use doyen_check::shard::Shard;
-use doyen_check::shrink::{self, Least};
-use doyen_check::{MOST_MEMBERS, Rules, Timers};
+use doyen_check::search::{Limits, Plan, Progress as Explored};
+use doyen_check::{MAX_MEMBERS, Rules, Timers};
 use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
-use doyen_sim::scenario::{Case, Initiators, MemberList, RingOrder, Scenario};
+use doyen_sim::scenario::{Case, MemberList, Scenario};
 use doyen_sim::time::Time;
 
-use super::Answer;
 use super::election::{Election, as_flag};
 use super::output::Output;
-use super::progress::Meter;
-use super::{signals, sim};
-use asked::{Asked, Unseen};
-use report::Subject;
+use super::progress::Progress;
+use super::{Answer, sim, system};
+use selection::{Selection, Wanted};
 
-/// Explore every run of an election, with every fault a budget allows
+/// The share of the free memory that a check may take by default.
+const SHARE_OF_MEMORY: f64 = 0.6;
+
+/// How long the exploration of a part of the quorum takes at most by default.
+const PART_TIME: Duration = Duration::from_secs(50);
+
+const DEFAULT_EXPIRIES: u8 = 2;
+
+/// A part of the quorum has settings of its own.
+#[rustfmt::skip]
+const NOT_WITH_PART: [&str; 21] = [
+    "file", "mode", "initiators", "dead", "leader", "attr", "ring", "convention", "contact_dead", "announce", "fifo",
+    "reliable", "window", "heartbeat", "preempt", "detector", "suspicions", "timers", "detection", "from", "unordered",
+];
+
+/// Random runs draw their faults, and have neither a timer model nor limits but time.
+#[rustfmt::skip]
+const NOT_WITH_RANDOM: [&str; 23] = [
+    "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
+    "replacements", "clones", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
+    "max_states", "max_memory", "max_depth", "no_reduction",
+];
+
+/// Explore every run of an election within a fault budget, or make random runs
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -44,18 +60,17 @@ Examples:
   doyen check --algorithm chang-roberts --members 4 --initiators all --fifo --crashes 1
   doyen check --algorithm bully --mode hardened --members 3 --leader 3 --crashes 1 --restarts 1
   doyen check --algorithm bully --mode cs677-no-t2 --members 3 --crashes 2 --property A3
-  doyen check --algorithm ring-list --members 4 --ring every --crashes 1
-  doyen check --algorithm quorum --part leases
   doyen check --algorithm quorum --part leases --crashes 1 --transfers 1 --max-time 10m
+  doyen check --random --algorithm bully --runs 10000
 
-Bounded timers are the synchronous model: no message takes longer than D, and timers expire when they are due. Free
-timers are the asynchronous model: they expire at any moment, each member's as often as --expiries says. Clocked
-timers expire when they are due while messages take any time: what leases must be safe under.
-Ctrl-C stops a check, which then says what it has covered; once more stops it at once.
-Exit: 0 everything holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached before everything was seen,
-101 doyen itself failed, 130 it was interrupted (SIGINT or SIGTERM) before everything was seen.")]
+Timers are bounded (the synchronous model: no message takes longer than D, and timers expire when due), free (the
+asynchronous model: timers expire at any moment, each member's at most --expiries times) or clocked (timers expire when
+due, and messages take any time: the model in which leases must be safe).
+Ctrl-C stops a check and reports what it covered; a second Ctrl-C stops it at once.
+Exit: 0 every property holds, 1 a property is violated, 2 wrong usage, 4 a limit was reached first, 101 internal error,
+130 interrupted first.")]
 pub(crate) struct Check {
-    /// A scenario that says who takes part and how; what goes wrong in it is not repeated, unless --from
+    /// Scenario with the members and settings; its faults are ignored unless --from is given
     #[arg(value_name = "FILE.toml")]
     file: Option<PathBuf>,
 
@@ -63,87 +78,18 @@ pub(crate) struct Check {
     election: Election,
 
     #[command(flatten)]
-    parts: part::Parts,
+    parts: Parts,
 
     #[command(flatten)]
     faults: Faults,
 
-    /// Make random runs in the simulator instead: storms of faults, each followed by calm [default mode: hardened].
-    /// What goes wrong and when is drawn, so no budget, no timer model and no limit but --max-time goes with it
-    #[arg(
-        long,
-        conflicts_with_all = [
-            "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns",
-            "transfers", "commands", "rejoins", "replacements", "clones", "part", "terms",
-            "mixed_timings", "timers",
-            "expiries", "detection", "drift", "from",
-            "max_states", "max_memory", "max_depth", "depth_first", "no_reduction",
-        ],
-        help_heading = "Random runs"
-    )]
-    random: bool,
+    #[command(flatten)]
+    random: Random,
 
-    /// Faults of random runs are never mended: members stay down and links stay cut, but a majority stays connected.
-    /// Somebody must lead nevertheless, and stay [algorithm: quorum]
-    #[arg(long, requires = "random", help_heading = "Random runs")]
-    lasting: bool,
+    #[command(flatten)]
+    model: Model,
 
-    /// How many random runs [default: 100000]
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = value_parser!(u64).range(1..),
-        requires = "random",
-        help_heading = "Random runs"
-    )]
-    runs: Option<u64>,
-
-    /// What random runs are drawn from
-    #[arg(
-        long,
-        value_name = "SEED",
-        default_value_t = 1,
-        requires = "random",
-        help_heading = "Random runs"
-    )]
-    seed: u64,
-
-    /// Make only this part of the random runs: 1/3 is the first of three
-    #[arg(long, value_name = "I/N", requires = "random", help_heading = "Random runs")]
-    shard: Option<Shard>,
-
-    /// Make this random run alone
-    #[arg(
-        long,
-        value_name = "NUMBER",
-        value_parser = value_parser!(u64).range(1..),
-        requires = "random",
-        conflicts_with = "shard",
-        help_heading = "Random runs"
-    )]
-    run: Option<u64>,
-
-    /// When timers expire: bounded, clocked or free [default: free where members have none, else bounded]
-    #[arg(long, value_name = "MODEL", help_heading = "Model")]
-    timers: Option<TimerModel>,
-
-    /// How often each member's timers expire at most, if timers are free [default: 2]
-    #[arg(long, value_name = "COUNT", help_heading = "Model")]
-    expiries: Option<Count>,
-
-    /// How long a failure detector takes at most, in multiples of D, if timers are bounded [default: 2]
-    #[arg(long, value_name = "COUNT", help_heading = "Model")]
-    detection: Option<u8>,
-
-    /// By how much any clock may be wrong, such as 0.1, if timers are clocked [default: 0]
-    #[arg(long, value_name = "SHARE", help_heading = "Model")]
-    drift: Option<f64>,
-
-    /// Run the scenario until this time, and explore everything from there
-    #[arg(long, value_name = "TIME", requires = "file", help_heading = "Model")]
-    from: Option<String>,
-
-    /// Messages of one link may overtake each other [default: where the algorithm bears it, unless --fifo]
+    /// Let messages of one link overtake each other [default: where the algorithm tolerates it, unless --fifo]
     #[arg(long, conflicts_with = "fifo", help_heading = "Model")]
     unordered: bool,
 
@@ -154,25 +100,21 @@ pub(crate) struct Check {
         help = property_help(),
         help_heading = "Model"
     )]
-    property: Vec<String>,
+    property: Vec<Wanted>,
 
     #[command(flatten)]
-    limits: limits::Limits,
+    search: Search,
 
-    /// One path at a time: less memory, longer counterexamples, no search for runs that never end
-    #[arg(long, help_heading = "Search")]
-    depth_first: bool,
+    /// Stop after this time, such as 60s or 5m; a counterexample is then shrunk for at most 25s
+    #[arg(long, value_name = "TIME", value_parser = parse_time, help_heading = "Search")]
+    max_time: Option<Duration>,
 
-    /// How many threads search, or make random runs [default: as many as there are cores]
-    #[arg(long, value_name = "COUNT", help_heading = "Search")]
+    /// Number of threads [default: the number of cores]
+    #[arg(long, value_name = "COUNT", value_parser = positive::<usize>, help_heading = "Search")]
     threads: Option<usize>,
 
-    /// Explore orders that make no difference too
-    #[arg(long, help_heading = "Search")]
-    no_reduction: bool,
-
-    /// Where a counterexample is written, of several random runs that fail the first [default: counterexample.toml;
-    /// of a random run counterexample-ALGORITHM-SEED-RUN.toml]
+    /// Write a counterexample to this file [default: counterexample.toml; of a random run
+    /// counterexample-ALGORITHM-SEED-RUN.toml]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
 
@@ -181,59 +123,145 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// What may go wrong, and how often: so many times, or `any` number of times; never without a flag, unless --part.
 #[derive(Args, Debug)]
-struct Faults {
-    /// Members that crash, at any moment
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    crashes: Option<Count>,
+#[command(next_help_heading = "Quorum")]
+struct Parts {
+    /// Explore this part of the quorum: votes, sessions, leases or whole. Defaults: 3 members; any number of crashes,
+    /// restarts, losses and duplications; 50 s. For sessions: one replacement and no crashes
+    #[arg(long, value_name = "PART", conflicts_with_all = NOT_WITH_PART)]
+    part: Option<Part>,
 
-    /// Members that come up again, or that were dead and come up
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    restarts: Option<Count>,
+    /// Last term that is opened [default: 2]
+    #[arg(long, value_name = "COUNT", requires = "part", value_parser = value_parser!(u64).range(1..=100))]
+    terms: Option<u64>,
 
-    /// Messages that are lost
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    losses: Option<Count>,
+    /// Let one member ask for longer vote leases than the others
+    #[arg(long, requires = "part")]
+    mixed_timings: bool,
 
-    /// Messages that arrive twice
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    duplications: Option<Count>,
-
-    /// Live members that a failure detector takes for dead, until it hears them again
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    suspicions: Option<Count>,
-
-    /// Members that call an election of themselves, at any moment
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    campaigns: Option<Count>,
-
-    /// Leaders of a quorum that an operator tells to transfer or to resign
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    transfers: Option<Count>,
-
-    /// Other commands of an operator to a quorum: drain, undrain, prefer
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    commands: Option<Count>,
-
-    /// Members of a quorum that come up without their disk, and rejoin
-    #[arg(long, value_name = "COUNT", help_heading = "Faults")]
-    rejoins: Option<Count>,
-
-    /// With --part sessions: members whose machine is replaced while the old process runs on; the new one rejoins
-    #[arg(long, value_name = "COUNT", requires = "part", help_heading = "Faults")]
-    replacements: Option<Count>,
-
-    /// With --part sessions: second processes that are started from a copy of a member's disk
-    #[arg(long, value_name = "COUNT", requires = "part", help_heading = "Faults")]
-    clones: Option<Count>,
+    /// Remove this rule from all members
+    #[arg(long, value_name = "RULE", conflicts_with_all = NOT_WITH_PART, hide = true)]
+    without: Option<Rule>,
 }
 
-/// How many random runs are made unless one says otherwise.
-const RUNS: u64 = 100_000;
+/// How often each fault may happen: a number, or `any`. None happens by default, except with `--part`.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Faults")]
+struct Faults {
+    /// Members that crash, at any moment
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    crashes: Option<u8>,
 
-/// How often each member's free timers expire unless one says otherwise.
-const EXPIRIES: u8 = 2;
+    /// Members that restart, crashed or dead from the beginning
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    restarts: Option<u8>,
+
+    /// Messages that are lost
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    losses: Option<u8>,
+
+    /// Messages that arrive twice
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    duplications: Option<u8>,
+
+    /// Live members that a failure detector suspects, until it reaches them again
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    suspicions: Option<u8>,
+
+    /// Members that call an election without a reason, at any moment
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    campaigns: Option<u8>,
+
+    /// Commands to the leader of a quorum to transfer or to resign
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    transfers: Option<u8>,
+
+    /// Other admin commands to a quorum: drain, undrain, prefer
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    commands: Option<u8>,
+
+    /// Members of a quorum that lose their disk and rejoin
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    rejoins: Option<u8>,
+
+    /// With --part sessions: members that are replaced by a new process, which rejoins while the old one goes on
+    #[arg(long, value_name = "COUNT", value_parser = fault_count, requires = "part")]
+    replacements: Option<u8>,
+
+    /// With --part sessions: second processes that start from a copy of a member's disk
+    #[arg(long, value_name = "COUNT", value_parser = fault_count, requires = "part")]
+    clones: Option<u8>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Random runs")]
+struct Random {
+    /// Make random runs in the simulator instead: random faults, each time followed by calm [default mode: hardened].
+    /// No fault budget, timer model or limit but --max-time goes with it
+    #[arg(long, conflicts_with_all = NOT_WITH_RANDOM)]
+    random: bool,
+
+    /// Never repair faults: members stay down and links stay cut, but a majority stays connected and must keep a leader
+    /// [algorithm: quorum]
+    #[arg(long, requires = "random")]
+    lasting: bool,
+
+    /// Number of random runs
+    #[arg(long, value_name = "COUNT", requires = "random", default_value = "100000", value_parser = positive::<u64>)]
+    runs: u64,
+
+    /// Random seed
+    #[arg(long, value_name = "SEED", default_value_t = 1, requires = "random")]
+    seed: u64,
+
+    /// Make only this random run
+    #[arg(long, value_name = "NUMBER", value_parser = positive::<u64>, requires = "random")]
+    run: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Model")]
+struct Model {
+    /// When timers expire: bounded, clocked or free [default: bounded, or free where members have none]
+    #[arg(long, value_name = "MODEL")]
+    timers: Option<TimerModel>,
+
+    /// How often each member's free timers expire at most [default: 2]
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    expiries: Option<u8>,
+
+    /// How long a failure detector takes at most, in multiples of D, with bounded timers [default: 2]
+    #[arg(long, value_name = "COUNT")]
+    detection: Option<u8>,
+
+    /// By how much any clock may be wrong, such as 0.1, with clocked timers [default: 0]
+    #[arg(long, value_name = "SHARE", value_parser = parse_drift)]
+    drift: Option<u32>,
+
+    /// Simulate the scenario until this time, and explore from there
+    #[arg(long, value_name = "TIME", requires = "file")]
+    from: Option<Span>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Search")]
+struct Search {
+    /// Stop after this many states
+    #[arg(long, value_name = "COUNT", value_parser = positive::<u64>)]
+    max_states: Option<u64>,
+
+    /// Stop when this much memory is used, such as 2GB [default: 60 % of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_memory: Option<u64>,
+
+    /// Go at most this many steps from the start
+    #[arg(long, value_name = "COUNT", value_parser = positive::<u32>)]
+    max_depth: Option<u32>,
+
+    /// Also explore equivalent orders of steps
+    #[arg(long)]
+    no_reduction: bool,
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum TimerModel {
@@ -242,475 +270,334 @@ enum TimerModel {
     Free,
 }
 
-/// What must hold unless one says otherwise, from where it is decided.
 fn property_help() -> String {
     let names = |is: &dyn Fn(&Property) -> bool| {
-        let names: Vec<&str> =
-            Property::ALL.iter().filter(|it| is(it)).map(|property| property.name()).collect();
-        names.join(",")
+        let names = Property::ALL.iter().filter(|it| is(it)).map(|property| property.name());
+        names.collect::<Vec<_>>().join(",")
     };
     let is_usual = |property: &Property| Property::USUAL.contains(property);
     let of_quorum = Property::usual_of(Algorithm::Quorum);
     format!(
-        "What must hold, such as A1,A4; `all` for everything that can be judged [default: {}; of quorum also {}; random \
-         runs do not judge {}]",
+        "Properties to check, such as A1,A4, or `all` [default: {}; for quorum also {}; random runs do not check {}]",
         names(&is_usual),
         names(&|property| of_quorum.contains(property) && !is_usual(property)),
         names(&|property| !property.is_judged_at_random()),
     )
 }
 
-/// How often something may happen: a number that can be counted, or `any`.
-#[derive(Clone, Copy, Debug)]
-struct Count(u8);
+fn fault_count(text: &str) -> Result<u8, String> {
+    let count = text.parse().ok().filter(|&count: &u8| count <= MOST);
+    let count = count.or_else(|| (text == "any").then_some(ANY));
+    count.ok_or_else(|| format!("use a whole number of at most {MOST}, or `any`"))
+}
 
-impl FromStr for Count {
-    type Err = String;
+fn positive<T: TryFrom<u64>>(text: &str) -> Result<T, &'static str> {
+    let number = text.parse::<u64>().map_err(|_| "use a whole number of at least 1")?;
+    let number = if number > 0 { Ok(number) } else { Err("must be at least 1") };
+    T::try_from(number?).map_err(|_| "too large")
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "any" {
-            return Ok(Self(ANY));
-        }
-        match text.parse::<u64>() {
-            Ok(count) if count <= u64::from(MOST) => Ok(Self(count as u8)),
-            Ok(count) => {
-                Err(format!("{count} is more than the {MOST} that a check can count; use `any`"))
-            }
-            Err(_) => Err(format!("use a whole number of at most {MOST}, or `any`")),
+/// Reads `60s`, `1.5s`, `5m`, `1h 30m`.
+fn parse_time(text: &str) -> Result<Duration, &'static str> {
+    let short = text.parse::<Span>().map(|span| Duration::from_nanos(span.as_nanos()));
+    let time = short.or_else(|_| humantime::parse_duration(text)).ok();
+    time.filter(|time| !time.is_zero()).ok_or("write for example 60s, 5m or 2h")
+}
+
+/// Reads `512MB`, `2GB`, `1.5 GB`.
+fn parse_size(text: &str) -> Result<u64, &'static str> {
+    let upper = text.trim().to_uppercase();
+    let units = [("KB", 1e3), ("MB", 1e6), ("GB", 1e9)];
+    let size = units.into_iter().find_map(|(name, unit)| {
+        let number: f64 = upper.strip_suffix(name)?.trim().parse().ok()?;
+        (number.is_finite() && number > 0.0).then_some((number * unit) as u64)
+    });
+    size.ok_or("write for example 512MB or 2GB")
+}
+
+/// In thousandths.
+fn parse_drift(text: &str) -> Result<u32, &'static str> {
+    let drift = text.parse().ok().filter(|drift| (0.0..1.0).contains(drift));
+    drift.map(|drift: f64| (drift * 1000.0).round() as u32).ok_or("use a number from 0 to below 1")
+}
+
+impl Faults {
+    /// The fault budget of the flags; what they leave open is as in `usual`.
+    fn budget(&self, usual: Budget) -> Budget {
+        // If the crashes of a part are limited, so are its restarts.
+        let restarts = self.restarts.or(self.crashes.filter(|_| usual != Budget::default()));
+        Budget {
+            crashes: self.crashes.unwrap_or(usual.crashes),
+            restarts: restarts.unwrap_or(usual.restarts),
+            losses: self.losses.unwrap_or(usual.losses),
+            duplications: self.duplications.unwrap_or(usual.duplications),
+            suspicions: self.suspicions.unwrap_or(usual.suspicions),
+            campaigns: self.campaigns.unwrap_or(usual.campaigns),
+            transfers: self.transfers.unwrap_or(usual.transfers),
+            commands: self.commands.unwrap_or(usual.commands),
+            rejoins: self.rejoins.unwrap_or(usual.rejoins),
+            replacements: self.replacements.unwrap_or(usual.replacements),
+            clones: self.clones.unwrap_or(usual.clones),
         }
     }
 }
 
-impl Faults {
-    /// What may go wrong: what the flags say, else as often as in `usual`.
-    fn budget(&self, usual: Budget) -> Budget {
-        let given = |flag: Option<Count>, usual| flag.map_or(usual, |count| count.0);
-        let is_part = usual != Budget::default();
-        // Of a part whose crashes are counted, restarts are counted as well.
-        let restarts = self.crashes.filter(|_| is_part).map_or(usual.restarts, |count| count.0);
-        Budget {
-            crashes: given(self.crashes, usual.crashes),
-            restarts: given(self.restarts, restarts),
-            losses: given(self.losses, usual.losses),
-            duplications: given(self.duplications, usual.duplications),
-            suspicions: given(self.suspicions, usual.suspicions),
-            campaigns: given(self.campaigns, usual.campaigns),
-            transfers: given(self.transfers, usual.transfers),
-            commands: given(self.commands, usual.commands),
-            rejoins: given(self.rejoins, usual.rejoins),
-            replacements: given(self.replacements, usual.replacements),
-            clones: given(self.clones, usual.clones),
-        }
+impl Parts {
+    /// What is explored of the quorum, if a part of it is.
+    fn scope(&self) -> Result<Option<Scope>> {
+        let scope = match (self.part, self.without) {
+            (None, None) => return Ok(None),
+            (Some(part), without) => Scope { without, ..Scope::new(part) },
+            (None, Some(rule)) => Scope::that_misses(rule).ok_or_else(|| {
+                anyhow!("--without: no exploration detects that {rule} is missing; add --random")
+            })?,
+        };
+        let terms = self.terms.unwrap_or(scope.terms);
+        Ok(Some(Scope { terms, mixed: scope.mixed || self.mixed_timings, ..scope }))
     }
 }
 
 impl Check {
     pub(crate) fn run(self) -> Result<Answer> {
-        if self.parts.lists_rules() {
-            return list_rules();
+        if self.random.random {
+            return random::run(&self);
         }
-        let every_ring = self.election.wants_every_ring();
-        let scenario = self.scenario(every_ring)?;
-        if self.random {
-            if every_ring {
-                bail!(
-                    "--ring: a random run has one ring, drawn if none is named; leave out `every`"
-                );
-            }
-            check_names(&scenario)?;
-            if self.parts.without()?.is_some() && scenario.algorithm != Some(Algorithm::Quorum) {
-                bail!("--without: only the quorum has such rules; add --algorithm quorum");
-            }
-            return random::run(&scenario, &self.random_options()?);
-        }
-        let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-        let (rules, asked) = self.rules(&case)?;
+        let scope = self.parts.scope()?;
+        let scenario = match scope {
+            Some(scope) => self.scenario_of_part(scope)?,
+            None => self.scenario()?,
+        };
+        let case = scenario.resolve().map_err(as_flag)?;
+        let (rules, selection) = match scope {
+            Some(scope) => self.rules_of_part(scope)?,
+            None => self.rules(&case)?,
+        };
         check_sense(&case, &rules)?;
-        let plan = self.plan()?;
-        // Whoever names a file learns at once if it cannot be written, not when there is something to write.
+        let plan = self.plan(scope)?;
+        // A file that cannot be written is an error before the search, not after it.
         let output = self.out.as_deref().map(Output::create).transpose()?;
-        let meter = Meter::start("exploring");
-        let watch = |progress: &Progress| meter.show(|| report::progress_line(progress));
-        let rings = self.rings(&case, every_ring)?;
-        let mut subject = Subject::new(&case, &rules, asked, &plan, rings.len());
-        let mut broken = None;
-        for ring in rings {
-            let scenario = Scenario { ring: ring.or(scenario.ring.clone()), ..scenario.clone() };
-            let case = scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))?;
-            let found = doyen_check::check(&case, &rules, &subject.plan_for_the_rest(), &watch);
-            broken = subject.add(&found).map(|violation| (scenario, violation));
-            if broken.is_some() || subject.is_stopped() {
-                break;
-            }
-        }
-        let least = broken.map(|(scenario, violation)| {
-            meter.say("shrinking");
-            shrink::shrink(&scenario, &rules, violation, &plan)
+        let progress = Progress::spinner("exploring:");
+        let watch = |explored: &Explored| progress.set_message(|| report::progress_line(explored));
+        let found = doyen_check::check(&case, &rules, &plan, &watch);
+        drop(progress);
+        let least = found.violation.clone().map(|violation| {
+            let _spinner = Progress::spinner("shrinking");
+            minimize(&scenario, &rules, violation, &plan)
         });
-        drop(meter);
-        if let Some(least) = &least {
-            self.write(least, output)?;
+        let file = self.out.as_deref().unwrap_or(Path::new("counterexample.toml"));
+        if let Some(Minimized { scenario, rules, violation, .. }) = least.clone() {
+            let mut output = output.map_or_else(|| Output::create(file), Ok)?;
+            output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
+            output.finish()?;
         }
-        self.show(&subject, least.as_ref())
+        let least = least.as_ref().map(|least| (least, file));
+        report::Report { case, rules, selection, plan, found, least }.print(self.json)
     }
 
-    /// Writes a counterexample to `output`, or else to the usual file.
-    fn write(&self, least: &Least, output: Option<Output>) -> Result<()> {
-        let Least { scenario, rules, violation, .. } = least.clone();
-        let mut output = output.map_or_else(|| Output::create(self.out()), Ok)?;
-        output.write_text(&Counterexample::new(scenario, &rules, violation).to_toml())?;
-        output.finish()
-    }
-
-    fn out(&self) -> &Path {
-        self.out.as_deref().unwrap_or(Path::new("counterexample.toml"))
-    }
-
-    fn random_options(&self) -> Result<random::Options> {
-        if let (Some(run), Some(runs)) = (self.run, self.runs.filter(|&runs| self.run > Some(runs)))
-        {
-            bail!("--run: {run} is beyond the {runs} of --runs; leave one of them out");
-        }
-        Ok(random::Options {
-            runs: self.runs.unwrap_or(RUNS),
-            seed: self.seed,
-            shard: self.shard.unwrap_or(Shard::ALL),
-            only_run: self.run,
-            lasting: self.lasting,
-            without: self.parts.without()?,
-            asked: Asked::of_random_runs(&self.property, self.lasting)?,
-            threads: self.threads()?,
-            most_time: self.limits.time()?,
-            interrupt: signals::first_asks()?,
-            json: self.json,
-            out: self.out.clone(),
-        })
-    }
-
-    fn scenario(&self, every_ring: bool) -> Result<Scenario> {
-        if !self.random
-            && let Some(scope) = self.parts.scope()?
-        {
-            return self.scenario_of(scope);
-        }
+    fn scenario(&self) -> Result<Scenario> {
         let mut scenario = Scenario::default();
         if let Some(path) = &self.file {
             let (name, text) = sim::read(path)?;
             scenario = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
             scenario.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
-            // What has gone wrong before the moment to start from has gone wrong.
-            let goes_wrong =
+            let has_faults =
                 !scenario.fault.is_empty() || scenario.chaos.is_some() || !scenario.link.is_empty();
-            if goes_wrong && self.from.is_none() {
+            if has_faults && self.model.from.is_none() {
                 eprintln!(
-                    "doyen: what goes wrong in {name} is not repeated: the budget says what may"
+                    "doyen: the faults of {name} are ignored; the fault budget replaces them"
                 );
                 (scenario.fault, scenario.link, scenario.chaos) = (Vec::new(), Vec::new(), None);
             }
             scenario.expect = None;
         }
         self.election.apply(&mut scenario)?;
-        if every_ring {
-            scenario.ring = None;
-        }
         if self.unordered {
             scenario.fifo = Some(false);
         }
-        check_reading(&scenario)?;
+        if let (Some(Mode::Literal(variant)), None) = (scenario.mode, scenario.algorithm) {
+            let has_it = |algorithm: &&Algorithm| algorithm.variants().contains(&variant);
+            let names: Vec<&str> =
+                Algorithm::ALL.iter().filter(has_it).map(|it| it.name()).collect();
+            let (name, all) = (variant.name(), names.join(" and "));
+            bail!("--mode: {name} is a variant of {all}; add --algorithm {}", names[0]);
+        }
         Ok(scenario)
     }
 
-    /// The scene of a part of the quorum.
-    fn scenario_of(&self, scope: Scope) -> Result<Scenario> {
+    fn scenario_of_part(&self, scope: Scope) -> Result<Scenario> {
         let mut given = Scenario::default();
         self.election.apply(&mut given)?;
         if given.algorithm.is_some_and(|algorithm| algorithm != Algorithm::Quorum) {
-            bail!("--part: only the quorum has parts; add --algorithm quorum");
+            bail!("--part: only the quorum has parts; use --algorithm quorum");
         }
         match given.members {
             None => Ok(scope.scenario(scope.members())),
-            Some(MemberList::Count(count)) if count <= MOST_MEMBERS as u64 => {
+            Some(MemberList::Count(count)) if count <= MAX_MEMBERS as u64 => {
                 Ok(scope.scenario(count as u32))
             }
-            Some(_) => {
-                bail!("--members: of a part, say how many, such as 3; at most {MOST_MEMBERS}")
-            }
+            Some(_) => bail!("--members: give a number of at most {MAX_MEMBERS} with --part"),
         }
     }
 
-    /// What is explored of a part of the quorum.
-    fn rules_of(&self, scope: Scope) -> Result<(Rules, Asked)> {
-        let wrong_clocks = match self.drift {
-            None | Some(0.0) => false,
-            Some(0.2) => true,
-            Some(_) => bail!("--drift: the clocks of a part are right, or wrong by 0.2"),
+    fn rules(&self, case: &Case) -> Result<(Rules, Selection)> {
+        let budget = self.faults.budget(Budget::default());
+        let timers = self.timers(case)?;
+        let no_end = match timers {
+            Timers::Clocked { .. } => Some((
+                "about how runs end, which is open if messages take any time",
+                "use --timers bounded",
+            )),
+            _ if budget.is_endless() => Some((
+                "about how runs end, and with an unlimited fault budget they need not",
+                "limit the faults",
+            )),
+            _ => None,
+        };
+        let usual = Property::usual_of(case.algorithm);
+        let selection = Selection::new(&self.property, usual, |property| {
+            match property.is_explorable(timers) {
+                true => no_end.filter(|_| !property.is_safety()),
+                false if Property::LASTING.contains(&property) => {
+                    Some(("about lasting faults", "use --random --lasting"))
+                }
+                false => {
+                    Some(("about time, which free timers do not keep", "use --timers clocked"))
+                }
+            }
+        })?;
+        let properties = selection.checked.clone();
+        let from = self.model.from.map(|span| Time(span.as_nanos()));
+        let fifo = case.network.fifo;
+        Ok((Rules { budget, timers, fifo, properties, from, scope: None }, selection))
+    }
+
+    fn rules_of_part(&self, scope: Scope) -> Result<(Rules, Selection)> {
+        let wrong_clocks = match self.model.drift {
+            None | Some(0) => false,
+            Some(200) => true,
+            Some(_) => bail!("--drift: with --part use 0 or 0.2"),
         };
         let usual = scope.rules(wrong_clocks);
         let mut timers = usual.timers;
-        match (&mut timers, self.expiries) {
+        match (&mut timers, self.model.expiries) {
             (_, None) => {}
-            (Timers::Free { expiries }, Some(count)) => *expiries = count.0,
-            (_, Some(_)) => bail!("--expiries: only those of --part votes are counted"),
-        }
-        if wrong_clocks && scope.part == Part::Votes {
-            bail!("--drift: votes know no clock; use --part leases");
+            (Timers::Free { expiries }, Some(count)) => *expiries = count,
+            (_, Some(_)) => bail!("--expiries: only --part votes counts them"),
         }
         let budget = self.faults.budget(usual.budget);
+        if scope.part == Part::Votes && (wrong_clocks || budget.transfers > 0) {
+            bail!(
+                "--drift, --transfers: votes depend on neither clocks nor leases; use --part leases"
+            );
+        }
         if budget.commands > 0 && scope.part != Part::Whole {
             bail!(
-                "--commands: without courtesy they come to transfers; use --transfers, or --part whole"
+                "--commands: without pre-votes they amount to transfers; use --transfers, or --part whole"
             );
         }
-        if budget.transfers > 0 && scope.part == Part::Votes {
-            bail!("--transfers: votes know no leases; use --part leases");
-        }
-        let asked = Asked::of_part(&self.property, &usual.properties)?;
-        Ok((Rules { budget, timers, properties: asked.judged.clone(), ..usual }, asked))
+        let selection = Selection::new(&self.property, usual.properties.clone(), |property| {
+            let is_of_part = usual.properties.contains(&property);
+            (!is_of_part).then_some(("not about this part of the quorum", "leave it out"))
+        })?;
+        Ok((Rules { budget, timers, properties: selection.checked.clone(), ..usual }, selection))
     }
 
-    fn rules(&self, case: &Case) -> Result<(Rules, Asked)> {
-        if let Some(scope) = self.parts.scope()? {
-            return self.rules_of(scope);
-        }
-        let budget = self.faults.budget(Budget::default());
-        let timers = self.timers(case)?;
-        let ends_unseen = self.ends_unseen(timers, budget);
-        let asked = Asked::of_exploration(&self.property, case.algorithm, timers, ends_unseen)?;
-        let properties = asked.judged.clone();
-        let from = self.from.as_ref().map(|text| {
-            let span = text.parse::<Span>().map_err(|problem| anyhow!("--from: {problem}"))?;
-            Ok::<_, anyhow::Error>(Time(span.as_nanos()))
-        });
-        let from = from.transpose()?;
-        let fifo = case.network.fifo;
-        Ok((Rules { budget, timers, fifo, properties, from, scope: None }, asked))
-    }
-
-    /// When timers expire. What can mean nothing to them is refused.
     fn timers(&self, case: &Case) -> Result<Timers> {
+        let Model { timers, expiries, detection, drift, .. } = &self.model;
         let tick = case.bare_bound;
-        let detection = self.detection.unwrap_or(doyen_check::DETECTION);
-        let timers = match (self.timers, Timers::usual(case)) {
-            (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => {
-                Timers::Bounded { tick, detection }
-            }
+        let bounded =
+            Timers::Bounded { tick, detection: detection.unwrap_or(doyen_check::DETECTION) };
+        let timers = match (timers, Timers::usual(case)) {
+            (Some(TimerModel::Bounded), _) | (None, Timers::Bounded { .. }) => bounded,
             (Some(TimerModel::Free), _) => {
-                Timers::Free { expiries: self.expiries.map_or(EXPIRIES, |count| count.0) }
+                Timers::Free { expiries: expiries.unwrap_or(DEFAULT_EXPIRIES) }
             }
-            (Some(TimerModel::Clocked), _) => Timers::Clocked { tick, drift: self.drift()? },
+            (Some(TimerModel::Clocked), _) => {
+                Timers::Clocked { tick, drift: drift.unwrap_or_default() }
+            }
             (None, usual) => usual,
         };
-        if self.expiries.is_some() && self.timers != Some(TimerModel::Free) {
-            bail!("--expiries: timers are not counted unless they are free; add --timers free");
+        if expiries.is_some() && self.model.timers != Some(TimerModel::Free) {
+            bail!("--expiries: only free timers are counted; add --timers free");
         }
-        if self.detection.is_some() && !matches!(timers, Timers::Bounded { .. }) {
-            bail!(
-                "--detection: unless timers are bounded, detectors take any time; add --timers bounded"
-            );
+        if detection.is_some() && !matches!(timers, Timers::Bounded { .. }) {
+            bail!("--detection: only bounded timers limit detection; add --timers bounded");
         }
-        if self.drift.is_some() && !matches!(timers, Timers::Clocked { .. }) {
-            bail!("--drift: clocks are right unless timers are clocked; add --timers clocked");
+        if drift.is_some() && !matches!(timers, Timers::Clocked { .. }) {
+            bail!("--drift: only clocked timers drift; add --timers clocked");
         }
         Ok(timers)
     }
 
-    /// By how much clocks may be wrong, in thousandths.
-    fn drift(&self) -> Result<u32> {
-        let drift = self.drift.unwrap_or_default();
-        match (0.0..1.0).contains(&drift) {
-            true => Ok((drift * 1000.0).round() as u32),
-            false => bail!("--drift: {drift} is not at least 0 and below 1"),
-        }
-    }
-
-    /// Why the check does not look at how runs end, if it does not.
-    fn ends_unseen(&self, timers: Timers, budget: Budget) -> Option<Unseen> {
-        let unseen = |why, remedy| Some(Unseen { why, remedy });
-        match timers {
-            Timers::Clocked { .. } => unseen(
-                "about how runs end, which nothing promises if messages take any time",
-                "use --timers bounded",
-            ),
-            _ if budget.is_endless() => unseen(
-                "about how runs end, which nothing promises if there is no end to what happens",
-                "say how much may",
-            ),
-            _ if self.depth_first => unseen(
-                "about how runs end, at which depth first does not look",
-                "leave out --depth-first",
-            ),
-            _ => None,
-        }
-    }
-
-    fn threads(&self) -> Result<usize> {
-        if self.threads == Some(0) {
-            bail!("--threads: nobody would search; use 1 or more");
-        }
+    fn threads(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(self.threads.unwrap_or_else(cores))
+        self.threads.unwrap_or_else(cores)
     }
 
-    fn plan(&self) -> Result<Plan> {
-        let mut limits = self.limits.resolve(signals::first_asks()?)?;
-        let scope = self.parts.scope()?;
-        if scope.is_some() {
-            limits.time = limits.time.or(Some(part::MOST_TIME));
-        }
-        Ok(Plan {
-            depth_first: self.depth_first || scope.is_some_and(Scope::depth_first),
-            reduce: !self.no_reduction,
-            threads: self.threads()?,
-            limits,
-        })
-    }
-
-    /// The rings to check: what the scenario says, or every one.
-    fn rings(&self, case: &Case, every: bool) -> Result<Vec<Option<RingOrder>>> {
-        if !every {
-            return Ok(vec![None]);
-        }
-        if !case.algorithm.is_ring() {
-            bail!("--ring: {} has no ring; leave out `every`", case.algorithm);
-        }
-        let ids: Vec<u32> = case.members().iter().map(|id| id.0).collect();
-        if ids.len() > 8 {
-            bail!(
-                "--ring: {} members have too many rings to check every one; use at most 8",
-                ids.len()
-            );
-        }
-        let rings = arrangements(&ids, !self.no_reduction);
-        Ok(rings.into_iter().map(|ring| Some(RingOrder::Listed(ring))).collect())
-    }
-
-    fn show(&self, subject: &Subject, least: Option<&Least>) -> Result<Answer> {
-        if self.json {
-            subject.print_json(least, self.out())?;
-        } else {
-            subject.print(least, self.out())?;
-        }
-        Ok(subject.answer(least.is_some()))
+    fn plan(&self, scope: Option<Scope>) -> Result<Plan> {
+        let Search { max_states, max_memory, max_depth, no_reduction } = self.search;
+        let usual_memory = || (system::available_memory() as f64 * SHARE_OF_MEMORY) as u64;
+        let limits = Limits {
+            states: max_states,
+            time: self.max_time.or(scope.map(|_| PART_TIME)),
+            memory: Some(max_memory.unwrap_or_else(usual_memory)),
+            resident: Some(system::resident_memory),
+            depth: max_depth,
+            interrupt: Some(system::stop_flag()?),
+            clock: Some(system::elapsed),
+        };
+        Ok(Plan { reduce: !no_reduction, threads: self.threads(), limits })
     }
 }
 
-/// Prints the name of every rule that can be taken away.
-fn list_rules() -> Result<Answer> {
-    let names: Vec<String> = Rule::ALL.iter().map(Rule::to_string).collect();
-    writeln!(io::stdout(), "{}", names.join("\n"))?;
-    Ok(Answer::Yes)
-}
-
-/// Refuses a reading of a source without the algorithm that it is a reading of.
-fn check_reading(scenario: &Scenario) -> Result<()> {
-    let Some(Mode::Literal(variant)) = scenario.mode else {
-        return Ok(());
-    };
-    if scenario.algorithm.is_some() {
-        return Ok(());
-    }
-    let reads = |algorithm: &&Algorithm| algorithm.variants().contains(&variant);
-    let names: Vec<&str> = Algorithm::ALL.iter().filter(reads).map(|it| it.name()).collect();
-    let (name, algorithms) = (variant.name(), names.join(" or "));
-    bail!("--mode: {name} is a reading of {algorithms} alone; add --algorithm {}", names[0]);
-}
-
-/// Refuses to name members where it is drawn how many there are.
-fn check_names(scenario: &Scenario) -> Result<()> {
-    let named = [
-        ("leader", scenario.leader.is_some()),
-        ("dead", !scenario.dead.is_empty()),
-        ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
-        ("attr", !scenario.attr.is_empty()),
-        ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
-    ];
-    match named.into_iter().find(|&(_, is_named)| is_named) {
-        Some((flag, _)) if scenario.members.is_none() => bail!(
-            "--{flag}: how many members a random run has is drawn unless one says it; add --members"
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// Refuses what no check can say anything about.
+/// Rejects what no exploration can say anything about.
 fn check_sense(case: &Case, rules: &Rules) -> Result<()> {
     let count = case.members().len();
-    if count > MOST_MEMBERS {
-        bail!("--members: {count} are too many to explore; a check takes at most {MOST_MEMBERS}");
+    if count > MAX_MEMBERS {
+        bail!("--members: {count} members are too many to explore; use at most {MAX_MEMBERS}");
     }
     if rules.scope.is_some() {
         return Ok(());
     }
-    let Budget { transfers, commands, rejoins, .. } = rules.budget;
+    let Budget { crashes, restarts, campaigns, transfers, commands, rejoins, .. } = rules.budget;
     if transfers + commands + rejoins > 0 && !case.algorithm.has_leases() {
         bail!(
-            "--transfers, --commands, --rejoins: only a quorum has an operator; add --algorithm quorum"
+            "--transfers, --commands, --rejoins: only a quorum has these; add --algorithm quorum"
         );
     }
     rules.timers.suit(case).map_err(|problem| anyhow!("--timers: {problem}"))?;
     let is_called = case.leader.is_some() || !case.initiators.is_empty();
-    // The members of a quorum call elections of themselves.
-    if !is_called && rules.budget.campaigns == 0 && !case.algorithm.has_leases() {
-        bail!(
-            "--initiators: nobody leads and nobody calls an election, so nothing happens; name somebody"
-        );
+    // The members of a quorum call elections on their own.
+    if !is_called && campaigns == 0 && !case.algorithm.has_leases() {
+        bail!("--initiators: without a leader and an initiator nothing happens; name an initiator");
     }
-    if rules.budget.restarts > 0 && rules.budget.crashes == 0 && case.dead.is_empty() {
-        bail!("--restarts: nobody is dead and nobody crashes; add --crashes 1 or --dead");
+    if restarts > 0 && crashes == 0 && case.dead.is_empty() {
+        bail!("--restarts: no member is down or crashes; add --crashes 1 or --dead");
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::error::ErrorKind;
-    use clap::{Arg, ArgAction, Command};
-
     use super::*;
 
-    /// What shapes a random run, says which are made or what becomes of the result.
-    const GO_WITH_RANDOM: &str = "file algorithm mode members initiators dead leader attr ring convention contact_dead \
-         announce fifo reliable window heartbeat preempt detector random lasting without runs seed shard run unordered property max_time \
-         threads out json";
-
-    fn command() -> Command {
-        Check::augment_args(Command::new("check"))
-    }
-
-    /// `arg` as somebody might type it.
-    fn typed(arg: &Arg) -> Vec<String> {
-        let value = match arg.get_id().as_str() {
-            "algorithm" => "bully",
-            "attr" => "1=1",
-            "convention" => "live",
-            "detector" | "heartbeat" | "preempt" | "window" => "1ms",
-            "initiators" => "all",
-            "mode" => "textbook",
-            "part" => "votes",
-            "ring" => "ascending",
-            "shard" => "1/2",
-            "timers" => "free",
-            _ => "1",
-        };
-        let Some(name) = arg.get_long() else { return vec![value.to_owned()] };
-        let takes_value = matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
-        let flag = format!("--{name}");
-        if takes_value { vec![flag, value.to_owned()] } else { vec![flag] }
-    }
-
     #[test]
-    fn every_flag_either_counts_in_random_runs_or_is_refused_with_them() {
-        let goes_with: Vec<&str> = GO_WITH_RANDOM.split_whitespace().collect();
-        let mut refused = 0;
-        for arg in command().get_arguments() {
-            let id = arg.get_id().as_str();
-            let random = if id == "random" { vec![] } else { vec!["--random".to_owned()] };
-            let words = [vec!["check".to_owned()], random, typed(arg)].concat();
-            let found = command().try_get_matches_from(&words).err().map(|error| error.kind());
-            let expected = (!goes_with.contains(&id)).then_some(ErrorKind::ArgumentConflict);
-            assert_eq!(found, expected, "{words:?}");
-            refused += usize::from(expected.is_some());
+    fn sizes_times_and_counts_are_read() {
+        assert_eq!(parse_size("512MB"), Ok(512_000_000));
+        assert_eq!(parse_size("1.5 gb"), Ok(1_500_000_000));
+        for wrong in ["", "GB", "-1GB", "12", "nanGB"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(refused, 24);
+        for (text, millis) in [("60s", 60_000), ("1.5s", 1_500), ("5m", 300_000), ("2h", 7_200_000)]
+        {
+            assert_eq!(parse_time(text), Ok(Duration::from_millis(millis)));
+        }
+        for wrong in ["", "0", "0s", "5", "-1s", "soon"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(positive::<u64>("1"), Ok(1));
+        for wrong in ["0", "-1", "1.5", "many", "4294967296"] {
+            assert!(positive::<u32>(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,9 +1,8 @@
-//! How the commands talk to a node: which one, with which token, and what its answers mean.
+//! The HTTP client of the commands: which node, which admin secret, and what its answers mean.
 //!
-//! The node is the one that `--node` names, or the one whose configuration `--config` names, else that of `DOYEN_NODE`,
-//! else the one that `doyen node` would run here: its configuration says where it serves HTTP. So it is with the token:
-//! the file that `--token-file` names, the one in the state folder of `--config`, that of `DOYEN_TOKEN_FILE`, the one in
-//! the state folder of the node that belongs here.
+//! The node is given by `--node`, by the configuration that `--config` names, by `DOYEN_NODE`, or by the configuration that
+//! `doyen node` would use here. The admin secret is the file of `--secret-file`, the one in the state folder of
+//! `--config`, the file of `DOYEN_SECRET_FILE`, or the one in the state folder of the node configured here.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use doyen::api::{Accepted, MemberRef, Problem, TOKEN_FILE};
+use doyen::api::{self, Accepted, MemberRef, Problem};
 use doyen::config::{Configuration, Env, Settings};
 use doyen::node::status::Status;
 use doyen_core::members::NodeId;
@@ -24,19 +23,16 @@ use serde::de::DeserializeOwned;
 use ureq::Agent;
 use ureq::http::{Response, StatusCode};
 
-/// A node answers within this time or does not at all.
-const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// It is connected to within this time.
-const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+/// A watched node sends something at least every 15 s.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(45);
 
-/// A node that is watched says something at least every 15 s; after so long it is gone.
-const SILENT_FOR: Duration = Duration::from_secs(45);
-
-/// No answer is longer, in bytes.
+/// In bytes.
 const LONGEST_ANSWER: u64 = 16 * 1024 * 1024;
 
-/// The node cannot be reached, or what is there is none.
+/// The address does not answer, or not as a node does.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot reach {url}: {why}")]
 pub(crate) struct CannotReach {
@@ -44,10 +40,9 @@ pub(crate) struct CannotReach {
     why: String,
 }
 
-/// Which node.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct NodeFlags {
-    /// The node to ask, for example 127.0.0.1:7400; else `DOYEN_NODE`, else the one of the configuration
+    /// The node, for example 127.0.0.1:7400 [default: `DOYEN_NODE`, or the configured node]
     #[arg(long, value_name = "URL", help_heading = "Node")]
     node: Option<String>,
 
@@ -56,40 +51,29 @@ pub(crate) struct NodeFlags {
     config: Option<PathBuf>,
 }
 
-/// With which token.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct TokenFlags {
-    /// The file with the token; else `DOYEN_TOKEN_FILE`, else the one in the node's state folder
+pub(crate) struct SecretFlags {
+    /// File with the admin secret [default: `DOYEN_SECRET_FILE`, or the one in the node's state folder]
     #[arg(long, value_name = "FILE", help_heading = "Node")]
-    token_file: Option<PathBuf>,
+    secret_file: Option<PathBuf>,
 }
 
-/// What became of an order.
 #[derive(Debug)]
-pub(crate) enum Obeyed {
-    Yes(Accepted),
-    /// The node said no, and why.
-    No(Problem),
+pub(crate) enum CommandResult {
+    Accepted(Accepted),
+    Rejected(Problem),
 }
 
-/// A node to talk to.
 #[derive(Debug)]
 pub(crate) struct Client {
     url: String,
     agent: Agent,
+    timeout: Duration,
 }
 
 impl NodeFlags {
     pub(crate) fn connect(&self) -> Result<Client> {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .proxy(None)
-            .timeout_connect(Some(CONNECT_WITHIN))
-            .timeout_global(Some(ANSWER_WITHIN))
-            .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
-            .build();
-        Ok(Client { url: self.url()?, agent: config.new_agent() })
+        Ok(Client::new(self.url()?, ANSWER_TIMEOUT))
     }
 
     fn url(&self) -> Result<String> {
@@ -100,16 +84,16 @@ impl NodeFlags {
             return base("DOYEN_NODE", &node.to_string_lossy());
         }
         let settings = self.settings("which node? Give --node URL or DOYEN_NODE")?;
-        let http = settings.http.context("http: the node of this configuration serves no HTTP")?;
+        let http = settings.http.context("http: the configured node serves no HTTP")?;
         base("http", &http.to_string())
     }
 
-    /// A variable; but `--config` goes before it.
+    /// `--config` takes precedence over variables.
     fn unless_configured(&self, variable: &str) -> Option<OsString> {
         from_env(variable).filter(|_| self.config.is_none())
     }
 
-    /// What the node that belongs here is configured with. `wanted` is what is to be given instead of a configuration.
+    /// The settings of the configured node. `wanted` says what to give where there is no configuration.
     fn settings(&self, wanted: &str) -> Result<Settings> {
         let env = Env::of_process();
         match Configuration::load(self.config.as_deref(), &[], &env) {
@@ -118,70 +102,78 @@ impl NodeFlags {
                 Err(error.into())
             }
             Err(error) if Path::new("doyen.toml").exists() => Err(error.into()),
-            Err(_) => bail!("{wanted}, or --config FILE, or go to the folder of its doyen.toml"),
+            Err(_) => {
+                bail!("{wanted}, or --config FILE, or change to the folder of its doyen.toml")
+            }
         }
     }
 }
 
-/// A length of time, as operators write it: `2h`, `90s`, `1h 30m`.
+/// Reads `2h`, `90s`, `1h 30m`.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, &'static str> {
     humantime::parse_duration(text).map_err(|_| "write for example 90s, 5m or 2h")
 }
 
-impl TokenFlags {
+impl SecretFlags {
     pub(crate) fn read(&self, node: &NodeFlags) -> Result<String> {
-        let named = || node.unless_configured("DOYEN_TOKEN_FILE").map(PathBuf::from);
-        let file = match self.token_file.clone().or_else(named) {
+        let named = || node.unless_configured("DOYEN_SECRET_FILE").map(PathBuf::from);
+        let file = match self.secret_file.clone().or_else(named) {
             Some(file) => file,
             None => {
                 let settings =
-                    node.settings("an order needs the node's token: give --token-file")?;
-                settings.state_dir.join(TOKEN_FILE)
+                    node.settings("an admin command needs the admin secret: give --secret-file")?;
+                settings.state_dir.join(api::SECRET_FILE)
             }
         };
-        let text = fs::read_to_string(&file);
-        let text = text.with_context(|| format!("the token {} cannot be read", file.display()))?;
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("cannot read the admin secret {}", file.display()))?;
         Ok(text.trim().to_owned())
     }
 }
 
-/// A variable that is set to something.
+/// A variable that is set and not empty.
 fn from_env(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The beginning of every address at a node that is given as `http://host:port` or `host:port`.
+/// The base URL of a node that is given as `http://host:port` or `host:port`.
 fn base(source: &str, given: &str) -> Result<String> {
     let given = given.trim();
     if given.starts_with("https://") {
-        bail!("{source}: nodes speak http, not https; use a tunnel where that is not enough");
+        bail!("{source}: nodes speak http, not https; use a tunnel where encryption is needed");
     }
     let host = given.strip_prefix("http://").unwrap_or(given).trim_end_matches('/');
-    let wrong = host.is_empty() || host.contains(['/', '?', '#', ' ', '@']);
-    if wrong {
-        bail!("{source}: `{given}` is no node; write for example http://127.0.0.1:7400");
+    if host.is_empty() || host.contains(['/', '?', '#', ' ', '@']) {
+        bail!("{source}: `{given}` is not a node; write for example http://127.0.0.1:7400");
     }
-    // An address to listen on may be "everywhere", which is no place to go to.
-    let host = match host.parse::<SocketAddr>() {
-        Ok(mut address) if address.ip().is_unspecified() => {
-            let loopback = match address {
-                SocketAddr::V4(_) => [127, 0, 0, 1].into(),
-                SocketAddr::V6(_) => [0, 0, 0, 0, 0, 0, 0, 1].into(),
-            };
-            address.set_ip(loopback);
-            address.to_string()
+    // A node that listens on all addresses is reached on loopback.
+    Ok(match host.parse::<SocketAddr>() {
+        Ok(SocketAddr::V4(it)) if it.ip().is_unspecified() => {
+            format!("http://127.0.0.1:{}", it.port())
         }
-        _ => host.to_owned(),
-    };
-    Ok(format!("http://{host}"))
+        Ok(SocketAddr::V6(it)) if it.ip().is_unspecified() => format!("http://[::1]:{}", it.port()),
+        _ => format!("http://{host}"),
+    })
 }
 
 type Answered = Response<ureq::Body>;
 
-/// Changes as they happen, line by line.
+/// Server-sent events.
 pub(crate) type Stream = BufReader<ureq::BodyReader<'static>>;
 
 impl Client {
+    pub(crate) fn new(url: String, timeout: Duration) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .proxy(None)
+            .timeout_connect(Some(CONNECT_TIMEOUT.min(timeout)))
+            .timeout_global(Some(timeout))
+            .user_agent(concat!("doyen/", env!("CARGO_PKG_VERSION")))
+            .build();
+        Self { url, agent: config.new_agent(), timeout }
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -190,14 +182,12 @@ impl Client {
         self.get("/v1/status")
     }
 
-    /// The status, if it comes within this time.
     pub(crate) fn status_within(&self, limit: Duration) -> Result<Status> {
-        self.get_within("/v1/status", limit.min(ANSWER_WITHIN))
+        self.get_within("/v1/status", limit.min(self.timeout))
     }
 
-    /// Asks for something that every node has.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        self.get_within(path, ANSWER_WITHIN)
+        self.get_within(path, self.timeout)
     }
 
     fn get_within<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T> {
@@ -217,9 +207,9 @@ impl Client {
     /// Opens the stream of changes, after the event with this id.
     pub(crate) fn watch(&self, last: Option<&str>) -> Result<Stream> {
         let request = self.agent.get(format!("{}/v1/watch", self.url)).config();
-        // It has no end, but what it says comes bit by bit.
-        let request = request.timeout_global(None).timeout_recv_response(Some(ANSWER_WITHIN));
-        let mut request = request.timeout_per_read(Some(SILENT_FOR)).build();
+        // The stream has no end, but each part of it arrives in time.
+        let request = request.timeout_global(None).timeout_recv_response(Some(ANSWER_TIMEOUT));
+        let mut request = request.timeout_per_read(Some(STREAM_TIMEOUT)).build();
         if let Some(last) = last {
             request = request.header("last-event-id", last);
         }
@@ -234,18 +224,18 @@ impl Client {
         }
     }
 
-    /// Gives an order, for this term only if one is given.
-    pub(crate) fn order(
+    /// Sends an admin command, for this term only if one is given.
+    pub(crate) fn command(
         &self,
         path: &str,
         body: &impl Serialize,
-        token: &str,
+        secret: &str,
         term: Option<u64>,
-    ) -> Result<Obeyed> {
+    ) -> Result<CommandResult> {
         let mut request = self
             .agent
             .post(format!("{}{path}", self.url))
-            .header("authorization", format!("Bearer {token}"))
+            .header("authorization", format!("Bearer {secret}"))
             .header("content-type", "application/json");
         if let Some(term) = term {
             request = request.header("if-match", format!("\"{term}\""));
@@ -258,18 +248,18 @@ impl Client {
                 let why = self.problem(answer)?.detail;
                 return Err(CannotReach { url: self.url.clone(), why }.into());
             }
-            _ => return self.problem(answer).map(Obeyed::No),
+            _ => return self.problem(answer).map(CommandResult::Rejected),
         }
         let text = self.text(answer)?;
         let accepted = serde_json::from_str(&text);
-        accepted.map(Obeyed::Yes).map_err(|error| self.not_a_node(&error.to_string()))
+        accepted.map(CommandResult::Accepted).map_err(|error| self.not_a_node(&error.to_string()))
     }
 
     fn problem(&self, answer: Answered) -> Result<Problem> {
         let status = answer.status();
         let text = self.text(answer)?;
         serde_json::from_str(&text)
-            .map_err(|_| self.not_a_node(&format!("it answers {status} and does not say why")))
+            .map_err(|_| self.not_a_node(&format!("it answers {status} without a reason")))
     }
 
     fn text(&self, mut answer: Answered) -> Result<String> {
@@ -279,10 +269,10 @@ impl Client {
 
     fn unreachable(&self, error: &ureq::Error) -> anyhow::Error {
         let why = match error {
-            ureq::Error::Timeout(_) => "it does not answer in time".to_owned(),
-            ureq::Error::HostNotFound => "there is no such host".to_owned(),
+            ureq::Error::Timeout(_) => "no answer in time".to_owned(),
+            ureq::Error::HostNotFound => "unknown host".to_owned(),
             ureq::Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                "nobody listens there; is the node running?".to_owned()
+                "connection refused; is the node running?".to_owned()
             }
             error => error.to_string(),
         };
@@ -290,27 +280,27 @@ impl Client {
     }
 
     fn not_a_node(&self, why: &str) -> anyhow::Error {
-        CannotReach { url: self.url.clone(), why: format!("that is no doyen node: {why}") }.into()
+        CannotReach { url: self.url.clone(), why: format!("not a doyen node: {why}") }.into()
     }
 }
 
-/// Who they are that the user calls so, by name or by id; each once. All that are unknown are told at once.
-pub(crate) fn members(status: &Status, flag: &str, called: &[String]) -> Result<Vec<NodeId>> {
+/// The members with these names or ids, each once. All unknown ones are reported at once.
+pub(crate) fn members(status: &Status, flag: &str, names: &[String]) -> Result<Vec<NodeId>> {
     let (mut found, mut unknown) = (Vec::new(), Vec::new());
-    for name in called.iter().map(|name| name.trim()) {
+    for name in names.iter().map(|name| name.trim()) {
         match MemberRef::Name(name.to_owned()).find(status) {
             Some(id) if found.contains(&id) => {}
             Some(id) => found.push(id),
             None => unknown.push(format!("`{name}`")),
         }
     }
-    let is_no_member = match unknown.as_slice() {
+    let verb = match unknown.as_slice() {
         [] => return Ok(found),
         [_] => "is not a member",
         _ => "are not members",
     };
     let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
-    bail!("{flag}: {} {is_no_member}; there are {}", unknown.join(", "), names.join(", "))
+    bail!("{flag}: {} {verb}; there are {}", unknown.join(", "), names.join(", "))
 }
 
 #[cfg(test)]

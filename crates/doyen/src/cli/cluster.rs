@@ -1,160 +1,156 @@
-//! `doyen cluster`: a whole cluster of real processes on this machine, in one command.
+//! `doyen cluster`: a cluster of real processes on this machine, in one command.
 //!
-//! For trying things out and for tests: every member is a `doyen node` of its own with its own key, state and ports, in
-//! a temporary folder. What is typed is done to them (`kill n5`, `start n5`, `pause n2`), and the table shows what
-//! becomes of it. On a terminal the table is live; elsewhere one line is printed for every change, and `status` prints
-//! the table. Ctrl-C, SIGTERM or `quit` stops everything and removes the folder. So does the end of what is typed on a
-//! terminal; a script whose input is empty, or has ended, wants its cluster to run until it says otherwise.
+//! Every member is a `doyen node` with its own key, state and ports, in a temporary folder. A typed command (`kill n5`,
+//! `start n5`, `pause n2`) is executed, every change of leadership is one line, and `status` prints a table. Ctrl-C,
+//! SIGTERM or `quit` stops everything and removes the folder. So does the end of input on a terminal; a script whose input
+//! is empty or has ended keeps its cluster.
 
 mod member;
-mod order;
-mod screen;
 
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use clap::Args;
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{Args, value_parser};
 use doyen::init::{Founding, NewMember};
+use doyen::node::status::Status;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::registry::Algorithm;
-use humantime::Duration as Length;
+use rustix::process::Signal;
+use serde_json::json;
 
-use super::{Answer, signals};
+use super::terminal::{count, timestamp};
+use super::{Answer, system};
 use member::Member;
-use order::Order;
-use screen::Screen;
 
-/// How often the table is drawn anew.
+/// How often new changes are printed.
 const REFRESH: Duration = Duration::from_millis(200);
 
-/// Run a whole cluster of real processes on this machine, for trying things out.
+const USAGE: &str = "commands: kill, stop, start, pause, resume, drain, undrain or transfer with a member; status; quit";
+
+/// Run a cluster of real processes on this machine, to try things out
 ///
 /// Type `kill n5`, `stop n5`, `start n5`, `pause n5`, `resume n5`, `drain n5`, `undrain n5`, `transfer n4`, `status` or
-/// `quit`; 5 will do for n5. Where the input is no terminal, its end ends nothing: SIGTERM or Ctrl-C do, or --for.
+/// `quit`; `5` means n5. If stdin is not a terminal, end of input is ignored; stop with SIGTERM or Ctrl-C, or use --for.
 #[derive(Args, Debug)]
 pub(super) struct Cluster {
-    /// How many members; the highest number has the highest priority.
-    #[arg(long, default_value_t = 5, value_name = "COUNT")]
+    /// Number of members, up to 50; the highest id has the highest priority
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = value_parser!(u32).range(1..=50))]
     members: u32,
-    /// By which algorithm they elect.
+    /// Election algorithm
     #[arg(long, default_value_t = Algorithm::Quorum, value_name = "NAME")]
     algorithm: Algorithm,
-    /// How fast: fast, lan or wan.
+    /// How fast: fast, lan or wan
     #[arg(long, default_value = "lan", value_name = "PROFILE")]
     profile: Profile,
-    /// End after this long.
+    /// End after this time
     #[arg(long = "for", value_name = "TIME")]
-    lasting: Option<Length>,
-    /// Keep the members' folders here, with their logs, instead of in a temporary folder.
+    duration: Option<humantime::Duration>,
+    /// Keep the members' folders, with their logs, in this new folder
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }
 
-/// What the command waits for.
-enum Happening {
+enum Event {
     Typed(String),
-    /// Nothing more will be typed.
-    TypedAll,
+    EndOfInput,
     Interrupted,
 }
 
 impl Cluster {
     pub(super) fn run(&self) -> Result<Answer> {
-        if !(1..=50).contains(&self.members) {
-            bail!("--members {} is not possible here; use 1 to 50", self.members);
-        }
-        let folder = Folder::make(self.keep.as_deref())?;
-        let mut members = self.found(&folder.path)?;
-        let (happen, happenings) = mpsc::channel();
-        let interrupted = happen.clone();
-        // If the command has ended already, nobody needs to know.
-        signals::watch(move || drop(interrupted.send(Happening::Interrupted)))?;
-        listen_to_what_is_typed(happen);
-        for member in &mut members {
+        let folder = Folder::create(self.keep.as_deref())?;
+        let mut cluster = LocalCluster::create(self, &folder.path)?;
+        let (sender, events) = mpsc::channel();
+        let interrupts = sender.clone();
+        // Once the command has ended, events do not matter.
+        system::on_signal(move || drop(interrupts.send(Event::Interrupted)))?;
+        read_input(sender);
+        for member in &mut cluster.members {
             member.start()?;
         }
-        let mut screen = Screen::new(io::stdout().is_terminal(), &self.heading());
-        screen.introduce(&members, &folder.describe());
-        let result = self.attend(&mut members, &happenings, &mut screen);
-        screen.end();
-        for member in &mut members {
-            member.stop();
-        }
-        for member in &mut members {
-            member.wait(Duration::from_secs(3));
-        }
+        self.introduce(&cluster.members, &folder);
+        let result = self.serve(&mut cluster, &events);
+        cluster.members.iter_mut().for_each(Member::stop);
+        cluster.members.iter_mut().for_each(|member| member.wait(Duration::from_secs(3)));
         result.map(|()| Answer::Yes)
     }
 
-    fn heading(&self) -> String {
+    fn introduce(&self, members: &[Member], folder: &Folder) {
         let Self { algorithm, .. } = self;
-        let members = match self.members {
-            1 => "1 member".to_owned(),
-            members => format!("{members} members"),
-        };
-        let profile = self.profile.name();
-        let warning = match algorithm.has_leases() {
-            true => "",
-            false => {
-                "\nOnly quorum survives a partition: this one would have a leader on each side."
-            }
-        };
-        format!(
-            "{members}, {algorithm}, profile {profile}; every one a process of its own{warning}"
-        )
+        println!(
+            "doyen cluster: {}, {algorithm}, profile {}",
+            count(self.members, "member"),
+            self.profile.name()
+        );
+        if !algorithm.has_leases() {
+            println!("{algorithm} elects a leader on each side of a partition; quorum does not");
+        }
+        for member in members {
+            let pid = member.pid().map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+            println!("{:<6}  pid {pid:<8}  {}/", member.name, member.url());
+        }
+        println!("folder  {folder}", folder = folder.describe());
+        if let Some(first) = members.first() {
+            println!("ask     doyen status --node {}", first.url());
+        }
+        println!("{USAGE}");
     }
 
-    /// Does what is typed, and shows what happens, until it is over.
-    fn attend(
-        &self,
-        members: &mut [Member],
-        happenings: &Receiver<Happening>,
-        screen: &mut Screen,
-    ) -> Result<()> {
+    fn serve(&self, cluster: &mut LocalCluster, events: &Receiver<Event>) -> Result<()> {
         let begun = Instant::now();
         loop {
-            if self.lasting.is_some_and(|lasting| begun.elapsed() >= *lasting) {
+            if self.duration.is_some_and(|duration| begun.elapsed() >= *duration) {
                 return Ok(());
             }
-            for member in members.iter_mut() {
-                member.look();
+            cluster.members.iter_mut().for_each(Member::reap);
+            for line in cluster.news() {
+                println!("{line}");
             }
-            screen.show(members)?;
-            match happenings.recv_timeout(REFRESH) {
-                Ok(Happening::Interrupted) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-                Ok(Happening::TypedAll) if io::stdin().is_terminal() => return Ok(()),
-                Ok(Happening::TypedAll) => screen.answer(&self.goes_on()),
-                Ok(Happening::Typed(line)) => match order::read(&line, members) {
-                    Ok(Order::Quit) => return Ok(()),
-                    Ok(Order::Status) => screen.status(members),
-                    Ok(order) => screen.answer(&order.carry_out(members)),
-                    Err(error) => screen.answer(&error),
+            io::stdout().flush()?;
+            match events.recv_timeout(REFRESH) {
+                Ok(Event::Interrupted) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Event::EndOfInput) if io::stdin().is_terminal() => return Ok(()),
+                Ok(Event::EndOfInput) => println!("{}", self.end_of_input()),
+                Ok(Event::Typed(line)) => match line.split_whitespace().collect::<Vec<_>>()[..] {
+                    ["quit" | "exit" | "q"] => return Ok(()),
+                    ["status"] => print!("{}", cluster.table()),
+                    ref words => {
+                        println!(
+                            "{}",
+                            cluster.execute(words).unwrap_or_else(|error| format!("{error:#}"))
+                        );
+                    }
                 },
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// What is said when nothing more will be typed.
-    fn goes_on(&self) -> String {
-        let until = match self.lasting {
-            Some(lasting) => format!("for {lasting} in all, or until"),
-            None => "until".to_owned(),
-        };
+    fn end_of_input(&self) -> String {
         let pid = std::process::id();
-        format!(
-            "nothing more is typed: the cluster runs {until} SIGTERM or SIGINT ends it (kill {pid})"
-        )
+        let time = self.duration.map_or_else(String::new, |time| format!("for {time}, or "));
+        format!("end of input: the cluster runs {time}until SIGTERM or SIGINT (kill {pid})")
     }
+}
 
+struct LocalCluster {
+    members: Vec<Member>,
+    /// The start of each member and the last number of its history that was printed.
+    printed: BTreeMap<u32, (u32, u64)>,
+    /// Whether the first leader has been printed.
+    has_led: bool,
+}
+
+impl LocalCluster {
     /// Writes configuration, key and state of every member.
-    fn found(&self, folder: &Path) -> Result<Vec<Member>> {
-        let ports = free_ports(self.members as usize)?;
-        let named = (1..=self.members).zip(&ports).map(|(id, &(port, http))| NewMember {
+    fn create(flags: &Cluster, folder: &Path) -> Result<Self> {
+        let ports = free_ports(flags.members as usize)?;
+        let named = (1..=flags.members).zip(&ports).map(|(id, &(port, http))| NewMember {
             id,
             name: format!("n{id}"),
             address: format!("127.0.0.1:{port}"),
@@ -164,31 +160,128 @@ impl Cluster {
         });
         let founding = Founding {
             cluster: "trial".to_owned(),
-            algorithm: self.algorithm,
-            profile: self.profile,
+            algorithm: flags.algorithm,
+            profile: flags.profile,
             members: named.collect(),
             term_floor: 0,
         };
         founding.write(folder)?;
-        let urls = ports.iter().map(|(_, http)| format!("http://127.0.0.1:{http}"));
-        let members = (1..=self.members).zip(urls);
-        members.map(|(id, url)| Member::new(&folder.join(format!("n{id}")), id, url)).collect()
+        let members = (1..=flags.members).zip(&ports).map(|(id, (_, http))| {
+            Member::new(&folder.join(format!("n{id}")), id, format!("http://127.0.0.1:{http}"))
+        });
+        Ok(Self {
+            members: members.collect::<Result<_>>()?,
+            printed: BTreeMap::new(),
+            has_led: false,
+        })
+    }
+
+    fn execute(&mut self, words: &[&str]) -> Result<String> {
+        let &[command, name] = words else { bail!(USAGE) };
+        let is_it = |member: &Member| member.name == name || member.id.to_string() == name;
+        let names = || self.members.iter().map(|it| &*it.name).collect::<Vec<_>>().join(", ");
+        let place = self.members.iter().position(is_it);
+        let place =
+            place.ok_or_else(|| anyhow!("there is no member `{name}`; there are {}", names()))?;
+        let member = &mut self.members[place];
+        match command {
+            "kill" => member.signal(Signal::KILL, "killed"),
+            "stop" => member.signal(Signal::TERM, "stopping"),
+            "pause" => member.signal(Signal::STOP, "paused"),
+            "resume" => member.signal(Signal::CONT, "resumed"),
+            "start" => member.start(),
+            "drain" | "undrain" => member.command(command, &json!({})),
+            "transfer" => {
+                let to = json!({ "to": member.name });
+                let leader = self.members.iter().find(|member| member.leads());
+                leader.context("there is no leader")?.command(command, &to)
+            }
+            _ => bail!(USAGE),
+        }
+    }
+
+    /// What has happened since the last call, by the wall clock.
+    fn news(&mut self) -> Vec<String> {
+        let mut news: Vec<(u64, String)> = Vec::new();
+        for member in &self.members {
+            let answers = member.answers();
+            let Some(status) = answers.status else { continue };
+            let start = status.incarnation.0;
+            let printed = self.printed.entry(member.id).or_default();
+            if printed.0 != start {
+                *printed = (start, 0);
+            }
+            for entry in answers.history.iter().filter(|entry| entry.number > printed.1) {
+                // Of 2026-01-01T08:05:27.815Z the time of day.
+                let at = &timestamp(entry.at_unix_ms)[11..23];
+                news.push((entry.at_unix_ms, format!("{at}  {}  {}", member.name, entry.text)));
+            }
+            printed.1 = answers.history.last().map_or(printed.1, |last| last.number.max(printed.1));
+        }
+        news.sort();
+        let mut lines: Vec<String> = news.into_iter().map(|(_, line)| line).collect();
+        if let (false, Some(line)) = (self.has_led, self.first_leader()) {
+            self.has_led = true;
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// The leader, once all members agree on one, and whether it is the best member.
+    fn first_leader(&self) -> Option<String> {
+        let statuses: Vec<Status> =
+            self.members.iter().map(|member| member.answers().status).collect::<Option<_>>()?;
+        let Status { leader, term, members, .. } = statuses.first()?;
+        let leader = (*leader)?;
+        if statuses.iter().any(|status| status.leader != Some(leader)) {
+            return None;
+        }
+        let best = members.iter().max_by_key(|member| (member.priority, member.id))?;
+        let name = &members.iter().find(|member| member.id == leader)?.name;
+        Some(match best.id == leader {
+            true => format!("{name} leads in term {term}: it has the highest priority"),
+            false => format!(
+                "{name} leads in term {term}; {best} has a higher priority and takes over later, or now with `transfer {best}`",
+                best = best.name
+            ),
+        })
+    }
+
+    fn table(&self) -> String {
+        let head =
+            "member  process   role        term  lease     priority  status, health and metrics\n";
+        self.members.iter().fold(head.to_owned(), |table, member| table + &row(member) + "\n")
     }
 }
 
-/// Where the members live.
+fn row(member: &Member) -> String {
+    let Member { name, fate, .. } = member;
+    let Some(pid) = member.pid() else { return format!("{name:<6}  {fate}") };
+    // An answer from before the user's command is out of date.
+    let Some(status) = member.answers().status.filter(|_| fate.is_empty()) else {
+        let fate = if fate.is_empty() { "no answer" } else { fate };
+        return format!("{name:<6}  {pid:<8}  {fate}");
+    };
+    let lease = status.lease.map_or_else(String::new, |lease| format!("{} ms", lease.remaining_ms));
+    let priority = status.member(status.id).map_or(0, |me| me.priority);
+    let role = format!("{}{}", status.role, if status.drained { " drained" } else { "" });
+    let (term, url) = (status.term, member.url());
+    format!("{name:<6}  {pid:<8}  {role:<10}  {term:<4}  {lease:<8}  {priority:<8}  {url}/")
+}
+
+/// The folder of the members' folders.
 struct Folder {
     path: PathBuf,
     temporary: bool,
 }
 
 impl Folder {
-    fn make(keep: Option<&Path>) -> Result<Self> {
+    fn create(keep: Option<&Path>) -> Result<Self> {
         let path = match keep {
             Some(path) => path.to_owned(),
             None => std::env::temp_dir().join(format!("doyen-cluster-{}", std::process::id())),
         };
-        let failed = || format!("cannot make the folder {}", path.display());
+        let failed = || format!("cannot create the folder {}", path.display());
         std::fs::create_dir(&path).with_context(failed)?;
         Ok(Self { path, temporary: keep.is_none() })
     }
@@ -202,14 +295,14 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.temporary {
-            // What cannot be removed lies in the folder for temporary files.
+            // What cannot be removed is left in the folder for temporary files.
             let _ = std::fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Ports that nobody uses, one for datagrams and one for HTTP each. They are free when this returns; somebody else may
-/// take one before the member does, which then says so.
+/// Free ports, one for datagrams and one for HTTP each. If another process takes one before the member does, the member
+/// reports it.
 fn free_ports(count: usize) -> Result<Vec<(u16, u16)>> {
     let sockets: Vec<(UdpSocket, TcpListener)> = (0..count)
         .map(|_| Ok((UdpSocket::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?)))
@@ -220,15 +313,14 @@ fn free_ports(count: usize) -> Result<Vec<(u16, u16)>> {
     Ok(ports.collect::<io::Result<_>>()?)
 }
 
-fn listen_to_what_is_typed(happen: Sender<Happening>) {
+fn read_input(events: Sender<Event>) {
     std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { break };
-            if happen.send(Happening::Typed(line)).is_err() {
+        for line in io::stdin().lock().lines().map_while(Result::ok) {
+            if events.send(Event::Typed(line)).is_err() {
                 return;
             }
         }
-        // If the command has ended already, nobody needs to know.
-        let _ = happen.send(Happening::TypedAll);
+        // Once the command has ended, events do not matter.
+        let _ = events.send(Event::EndOfInput);
     });
 }

@@ -1,5 +1,5 @@
-//! `doyen compare`: what each algorithm costs, formula beside measurement, and what is true of what the literature
-//! prints. With a plan: any sweep.
+//! `doyen compare`: the cost of each algorithm, formula beside measurement, and whether the statements of the literature
+//! hold. With a plan: any sweep.
 
 mod tables;
 
@@ -13,19 +13,19 @@ use doyen_report::plan::{DEFAULT_PLAN, DEFAULT_PLAN_NAME, Limits, Plan};
 use doyen_report::report::{self, Page};
 use doyen_report::row::{self, Row};
 use doyen_report::sweep;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::scenario::Case;
 use serde_json::json;
 
-use super::output::{self, Output};
-use super::progress::{self, Spinner};
-use super::{Answer, memory, sim};
+use super::progress::Progress;
+use super::terminal::count;
+use super::{Answer, output, sim, system};
 
 /// Compare the algorithms: messages, stages and time, formula beside measurement
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen compare                                         the tables and verdicts of the literature
+  doyen compare                                         tables and verdicts on the literature
   doyen compare --html report.html                      the same as a page with charts
   doyen compare --plan plans/loss.toml --csv loss.csv   a sweep; docs/plans.md describes plans")]
 pub(crate) struct Compare {
@@ -37,7 +37,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Write tables and verdicts, or the rows of a sweep, as JSON; - or nothing is the standard output
+    /// Write tables and verdicts, or the rows of a sweep, as JSON; - or no value is the standard output
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
 
@@ -58,30 +58,29 @@ impl Compare {
         }
     }
 
-    /// The tables and verdicts of the literature.
     fn run_literature(&self) -> Result<Answer> {
-        let mut outputs = self.open()?;
-        let spinner = Spinner::start("simulating the literature");
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
+        let spinner = Progress::spinner("simulating the literature");
         let tables = claims::tables(&in_parallel);
         let claims = claims::claims(&in_parallel);
         drop(spinner);
-        if let Some(csv) = &mut outputs.csv {
+        if let Some(csv) = &mut csv {
             csv.write_text(&tables::csv(&tables))?;
         }
-        if let Some(json) = &mut outputs.json {
+        if let Some(json) = &mut json {
             let document = json!({ "tables": tables, "claims": claims });
             json.write_text(&format!("{}\n", serde_json::to_string_pretty(&document)?))?;
         }
-        if let Some(html) = &mut outputs.html {
+        if let Some(html) = &mut html {
             html.write_text(&self.page(&tables, &claims)?)?;
         }
-        let quiet = outputs.finish()?;
-        if !quiet {
+        output::finish_all([csv, json, html])?;
+        if !output::is_stdout(self.files()) {
             let mut out = io::stdout().lock();
             tables::write(&mut out, &tables)?;
             tables::write_claims(&mut out, &claims, self.evidence)?;
         }
-        // A formula that stands in a table without holding is our own mistake, unlike a claim that is wrong.
+        // A formula in a table that does not hold is a mistake of doyen, unlike a wrong claim.
         let holds = |table: &Table| table.rows.iter().all(|row| row.matches || !row.exhaustive);
         Ok(if tables.iter().all(holds) { Answer::Yes } else { Answer::No })
     }
@@ -96,82 +95,49 @@ impl Compare {
         Ok(page.with_command("doyen compare --html FILE").html())
     }
 
-    /// A sweep.
     fn run_plan(&self, path: &Path) -> Result<Answer> {
         let (name, text) = sim::read(path)?;
         let limits = limits();
         let plan = Plan::from_toml(&name, &text, &limits).map_err(|error| anyhow!(error))?;
-        if self.csv.is_none() && self.json.is_none() && self.html.is_none() {
+        if self.files().into_iter().flatten().next().is_none() {
             bail!(
-                "nowhere to put the result; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
+                "--plan needs an output; add --csv FILE, --json FILE or --html FILE (- is the standard output)"
             );
         }
-        let mut outputs = self.open()?;
+        let [mut csv, mut json, mut html] = output::create_all(self.files(), false)?;
         let rows = run_sweep(&plan, &limits)?;
-        if let Some(csv) = &mut outputs.csv {
+        if let Some(csv) = &mut csv {
             csv.write_text(&format!("# {}\n{}", row::CONVENTIONS, row::to_csv(&rows)))?;
         }
-        if let Some(json) = &mut outputs.json {
+        if let Some(json) = &mut json {
             json.write_text(&row::to_json(&rows))?;
         }
-        if let Some(html) = &mut outputs.html {
+        if let Some(html) = &mut html {
             let command = format!("doyen compare --plan {name} --html FILE");
             html.write_text(&Page::new(&plan, &rows).with_command(command).html())?;
         }
-        outputs.finish()?;
-        let charts = match (&self.html, plan.reports.len()) {
-            (None, _) => String::new(),
-            (Some(_), 1) => ", 1 chart".to_owned(),
-            (Some(_), count) => format!(", {count} charts"),
+        output::finish_all([csv, json, html])?;
+        let charts = match &self.html {
+            None => String::new(),
+            Some(_) => format!(", {}", count(plan.reports.len() as u64, "chart")),
         };
-        let files = [&self.csv, &self.json, &self.html].into_iter().flatten();
+        let files = self.files().into_iter().flatten();
         let files: Vec<String> = files.map(|path| path.display().to_string()).collect();
         eprintln!("{} runs{charts}: written to {}", rows.len(), files.join(", "));
         Ok(Answer::Yes)
     }
 
-    /// Opens the files, so that a wrong name is found before anything runs.
-    fn open(&self) -> Result<Outputs> {
-        let files = [&self.csv, &self.json, &self.html];
-        output::check_distinct(files.into_iter().flatten().map(PathBuf::as_path))?;
-        let create = |path: &Option<PathBuf>| path.as_deref().map(Output::create).transpose();
-        let quiet = files.into_iter().flatten().any(|path| path == Path::new("-"));
-        Ok(Outputs {
-            csv: create(&self.csv)?,
-            json: create(&self.json)?,
-            html: create(&self.html)?,
-            quiet,
-        })
+    fn files(&self) -> [&Option<PathBuf>; 3] {
+        [&self.csv, &self.json, &self.html]
     }
 }
 
 fn run_sweep(plan: &Plan, limits: &Limits) -> Result<Vec<Row>> {
-    let bar = progress::bar(plan.size().runs, "runs");
-    let rows = sweep::run(plan, limits, |done| bar.set_position(done));
-    bar.finish_and_clear();
-    rows.map_err(|error| anyhow!(error))
+    let progress = Progress::bar(plan.size().runs, "runs");
+    sweep::run(plan, limits, |done| progress.set_position(done)).map_err(|error| anyhow!(error))
 }
 
-/// The files that are asked for.
-struct Outputs {
-    csv: Option<Output>,
-    json: Option<Output>,
-    html: Option<Output>,
-    /// One of them is the standard output.
-    quiet: bool,
-}
-
-impl Outputs {
-    /// Gives all files their names; says whether the standard output is taken.
-    fn finish(self) -> Result<bool> {
-        for output in [self.csv, self.json, self.html].into_iter().flatten() {
-            output.finish()?;
-        }
-        Ok(self.quiet)
-    }
-}
-
-/// Measures cases on all cores; the order of the results is that of the cases.
+/// Measures cases on all cores, and returns the results in their order.
 fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
     use rayon::prelude::*;
 
@@ -179,5 +145,5 @@ fn in_parallel(cases: &[Case]) -> Vec<Outcome> {
 }
 
 fn limits() -> Limits {
-    Limits { bytes: memory::available(), ..Limits::default() }
+    Limits { bytes: system::available_memory(), ..Limits::default() }
 }

@@ -1,9 +1,7 @@
-//! The flags that describe an election, wherever it is run: simulated or checked. They fill in the same [`Scenario`] that
-//! a file does, so there is one set of rules and one set of errors.
+//! The flags that describe an election, for `doyen sim` and `doyen check`. They fill in the same [`Scenario`] as a file, so
+//! there is one set of rules and one set of errors.
 
-use std::str::FromStr;
-
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
@@ -16,50 +14,49 @@ pub(crate) struct Election {
     #[arg(long, short, value_name = "NAME", help_heading = "Election")]
     algorithm: Option<Algorithm>,
 
-    /// textbook, hardened, or a literal variant (`doyen algorithms` lists them) [default: textbook]
-    #[arg(long, value_name = "MODE", help_heading = "Election")]
-    mode: Option<Mode>,
-
     /// How many, or which: 5 (the members 1 to 5), 0..7 or 17,24,33
     #[arg(long, short = 'n', value_name = "N", help_heading = "Election")]
     members: Option<MemberList>,
 
-    /// Who notices that the coordinator is gone: 1,5 or 5@1.5ms or all or none [default: the lowest live member, or
-    /// nobody if --leader names one]
+    /// textbook, hardened, or a literal variant (`doyen algorithms` lists them) [default: textbook]
+    #[arg(long, value_name = "MODE", help_heading = "Election")]
+    mode: Option<Mode>,
+
+    /// The members that notice the coordinator's crash: 1,5 or 5@1.5ms or all or none [default: the lowest live member;
+    /// none with --leader]
     #[arg(long, value_name = "IDS", help_heading = "Election")]
     initiators: Option<Initiators>,
 
-    /// Who is dead from the beginning
+    /// Members that are dead from the beginning
     #[arg(long, value_name = "IDS", value_delimiter = ',', help_heading = "Election")]
     dead: Vec<u32>,
 
-    /// Who leads at the beginning, alive
+    /// Member that leads at the beginning, alive
     #[arg(long, value_name = "ID", help_heading = "Election")]
     leader: Option<u32>,
 
-    /// Election attributes, such as 3=90,1=90; without one a member's id is its attribute
+    /// Election attributes, such as 3=90,1=90 [default: a member's id]
     #[arg(long, value_name = "ID=VALUE", value_delimiter = ',', value_parser = attribute, help_heading = "Election")]
     attr: Vec<(u32, i64)>,
 
-    /// The ring, clockwise: ascending, descending, random or the ids; for `doyen check` also every, one after the other
-    /// [default: ascending]
+    /// The ring, clockwise: ascending, descending, random or the ids [default: ascending]
     #[arg(long, value_name = "ORDER", help_heading = "Election")]
-    ring: Option<Rings>,
+    ring: Option<RingOrder>,
 
-    /// What --members counts: live (the crashed coordinator stands outside) or configured (the highest member is the
-    /// crashed coordinator) [default: live]
+    /// What --members counts: live (without the crashed coordinator) or configured (the highest member is the crashed
+    /// coordinator) [default: live]
     #[arg(long, value_name = "NAME", help_heading = "Election")]
     convention: Option<Convention>,
 
-    /// The members do not know who is dead, and contact them in vain
+    /// Contact dead members too, as members that do not know which are dead
     #[arg(long, help_heading = "Election")]
     contact_dead: bool,
 
-    /// To whom a bully announces itself: lower or all [default: lower]
-    #[arg(long, value_name = "WHO", help_heading = "Election")]
+    /// The members to which a bully announces itself: lower or all [default: lower]
+    #[arg(long, value_name = "WHICH", help_heading = "Election")]
     announce: Option<String>,
 
-    /// Links keep the order of their messages [default: where the algorithm needs it]
+    /// Keep the order of messages on each link [default: where the algorithm needs it]
     #[arg(long, help_heading = "Network")]
     fifo: bool,
 
@@ -71,11 +68,11 @@ pub(crate) struct Election {
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     window: Option<Span>,
 
-    /// How often a hardened leader says that it leads [default: 5 D]
+    /// How often a hardened leader announces itself [default: 5 D]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     heartbeat: Option<Span>,
 
-    /// How long a hardened member bears a lower leader [default: 20 D]
+    /// How long a hardened member tolerates a lower leader [default: 20 D]
     #[arg(long, value_name = "TIME", help_heading = "Timing")]
     preempt: Option<Span>,
 
@@ -85,18 +82,16 @@ pub(crate) struct Election {
 }
 
 impl Election {
-    /// Whether `--ring every` asks for all rings instead of one.
-    pub(crate) fn wants_every_ring(&self) -> bool {
-        self.ring == Some(Rings::Every)
-    }
-
     /// Sets in `scenario` what the flags say.
     pub(crate) fn apply(&self, scenario: &mut Scenario) -> Result<()> {
         set(&mut scenario.algorithm, &self.algorithm);
+        set(&mut scenario.members, &self.members);
         set(&mut scenario.mode, &self.mode);
+        set(&mut scenario.initiators, &self.initiators);
+        set(&mut scenario.leader, &self.leader);
+        set(&mut scenario.ring, &self.ring);
         set(&mut scenario.convention, &self.convention);
         set(&mut scenario.announce, &self.announce);
-        set(&mut scenario.leader, &self.leader);
         set(&mut scenario.fifo, &self.fifo.then_some(true));
         set(&mut scenario.window, &self.window);
         set(&mut scenario.heartbeat, &self.heartbeat);
@@ -106,11 +101,6 @@ impl Election {
         scenario.reliable |= self.reliable;
         if !self.dead.is_empty() {
             scenario.dead.clone_from(&self.dead);
-        }
-        set(&mut scenario.members, &self.members);
-        set(&mut scenario.initiators, &self.initiators);
-        if let Some(Rings::One(ring)) = &self.ring {
-            scenario.ring = Some(ring.clone());
         }
         for (place, (id, value)) in self.attr.iter().enumerate() {
             if self.attr[..place].iter().any(|(other, _)| other == id) {
@@ -122,27 +112,14 @@ impl Election {
     }
 }
 
-/// The rings to look at.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Rings {
-    One(RingOrder),
-    /// All of them, one after the other.
-    Every,
-}
-
-impl FromStr for Rings {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "every" { Ok(Self::Every) } else { text.parse().map(Self::One) }
-    }
-}
-
 /// Reads `3=90`.
 fn attribute(text: &str) -> Result<(u32, i64), String> {
-    let wrong = || format!("`{text}` is not ID=VALUE with whole numbers; write for example 3=90");
-    let (id, value) = text.split_once('=').ok_or_else(wrong)?;
-    Ok((id.trim().parse().map_err(|_| wrong())?, value.trim().parse().map_err(|_| wrong())?))
+    let pair = text
+        .split_once('=')
+        .and_then(|(id, value)| Some((id.trim().parse().ok()?, value.trim().parse().ok()?)));
+    pair.ok_or_else(|| {
+        format!("`{text}` is not ID=VALUE with whole numbers; write for example 3=90")
+    })
 }
 
 pub(crate) fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
@@ -152,7 +129,8 @@ pub(crate) fn set<T: Clone>(field: &mut Option<T>, flag: &Option<T>) {
 }
 
 /// An error of a scenario made of flags: the key is a flag.
-pub(crate) fn as_flag(error: &ScenarioError) -> String {
+#[allow(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(crate) fn as_flag(error: ScenarioError) -> anyhow::Error {
     let key = match error.key.split_once('[') {
         Some((_, rest)) => rest.split_once('.').map_or(rest, |(_, key)| key),
         None => error.key.as_str(),
@@ -163,5 +141,5 @@ pub(crate) fn as_flag(error: &ScenarioError) -> String {
         key if key.starts_with("chaos.") => "chaos",
         key => key,
     };
-    format!("--{}: {}", flag.replace('_', "-"), error.problem)
+    anyhow!("--{}: {}", flag.replace('_', "-"), error.problem)
 }

@@ -1,26 +1,24 @@
-//! `doyen estimate`: the availability that an operator gets for a timing.
+//! `doyen estimate`: downtime, false failovers and messages of a timing, measured in simulated runs.
 
-use std::io::{self, Write};
+use std::io::Write;
 
-use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use anyhow::{Result, anyhow};
+use clap::{Args, value_parser};
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_report::availability::{self, Estimate as Estimated, Quantiles, Question};
 use serde_json::json;
 
-use super::{Answer, progress};
+use super::Answer;
+use super::progress::Progress;
+use super::terminal::table;
 
-/// More members than anybody elects among by these means.
-const MOST_MEMBERS: u32 = 1000;
-const MOST_TRIALS: u32 = 1_000_000;
-
-/// Estimate what a timing gives: downtime, false failovers, messages
+/// Estimate the downtime, false failovers and messages of a timing
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  doyen estimate                                  the profile lan, five members
+  doyen estimate                                  profile lan, five members
   doyen estimate --profile wan --loss 1%          a wide-area network that loses messages
   doyen estimate --members 3 --trials 1000 --json
 
@@ -30,23 +28,23 @@ pub(crate) struct Estimate {
     #[arg(long, value_name = "PROFILE", default_value = "lan")]
     profile: Profile,
 
-    /// How long a message and its answer take on average [default: 0.2ms fast, 1ms lan, 100ms wan]
+    /// Average time for a message and its answer [default: 0.2ms fast, 1ms lan, 100ms wan]
     #[arg(long, value_name = "TIME")]
     round_trip: Option<Span>,
 
-    /// How many messages are lost, as a fraction or as a percentage
+    /// Share of messages that are lost, such as 5%
     #[arg(long, value_name = "SHARE", default_value = "0", value_parser = parse_share)]
     loss: f64,
 
-    /// How many members there are
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    /// Number of members
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = value_parser!(u32).range(2..=1000))]
     members: u32,
 
-    /// How often each experiment is made
-    #[arg(long, value_name = "COUNT", default_value_t = 200)]
+    /// How often each experiment is repeated
+    #[arg(long, value_name = "COUNT", default_value_t = 200, value_parser = value_parser!(u32).range(1..=1_000_000))]
     trials: u32,
 
-    /// The random seed
+    /// Random seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     seed: u64,
 
@@ -56,42 +54,29 @@ pub(crate) struct Estimate {
 }
 
 impl Estimate {
-    fn question(&self) -> Result<Question> {
-        if !(2..=MOST_MEMBERS).contains(&self.members) {
-            bail!("--members: {} is not between 2 and {MOST_MEMBERS}", self.members);
-        }
-        if !(1..=MOST_TRIALS).contains(&self.trials) {
-            bail!("--trials: {} is not between 1 and {MOST_TRIALS}", self.trials);
-        }
+    fn question(&self) -> Question {
         let usual = match self.profile {
             Profile::Fast => Span::from_micros(200),
             Profile::Lan => Span::from_millis(1),
             Profile::Wan => Span::from_millis(100),
         };
-        Ok(Question {
-            profile: self.profile,
-            round_trip: self.round_trip.unwrap_or(usual),
-            loss: self.loss,
-            members: self.members,
-            trials: self.trials,
-            seed: self.seed,
-        })
+        let Self { profile, loss, members, trials, seed, .. } = *self;
+        let round_trip = self.round_trip.unwrap_or(usual);
+        Question { profile, round_trip, loss, members, trials, seed }
     }
 
     pub(crate) fn run(self) -> Result<Answer> {
-        let question = self.question()?;
-        let bar = progress::bar(
-            Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question)).sum(),
-            "runs",
-        );
+        let question = self.question();
+        let work = Algorithm::ALL.iter().map(|&algorithm| availability::work(algorithm, &question));
+        let progress = Progress::bar(work.sum(), "runs");
         let measure = |algorithm: Algorithm| {
-            availability::measure(algorithm, &question, &mut || bar.inc(1))
+            availability::measure(algorithm, &question, &mut || progress.inc())
                 .map_err(|error| anyhow!("{algorithm}: {error}"))
         };
         let estimates =
             Algorithm::ALL.into_iter().map(measure).collect::<Result<Vec<Estimated>>>()?;
-        bar.finish_and_clear();
-        let mut out = io::stdout().lock();
+        drop(progress);
+        let mut out = anstream::stdout().lock();
         if self.json {
             let document = json!({
                 "profile": question.profile.name(),
@@ -104,57 +89,51 @@ impl Estimate {
             });
             writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
         } else {
-            write(&mut out, &question, &estimates)?;
+            out.write_all(as_text(&question, &estimates).as_bytes())?;
         }
         Ok(Answer::Yes)
     }
 }
 
-fn write(out: &mut impl Write, question: &Question, estimates: &[Estimated]) -> io::Result<()> {
+fn as_text(question: &Question, estimates: &[Estimated]) -> String {
     let Question { profile, round_trip, loss, members, trials, seed } = *question;
-    let percent = loss * 100.0;
-    writeln!(
-        out,
-        "{members} members, profile {}, round trip {round_trip}, loss {percent} %, {trials} trials each, seed {seed}",
-        profile.name()
-    )?;
-    writeln!(out)?;
-    let width = 17;
-    writeln!(
-        out,
-        "{:width$}{:>27}{:>27}{:>14}{:>12}{:>12}",
-        "", "downtime after a crash, ms", "in a transfer, ms", "false", "messages", "overlap"
-    )?;
-    writeln!(
-        out,
-        "{:width$}{:>9}{:>9}{:>9}{:>9}{:>9}{:>9}{:>14}{:>12}{:>12}",
-        "", "p50", "p99", "max", "p50", "p99", "max", "failovers/h", "per second", ""
-    )?;
+    let heading = [
+        "",
+        "crash p50",
+        "p99",
+        "max",
+        "transfer p50",
+        "p99",
+        "max",
+        "false failovers/h",
+        "messages/s",
+        "overlap",
+    ];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let mut notes = String::new();
     for estimate in estimates {
-        let [a, b, c] = cells(estimate.crash);
-        let [d, e, f] = estimate.transfer.map_or_else(|| ["-"; 3].map(str::to_owned), cells);
-        writeln!(
-            out,
-            "{:width$}{a:>9}{b:>9}{c:>9}{d:>9}{e:>9}{f:>9}{:>14.2}{:>12.0}{:>12}",
-            estimate.algorithm,
-            estimate.false_failovers_per_hour,
-            estimate.messages_per_second,
-            if estimate.one_leader { "never" } else { "possible" }
-        )?;
-    }
-    for estimate in estimates {
+        let name = &estimate.algorithm;
+        let transfer = estimate.transfer.map_or_else(|| ["-"; 3].map(str::to_owned), cells);
+        let mut row = vec![name.to_string()];
+        row.extend(cells(estimate.crash).into_iter().chain(transfer));
+        row.push(format!("{:.2}", estimate.false_failovers_per_hour));
+        row.push(format!("{:.0}", estimate.messages_per_second));
+        row.push(if estimate.one_leader { "never" } else { "possible" }.to_owned());
+        rows.push(row);
         let transfer = estimate.transfer.map_or(0, |quantiles| quantiles.never);
         for (never, what) in [(estimate.crash.never, "crashes"), (transfer, "transfers")] {
             if never > 0 {
-                let name = estimate.algorithm;
-                writeln!(
-                    out,
-                    "{name}: after {never} {what} there was no leader when the time was up"
-                )?;
+                notes += &format!("{name}: no leader in time after {never} {what}\n");
             }
         }
     }
-    Ok(())
+    format!(
+        "{members} members, profile {}, round trip {round_trip}, loss {} %, {trials} trials each, seed {seed}\n\
+         Downtime in milliseconds after a crash and in a transfer:\n\n{}{notes}",
+        profile.name(),
+        loss * 100.0,
+        table("lrrrrrrrrr", &rows),
+    )
 }
 
 /// The quantiles in milliseconds, to a hundredth.

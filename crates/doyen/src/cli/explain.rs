@@ -1,27 +1,43 @@
-//! `doyen explain`: why this leader, why it moved, who is next; and who would lead if somebody died.
+//! `doyen explain`: why the leader leads, how it became leader, which member is next; and the effect of failures.
 //!
-//! The last is not answered by a rule of thumb, but by the state machines themselves: see `rehearsal.rs`.
-
-mod rehearsal;
+//! `--if-dies` is answered by the state machines themselves: the cluster as this node sees it is simulated, and the
+//! members crash. The node knows which members are up, which reach each other, which are ineligible, and their
+//! succession, in which priorities, preference and penalties are already weighed; a member's place in it is its attribute
+//! in the simulation. The cluster's timing is not known and decides nothing; preemption is off, so that only the crash
+//! makes a difference.
 
 use std::cmp::Reverse;
-use std::fmt::{self, Write as _};
-use std::io::{self, Write};
+use std::collections::BTreeSet;
+use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use doyen::node::status::{Entry, MemberStatus, Status};
+use doyen_core::algorithm::quorum::settings::{Preemption, Profile};
 use doyen_core::change::LeaderChange;
+use doyen_core::config::Mode;
 use doyen_core::members::NodeId;
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+use doyen_sim::fault::{Action, Fault};
+use doyen_sim::run;
+use doyen_sim::scenario::{MemberList, QuorumOptions, Scenario};
+use doyen_sim::time::Time;
 use serde_json::{Value, json};
 
 use super::Answer;
 use super::client::{self, NodeFlags};
 use super::history::line;
-use super::terminal::Paint;
-use rehearsal::Rehearsal;
+use super::status::shortage;
+use super::terminal::{BAD, GOOD, styled};
 
-/// Say why this leader, why it moved, who is next, and who would lead if somebody died
+/// How long the simulation runs before the members crash: long enough for all to notice which others they reach.
+const CRASH_AT: Span = Span::from_millis(5_000);
+
+/// When the simulation ends, long after everything is settled.
+const END: Span = Span::from_millis(30_000);
+
+/// Explain the current leader, its last change and which member is next; simulate failures
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -29,14 +45,14 @@ Examples:
   doyen explain --if-dies n2
   doyen explain --if-dies n2,n3
 
-What --if-dies says is what the election does: it is simulated with the members as they are now,
-as far as this node knows who is alive and who hears whom.
-Exit: 0 somebody leads, or would; 1 nobody; 3 the node cannot be reached.")]
+--if-dies simulates the election with the members as this node sees them now: which are up, and
+which reach each other.
+Exit: 0 there is a leader, or would be; 1 there is none; 3 the node cannot be reached.")]
 pub(crate) struct Explain {
     #[command(flatten)]
     node: NodeFlags,
 
-    /// Who would lead if these died now, by name or id
+    /// Say which member would lead if these failed now, by name or id
     #[arg(long, value_name = "MEMBER", value_delimiter = ',')]
     if_dies: Vec<String>,
 
@@ -51,105 +67,88 @@ impl Explain {
         let status = client.status()?;
         let history: Vec<Entry> = client.get("/v1/history")?;
         let dying = client::members(&status, "--if-dies", &self.if_dies)?;
-        let rehearsal = match dying.as_slice() {
+        let prediction = match dying.as_slice() {
             [] => None,
-            dying => Some(Rehearsal::play(&status, dying)?),
+            dying => Some(Prediction::simulate(&status, dying)?),
         };
-        let mut out = io::stdout().lock();
-        if self.json {
-            writeln!(out, "{}", as_json(&status, &history, rehearsal.as_ref()))?;
-        } else {
-            let paint = Paint::for_stdout();
-            let text = match &rehearsal {
-                Some(rehearsal) => verdict(&status, rehearsal),
-                None => explanation(&status, &history, paint),
-            };
-            out.write_all(text.as_bytes())?;
-        }
-        let somebody = match &rehearsal {
-            Some(rehearsal) => !rehearsal.leaders.is_empty(),
+        let text = match &prediction {
+            prediction if self.json => {
+                format!("{}\n", as_json(&status, &history, prediction.as_ref()))
+            }
+            Some(prediction) => prediction.describe(&status),
+            None => explanation(&status, &history),
+        };
+        anstream::stdout().lock().write_all(text.as_bytes())?;
+        let has_leader = match &prediction {
+            Some(prediction) => !prediction.leaders.is_empty(),
             None => status.leader.is_some(),
         };
-        Ok(if somebody { Answer::Yes } else { Answer::No })
+        Ok(if has_leader { Answer::Yes } else { Answer::No })
     }
 }
 
-fn explanation(status: &Status, history: &[Entry], paint: Paint) -> String {
-    let mut text = String::new();
-    // A string takes whatever is written into it.
-    let _ = write_explanation(&mut text, status, history, paint);
-    text
-}
-
-fn write_explanation(
-    out: &mut String,
-    status: &Status,
-    history: &[Entry],
-    paint: Paint,
-) -> fmt::Result {
+fn explanation(status: &Status, history: &[Entry]) -> String {
     let term = status.term;
+    let mut lines = Vec::new();
     match status.leader {
         Some(leader) => {
-            writeln!(out, "{} leads in term {term}", paint.good(&status.name_of(leader)))?;
-            if let Some(why) = &status.why {
-                writeln!(out, "  {why}")?;
-            }
+            lines.push(format!("{} leads in term {term}", styled(GOOD, status.name_of(leader))));
+            lines.extend(status.why.as_ref().map(|why| format!("  {why}")));
         }
         None if status.rejoining => {
             let rejoin = status.rejoin().unwrap_or_default();
-            return writeln!(out, "{} {rejoin}", paint.bad(&status.name));
+            return format!("{} {rejoin}\n", styled(BAD, &status.name));
         }
         None => {
-            let nobody = paint.bad("nobody");
-            writeln!(
-                out,
-                "{nobody} is known to lead, and the term is {term}\n  {}",
-                strength(status)
-            )?;
+            lines.push(format!("{} (term {term})", styled(BAD, "no leader is known")));
+            lines.push(format!("  {}", reached(status)));
         }
     }
-    let moved = latest_move(history);
-    if !moved.is_empty() {
-        writeln!(out, "\nhow it came about, as {} saw it", status.name)?;
-        for entry in moved {
-            writeln!(out, "  {}", line(entry, paint))?;
-        }
+    let change = latest_change(history);
+    if !change.is_empty() {
+        lines.push(format!("\nlast change, as {} saw it", status.name));
+        lines.extend(change.iter().map(|entry| format!("  {}", line(entry))));
     }
-    writeln!(out, "\nin this order they would lead")?;
-    for member in ranking(status) {
-        writeln!(out, "  {} {}", member.name, standing(status, member))?;
-    }
+    lines.push("\nsuccession".to_owned());
+    let ranked = ranking(status);
+    lines.extend(ranked.iter().map(|it| format!("  {} {}", it.name, prospects(status, it))));
     match (status.leader, status.next.map(|next| status.name_of(next))) {
-        (Some(_), Some(next)) => writeln!(out, "\n{next} is next if the leader dies now"),
+        (Some(_), Some(next)) => lines.push(format!("\n{next} is next if the leader fails now")),
         (None, Some(next)) => {
-            writeln!(out, "\n{next} is the first in line, if a majority hears it")
+            lines.push(format!("\n{next} is first in line, if it reaches a majority"));
         }
-        // Only a quorum says who is next.
-        (Some(leader), None) if rehearsal::needed(status).is_some() => {
-            let leader = status.members.iter().find(|member| member.id == leader);
-            let left = heard(status) - usize::from(leader.is_some_and(|leader| leader.heard));
-            writeln!(out, "\nnobody could lead if the leader died now: {}", shortage(status, left))
+        // Only a quorum tells which member is next.
+        (Some(leader), None) if needed(status).is_some() => {
+            lines.push(format!("\nno failover possible: {}", shortage(status, leader)));
         }
-        (_, None) => Ok(()),
+        (_, None) => {}
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The size of a majority, where one is needed.
+fn needed(status: &Status) -> Option<usize> {
+    is_quorum(status).then(|| status.members.len() / 2 + 1)
+}
+
+fn is_quorum(status: &Status) -> bool {
+    status.algorithm == Algorithm::Quorum.name()
+}
+
+fn reached(status: &Status) -> String {
+    let (all, name) = (status.members.len(), &status.name);
+    let reached = match status.members.iter().filter(|member| member.reachable).count() {
+        1 => format!("{name} reaches only itself"),
+        count => format!("{name} reaches {count} members, itself included"),
+    };
+    match needed(status) {
+        Some(needed) => format!("{reached}; {needed} of {all} members are needed"),
+        None => reached,
     }
 }
 
-/// How many members are heard, this node included.
-fn heard(status: &Status) -> usize {
-    status.members.iter().filter(|member| member.heard).count()
-}
-
-/// Whether those that are heard are enough.
-fn strength(status: &Status) -> String {
-    let heard = format!("{} of {} members are heard", heard(status), status.members.len());
-    match rehearsal::needed(status) {
-        Some(needed) => format!("{heard}, and {needed} must agree"),
-        None => heard,
-    }
-}
-
-/// The latest change of the leader, with what led to it.
-fn latest_move(history: &[Entry]) -> &[Entry] {
+/// The latest change of the leader, with the entries that led to it.
+fn latest_change(history: &[Entry]) -> &[Entry] {
     let settles = |entry: &Entry| {
         matches!(entry.change, LeaderChange::BecameLeader { .. } | LeaderChange::Follows { .. })
     };
@@ -158,20 +157,19 @@ fn latest_move(history: &[Entry]) -> &[Entry] {
     &history[before.map_or(0, |before| before + 1)..]
 }
 
-/// Everybody, in the order in which they would lead, as the node's own state machine sees it; then who could not, for
-/// it would not or is not heard.
+/// In the succession of the node's own state machine; then ineligible and unreachable members.
 fn ranking(status: &Status) -> Vec<&MemberStatus> {
     let place = |member: &&MemberStatus| {
-        let place = status.line.iter().position(|&id| id == member.id);
-        (!member.heard, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
+        let place = status.succession.iter().position(|&id| id == member.id);
+        (!member.reachable, place.unwrap_or(usize::MAX), Reverse((member.priority, member.id)))
     };
     let mut members: Vec<&MemberStatus> = status.members.iter().collect();
     members.sort_by_key(place);
     members
 }
 
-/// What there is to say of a member's chances.
-fn standing(status: &Status, member: &MemberStatus) -> String {
+/// What speaks for and against a member as leader.
+fn prospects(status: &Status, member: &MemberStatus) -> String {
     let mut words = vec![format!("priority {}", member.priority)];
     if status.leader == Some(member.id) {
         words.push("leads".to_owned());
@@ -179,61 +177,26 @@ fn standing(status: &Status, member: &MemberStatus) -> String {
     if status.preference.is_some_and(|preferred| preferred.member == member.id) {
         words.push("preferred".to_owned());
     }
-    if let Some(penalty) = member.penalty() {
-        words.push(format!("{penalty}: ranks behind others for a while"));
-    }
+    words.extend(member.penalty());
     match member {
-        MemberStatus { witness: true, .. } => words.push("cannot: a witness".to_owned()),
+        MemberStatus { witness: true, .. } => words.push("ineligible: a witness".to_owned()),
         MemberStatus { eligible: false, .. } if status.drained && member.id == status.id => {
             words.extend(status.drain());
         }
-        MemberStatus { eligible: false, .. } => words.push("would not: it stands back".to_owned()),
+        MemberStatus { eligible: false, .. } => words.push("ineligible".to_owned()),
         _ => {}
     }
     match member {
-        MemberStatus { configured_otherwise: true, .. } => {
-            words.push("cannot: it is configured otherwise and ignored".to_owned());
+        MemberStatus { config_mismatch: true, .. } => {
+            words.push("ignored: its configuration differs".to_owned());
         }
-        MemberStatus { heard: false, .. } => words.push("cannot: it is not heard".to_owned()),
+        MemberStatus { reachable: false, .. } => words.push("unreachable".to_owned()),
         _ => {}
     }
     words.join(", ")
 }
 
-/// Why so many that would be left could elect nobody.
-fn shortage(status: &Status, left: usize) -> String {
-    let of = status.members.len();
-    match rehearsal::needed(status) {
-        Some(needed) if left < needed => {
-            format!("{left} of {of} members would be left, and {needed} must agree")
-        }
-        _ => format!(
-            "none of the {left} that would be left could be elected: see who hears whom, and who would lead"
-        ),
-    }
-}
-
-fn verdict(status: &Status, rehearsal: &Rehearsal) -> String {
-    let names = |ids: &[NodeId]| -> String {
-        let names: Vec<String> = ids.iter().map(|&id| status.name_of(id)).collect();
-        names.join(" and ")
-    };
-    let if_dies = format!("if {} died now", names(&rehearsal.dying));
-    match rehearsal.leaders.as_slice() {
-        [] => format!("{if_dies}, nobody could lead: {}\n", shortage(status, rehearsal.left)),
-        [leader] if status.leader == Some(*leader) => {
-            format!("{if_dies}, {} would lead on\n", names(&[*leader]))
-        }
-        [leader] => format!("{if_dies}, {} would lead\n", names(&[*leader])),
-        several => format!(
-            "{if_dies}, {} would each lead a part: {} does not survive a partition\n",
-            names(several),
-            status.algorithm
-        ),
-    }
-}
-
-fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) -> Value {
+fn as_json(status: &Status, history: &[Entry], prediction: Option<&Prediction>) -> Value {
     let name = |id: NodeId| json!({ "id": id, "name": status.name_of(id) });
     let names = |ids: &[NodeId]| ids.iter().map(|&id| name(id)).collect::<Vec<_>>();
     let rank = |member: &&MemberStatus| {
@@ -242,22 +205,137 @@ fn as_json(status: &Status, history: &[Entry], rehearsal: Option<&Rehearsal>) ->
             "name": member.name,
             "priority": member.priority,
             "eligible": member.eligible && !member.witness,
-            "heard": member.heard,
-            "configured_otherwise": member.configured_otherwise,
-            "losses": member.losses,
+            "reachable": member.reachable,
+            "config_mismatch": member.config_mismatch,
+            "recent_failures": member.recent_failures,
         })
     };
     let mut answer = json!({
         "leader": status.leader.map(name),
         "term": status.term,
         "why": status.why,
-        "moved": latest_move(history),
+        "last_change": latest_change(history),
         "next": status.next.map(name),
         "ranking": ranking(status).iter().map(rank).collect::<Vec<_>>(),
     });
-    if let Some(rehearsal) = rehearsal {
-        answer["if_dies"] =
-            json!({ "dying": names(&rehearsal.dying), "leaders": names(&rehearsal.leaders) });
+    if let Some(Prediction { dying, leaders, .. }) = prediction {
+        answer["if_dies"] = json!({ "dying": names(dying), "leaders": names(leaders) });
     }
     answer
+}
+
+/// What the simulation of `--if-dies` comes to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Prediction {
+    dying: Vec<NodeId>,
+    /// More than one where the algorithm does not tolerate partitions.
+    leaders: Vec<NodeId>,
+    /// How many members are up after the crash.
+    left: usize,
+}
+
+impl Prediction {
+    fn simulate(status: &Status, dying: &[NodeId]) -> Result<Self> {
+        let down = down(status);
+        let case = scenario(status, &down, dying)?.resolve().map_err(|error| {
+            anyhow!("--if-dies: cannot simulate this cluster: {}: {}", error.key, error.problem)
+        })?;
+        let outcome = run::run(&case, None);
+        let views = case.config.members.iter().zip(&outcome.views);
+        let leads = views.filter(|(_, view)| view.is_some_and(|view| view.role.leads()));
+        let leaders = leads.map(|(id, _)| id).collect();
+        let gone: BTreeSet<NodeId> = down.iter().chain(dying).copied().collect();
+        Ok(Self { dying: dying.to_vec(), leaders, left: status.members.len() - gone.len() })
+    }
+
+    fn describe(&self, status: &Status) -> String {
+        let names = |ids: &[NodeId]| {
+            ids.iter().map(|&id| status.name_of(id)).collect::<Vec<_>>().join(" and ")
+        };
+        let (left, all) = (self.left, status.members.len());
+        let outcome = match (self.leaders.as_slice(), needed(status)) {
+            ([], Some(needed)) if left < needed => {
+                format!(
+                    "no member could lead: {left} of {all} would be left, and {needed} are needed"
+                )
+            }
+            ([], _) => {
+                format!(
+                    "none of the {left} members left could be elected; see `doyen status` for reachability"
+                )
+            }
+            ([leader], _) if status.leader == Some(*leader) => {
+                format!("{} would stay leader", names(&[*leader]))
+            }
+            ([leader], _) => format!("{} would lead", names(&[*leader])),
+            (several, _) => format!(
+                "{} would each lead a part: {} does not tolerate partitions",
+                names(several),
+                status.algorithm
+            ),
+        };
+        format!("if {} failed now, {outcome}\n", names(&self.dying))
+    }
+}
+
+/// The members that neither this node nor, as far as it knows, any other one reaches.
+fn down(status: &Status) -> Vec<NodeId> {
+    let reached = |member: &MemberStatus| {
+        let others = status.members.iter().filter(|it| it.id != status.id && it.id != member.id);
+        member.reachable
+            || others.into_iter().any(|other| status.reaches(other, member) == Some(true))
+    };
+    status.members.iter().filter(|it| !reached(it)).map(|it| it.id).collect()
+}
+
+fn scenario(status: &Status, down: &[NodeId], dying: &[NodeId]) -> Result<Scenario> {
+    let members = &status.members;
+    let is_up = |id: &NodeId| !down.contains(id);
+    // A member's place in the succession, counted from the end.
+    let attribute = |member: &MemberStatus| match status.succession.is_empty() {
+        true => member.priority,
+        false => {
+            let place = status.succession.iter().rev().position(|&id| id == member.id);
+            place.map_or(0, |place| place as i64 + 1)
+        }
+    };
+    // A link whose receiver reports that it does not reach the sender.
+    let pairs = members.iter().flat_map(|from| members.iter().map(move |to| (from, to)));
+    let cut = pairs.filter(|(from, to)| {
+        is_up(&from.id) && is_up(&to.id) && status.reaches(to, from) == Some(false)
+    });
+    let cuts =
+        cut.map(|(from, to)| Fault::at(Time::ZERO, Action::Cut { from: from.id, to: to.id }));
+    let dying: BTreeSet<NodeId> = dying.iter().filter(|id| is_up(id)).copied().collect();
+    let crash =
+        |member| Fault::at(Time::ZERO + CRASH_AT, Action::Crash { member, forwards: false });
+    let algorithm: Algorithm =
+        status.algorithm.parse().map_err(|problem: String| anyhow!(problem))?;
+    let mut scenario = Scenario {
+        algorithm: Some(algorithm),
+        members: Some(MemberList::Listed(members.iter().map(|it| it.id.0).collect())),
+        attr: members.iter().map(|it| (it.id.to_string(), attribute(it))).collect(),
+        dead: down.iter().map(|id| id.0).collect(),
+        leader: status.leader.filter(is_up).map(|leader| leader.0),
+        until: Some(END),
+        fault: cuts.chain(dying.into_iter().map(crash)).collect(),
+        ..Scenario::default()
+    };
+    if is_quorum(status) {
+        let ids = |wanted: fn(&MemberStatus) -> bool| {
+            members.iter().filter(|it| wanted(it)).map(|it| it.id.0).collect()
+        };
+        scenario.quorum = Some(QuorumOptions {
+            profile: Some(Profile::Lan),
+            preemption: Some(Preemption::Never),
+            witnesses: ids(|member| member.witness),
+            reluctant: ids(|member| !member.eligible && !member.witness),
+            ..QuorumOptions::default()
+        });
+    } else {
+        scenario.mode = Some(Mode::Hardened);
+        scenario.detector = Some(Span::from_millis(50));
+        scenario.reliable = true;
+    }
+    Ok(scenario)
 }

@@ -1,23 +1,20 @@
-//! What clap does not do of itself: the list of commands under headings, which it has for flags only, and negative
-//! numbers.
+//! What clap lacks: headings in the list of commands, and negative numbers as values of all flags.
 
 use std::fmt::Write;
 
 use clap::{Arg, Command};
 
-/// Which commands stand under which heading, in this order.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run a cluster", &["cluster", "init", "keygen", "node"]),
-    ("See a running cluster", &["status", "watch", "history", "explain"]),
+    ("Observe a running cluster", &["status", "watch", "history", "explain"]),
     (
-        "Steer a running cluster",
-        &["resign", "transfer", "drain", "undrain", "prefer", "campaign", "reload-keys"],
+        "Control a running cluster",
+        &["resign", "transfer", "drain", "undrain", "prefer", "reload-keys"],
     ),
     ("Study an election", &["sim", "check", "replay", "compare", "estimate", "algorithms"]),
 ];
 
-/// The same command, whose flags take `-1` for a value, so that what is wrong with it is said, not that there is no such
-/// flag.
+/// Lets flags take `-1` as a value, so that the error is about the value and not about an unknown flag.
 pub(crate) fn with_negative_numbers(command: Command) -> Command {
     let takes = |arg: Arg| match arg.get_action().takes_values() && !arg.is_positional() {
         true => arg.allow_negative_numbers(true),
@@ -26,7 +23,7 @@ pub(crate) fn with_negative_numbers(command: Command) -> Command {
     command.mut_subcommands(|subcommand| subcommand.mut_args(takes))
 }
 
-/// The same command, whose help has its subcommands under headings.
+/// Lists the subcommands under headings.
 pub(crate) fn grouped(command: Command) -> Command {
     let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
     let others: Vec<&str> =
@@ -38,7 +35,7 @@ pub(crate) fn grouped(command: Command) -> Command {
         if known.is_empty() {
             continue;
         }
-        // A string takes whatever is written into it.
+        // Writing to a string does not fail.
         let _ = writeln!(list, "{heading}:");
         for subcommand in known {
             let about = subcommand.get_about().map(ToString::to_string).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! `doyen history`: what happened, and why.
+//! `doyen history`: recent changes of leadership.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use anyhow::Result;
 use clap::Args;
@@ -8,19 +8,19 @@ use doyen::node::status::Entry;
 
 use super::Answer;
 use super::client::NodeFlags;
-use super::terminal::{Paint, moment};
+use super::terminal::{FAINT, styled, timestamp};
 
-/// Show the latest changes of leadership, and why each happened
+/// Show recent changes of leadership and their reasons
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A node remembers what it took part in or learnt of since it started, up to 256 changes: a restart
-forgets them. Its log keeps them for longer. Times are by its wall clock.
-Exit: 0 something happened, 1 nothing did, 3 the node cannot be reached.")]
+A node keeps the last 256 changes that it saw since it started; its log keeps them longer. Times are
+from its wall clock.
+Exit: 0 there are changes, 1 there are none, 3 the node cannot be reached.")]
 pub(crate) struct History {
     #[command(flatten)]
     node: NodeFlags,
 
-    /// At most so many, the latest
+    /// Show only the latest N changes
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 
@@ -33,21 +33,18 @@ impl History {
     pub(crate) fn run(self) -> Result<Answer> {
         let limit = self.limit.map_or_else(String::new, |limit| format!("?limit={limit}"));
         let entries: Vec<Entry> = self.node.connect()?.get(&format!("/v1/history{limit}"))?;
-        let mut out = io::stdout().lock();
+        let mut out = anstream::stdout().lock();
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&entries)?)?;
         } else {
-            let paint = Paint::for_stdout();
             for entry in &entries {
-                writeln!(out, "{}", line(entry, paint))?;
+                writeln!(out, "{}", line(entry))?;
             }
         }
         Ok(if entries.is_empty() { Answer::No } else { Answer::Yes })
     }
 }
 
-/// An entry in a line.
-pub(crate) fn line(entry: &Entry, paint: Paint) -> String {
-    let at = paint.faint(&moment(entry.at_unix_ms));
-    format!("{at}  {}", entry.text)
+pub(crate) fn line(entry: &Entry) -> String {
+    format!("{}  {}", styled(FAINT, timestamp(entry.at_unix_ms)), entry.text)
 }

@@ -1,17 +1,19 @@
 //! `doyen init`: configuration, key and state for every member of a new cluster.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
 use doyen::config::ConfigError;
 use doyen::init::{Founding, NewMember};
-use doyen::key::Keyring;
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::registry::Algorithm;
 
 use super::Answer;
+use super::terminal::count;
 
 /// Write configuration, key and state for a new cluster
 #[derive(Args, Debug)]
@@ -21,28 +23,30 @@ Examples:
              --priority n1=3 --priority n2=2 --witness n3
   doyen init --cluster trial --member n1=127.0.0.1:7401 --member n2=127.0.0.1:7402 --member n3=127.0.0.1:7403
 
-On each machine for itself, with a key that all of them have (`doyen keygen --out key`), all members in the same order:
-  doyen init --cluster orders --member n1=10.0.0.1:7400 … --only n2 --key-file key
-
-Exit: 0 written, 2 not, and then nothing is left behind.")]
+Exit: 0 written; 2 not written, and nothing is left behind.")]
 pub(crate) struct Init {
-    /// The cluster's name
+    /// Name of the cluster
     #[arg(long, value_name = "NAME")]
     cluster: String,
 
-    /// A member and where the others reach it; once for each. They are numbered in this order, from 1
-    #[arg(long = "member", value_name = "NAME=ADDRESS", required = true)]
-    members: Vec<String>,
+    /// A member and the address where the others reach it; once per member. Ids are given in this order, from 1
+    #[arg(
+        long = "member",
+        value_name = "NAME=ADDRESS",
+        required = true,
+        value_parser = |text: &str| NewMember::parse(0, text)
+    )]
+    members: Vec<NewMember>,
 
-    /// A member's priority: the highest leads, equal ones are decided by the higher number [default: 0]
-    #[arg(long = "priority", value_name = "NAME=NUMBER")]
-    priorities: Vec<String>,
+    /// A member's priority: the highest leads, and the higher id decides between equal ones [default: 0]
+    #[arg(long = "priority", value_name = "NAME=NUMBER", value_parser = priority)]
+    priorities: Vec<(String, i64)>,
 
     /// A member that votes and never leads
     #[arg(long = "witness", value_name = "NAME")]
     witnesses: Vec<String>,
 
-    /// By which algorithm they elect
+    /// Election algorithm
     #[arg(long, value_name = "NAME", default_value_t = Algorithm::Quorum)]
     algorithm: Algorithm,
 
@@ -50,21 +54,20 @@ pub(crate) struct Init {
     #[arg(long, value_name = "NAME", default_value = "lan")]
     profile: Profile,
 
-    /// Where to write, a folder for each member [default: the cluster's name]
+    /// Where to write the members' folders [default: the cluster's name]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// All terms are above this one: for a cluster made anew, whose terms have been shown as tokens
+    /// Start above this term: for a cluster that replaces one whose terms were used as fencing tokens
     #[arg(long, value_name = "TERM", default_value_t = 0, hide_default_value = true)]
     term_floor: u64,
+}
 
-    /// Write the folder of this member only, with the keys of --key-file
-    #[arg(long, value_name = "NAME", requires = "key_file")]
-    only: Option<String>,
-
-    /// The keys that the other members have already
-    #[arg(long, value_name = "FILE", requires = "only")]
-    key_file: Option<PathBuf>,
+/// Reads `n1=3`.
+fn priority(text: &str) -> Result<(String, i64), String> {
+    let parsed =
+        text.split_once('=').and_then(|(name, it)| Some((name.to_owned(), it.parse().ok()?)));
+    parsed.ok_or_else(|| format!("`{text}` is not NAME=NUMBER; write for example n1=3"))
 }
 
 impl Init {
@@ -78,12 +81,7 @@ impl Init {
             return Err(ConfigError { problems, warnings: Vec::new() }.into());
         }
         let folder = self.out.clone().unwrap_or_else(|| PathBuf::from(&self.cluster));
-        match (&self.only, &self.key_file) {
-            (Some(name), Some(file)) => {
-                founding.write_one(&folder, name, &Keyring::read(file)?)?;
-            }
-            _ => founding.write(&folder)?,
-        }
+        founding.write(&folder)?;
         for warning in warnings {
             writeln!(io::stderr(), "doyen: warning: {warning}")?;
         }
@@ -91,104 +89,66 @@ impl Init {
         Ok(Answer::Yes)
     }
 
-    /// What is to be founded, and what is wrong with the flags that say so.
+    /// The cluster, and the mistakes in the flags.
     fn founding(&self) -> (Founding, Vec<String>) {
-        let (mut members, mut problems) = (Vec::new(), Vec::new());
-        for (id, text) in (1..).zip(&self.members) {
-            match NewMember::parse(id, text) {
-                Ok(member) => members.push(member),
-                Err(problem) => problems.push(format!("--member: {problem}")),
+        let mut problems = Vec::new();
+        let is_member = |name: &str| self.members.iter().any(|member| member.name == name);
+        let mut priorities = BTreeMap::new();
+        for (name, priority) in &self.priorities {
+            if !is_member(name) {
+                problems.push(format!("--priority: `{name}` is not a member"));
+            } else if priorities.insert(name, *priority).is_some() {
+                problems.push(format!("--priority: {name} has two priorities; leave one out"));
             }
         }
-        for (place, text) in self.priorities.iter().enumerate() {
-            let name = before_equals(text);
-            if self.priorities[..place].iter().any(|earlier| before_equals(earlier) == name) {
-                problems.push(format!("--priority: {name} has one already; leave one out"));
-            }
-            let parsed = text.split_once('=').and_then(|(name, it)| Some((name, it.parse().ok()?)));
-            match parsed {
-                Some((name, priority)) => match self.member(&mut members, "--priority", name) {
-                    Ok(member) => member.into_iter().for_each(|member| member.priority = priority),
-                    Err(problem) => problems.push(problem),
-                },
-                None => {
-                    let example = "write for example n1=3";
-                    problems.push(format!("--priority: `{text}` is not NAME=NUMBER; {example}"));
-                }
-            }
-        }
-        let has_priority =
-            |name: &str| self.priorities.iter().any(|text| before_equals(text) == name);
         for name in &self.witnesses {
-            match self.member(&mut members, "--witness", name) {
-                Ok(_) if has_priority(name) => problems.push(format!(
+            if !is_member(name) {
+                problems.push(format!("--witness: `{name}` is not a member"));
+            } else if priorities.contains_key(name) {
+                problems.push(format!(
                     "--witness: {name} has a priority, and a witness never leads; leave one out"
-                )),
-                Ok(member) => member.into_iter().for_each(|member| member.witness = true),
-                Err(problem) => problems.push(problem),
+                ));
             }
         }
-        if let Some(name) = &self.only {
-            problems.extend(self.member(&mut members, "--only", name).err());
-        }
-        let Self { cluster, algorithm, profile, term_floor, .. } = self;
+        let members = (1..).zip(&self.members).map(|(id, member)| NewMember {
+            id,
+            priority: priorities.get(&member.name).copied().unwrap_or_default(),
+            witness: self.witnesses.contains(&member.name)
+                && !priorities.contains_key(&member.name),
+            ..member.clone()
+        });
         let founding = Founding {
-            cluster: cluster.clone(),
-            algorithm: *algorithm,
-            profile: *profile,
-            members,
-            term_floor: *term_floor,
+            cluster: self.cluster.clone(),
+            algorithm: self.algorithm,
+            profile: self.profile,
+            members: members.collect(),
+            term_floor: self.term_floor,
         };
         (founding, problems)
     }
 
-    /// The member called `name`; none, if what was said of it could not be read, which has been told.
-    fn member<'a>(
-        &self,
-        members: &'a mut [NewMember],
-        flag: &str,
-        name: &str,
-    ) -> Result<Option<&'a mut NewMember>, String> {
-        let found = members.iter_mut().find(|member| member.name == name);
-        if found.is_none() && !self.members.iter().any(|text| before_equals(text) == name) {
-            return Err(format!("{flag}: `{name}` is none of the members"));
-        }
-        Ok(found)
-    }
-
-    /// What to copy where, and what to type then.
+    /// What to copy where, and how to start.
     fn next_steps(&self, founding: &Founding, folder: &Path) -> String {
-        let Self { cluster, algorithm, only, .. } = self;
-        let is_written = |name: &str| only.as_ref().is_none_or(|only| only == name);
-        let written: Vec<&NewMember> =
-            founding.members.iter().filter(|member| is_written(&member.name)).collect();
-        let is_local = |member: &&NewMember| is_loopback(host(&member.address));
+        let Self { cluster, algorithm, .. } = self;
+        let members = &founding.members;
         let at = |member: &NewMember| folder.join(&member.name).display().to_string();
-        let start =
-            |member: &&NewMember| format!("  doyen node --config {}/doyen.toml", at(member));
-
-        let count = count(written.len(), "member");
-        let mut lines = vec![format!("{count} of cluster {cluster}, elected by {algorithm}:")];
-        let folders = written.iter().map(|member| format!("  {}/  {}", at(member), member.address));
-        lines.extend(folders);
-        lines.push(String::new());
-        if let Some(only) = only {
-            lines.push(format!("Start {only}. If it has run before, add --rejoin, once:"));
-            lines.extend(written.iter().map(start));
-        } else if written.iter().all(is_local) {
-            lines.push("Start each, in a terminal of its own:".to_owned());
-            lines.extend(written.iter().map(start));
+        let there = |member: &NewMember| format!("{cluster}-{}", member.name);
+        let start = |folder: String| format!("  doyen node --config {folder}/doyen.toml");
+        let written = count(members.len() as u64, "member");
+        let mut lines = vec![format!("{written} of cluster {cluster}, elected by {algorithm}:")];
+        lines.extend(members.iter().map(|member| format!("  {}/  {}", at(member), member.address)));
+        if members.iter().all(|member| is_loopback(host(&member.address))) {
+            lines.push("\nStart each in its own terminal:".to_owned());
+            lines.extend(members.iter().map(|member| start(at(member))));
         } else {
-            let heading = "Copy each folder to its machine, with the secret key in it, and keep no copy of the state:";
+            let heading = "\nCopy each folder, with the secret key in it, to its machine, and keep no copy of the state:";
             lines.push(heading.to_owned());
-            let there = |member: &NewMember| format!("{cluster}-{}", member.name);
-            lines.extend(written.iter().map(|member| {
+            lines.extend(members.iter().map(|member| {
                 format!("  scp -pr {} {}:{}", at(member), host(&member.address), there(member))
             }));
-            lines
-                .push("\nThen, on each machine, see whether all is well, and start it:".to_owned());
-            lines.extend(written.iter().flat_map(|member| {
-                let start = format!("  doyen node --config {}/doyen.toml", there(member));
+            lines.push("\nThen check and start each on its machine:".to_owned());
+            lines.extend(members.iter().flat_map(|member| {
+                let start = start(there(member));
                 [format!("{start} --check"), start]
             }));
         }
@@ -196,19 +156,11 @@ impl Init {
     }
 }
 
-fn count(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-fn before_equals(text: &str) -> &str {
-    text.split_once('=').map_or(text, |(name, _)| name)
-}
-
 fn host(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
 fn is_loopback(host: &str) -> bool {
-    let ip: Option<std::net::IpAddr> = host.trim_matches(['[', ']']).parse().ok();
+    let ip: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
 }

@@ -1,4 +1,4 @@
-//! `doyen keygen`: keys, and the three steps of changing them.
+//! `doyen keygen`: a new key, and the three steps of a key rotation.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,26 +9,26 @@ use doyen::key::{Key, Keyring};
 
 use super::Answer;
 
-/// Make a key for a cluster, or change keys without a lost datagram
+/// Make a key for a cluster, or rotate keys without downtime
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   doyen keygen --out doyen.key            then copy doyen.key to every member
 
-Changing the key: each step on one machine; then copy the file to every member and have each read it again (SIGHUP),
-before the next. Taken on two machines, a step is taken twice.
-  doyen keygen --append doyen.key         everybody can open what the new key seals
-  doyen keygen --promote doyen.key        everybody seals with it
-  doyen keygen --retire doyen.key         nobody opens the old one any more
+To rotate keys, take each step on one machine; then copy the file to every member and make each node read it
+(`doyen reload-keys` or SIGHUP) before the next step:
+  doyen keygen --append doyen.key         every member can open what the new key seals
+  doyen keygen --promote doyen.key        every member seals with it
+  doyen keygen --retire doyen.key         the old key is gone
 
 Exit: 0 done, 2 the file is wrong or cannot be written.")]
 #[group(multiple = false)]
 pub(crate) struct Keygen {
-    /// Write a new key file that only you can read; an existing file is never overwritten
+    /// Write a new key file that only you can read; an existing file is not overwritten
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Add a new key at the end of a key file: it opens, and does not seal yet
+    /// Append a new key to a key file: it opens, and does not seal yet
     #[arg(long, value_name = "FILE")]
     append: Option<PathBuf>,
 
@@ -47,19 +47,19 @@ impl Keygen {
         match self {
             Self { out: Some(file), .. } => {
                 Keyring::generate().context(random)?.create(&file)?;
-                say(&file, "has a new key; copy it to every member")
+                say(&file, "has a new key; copy the file to every member")
             }
             Self { append: Some(file), .. } => {
                 Keyring::append(&file, &Key::generate().context(random)?)?;
-                say(&file, "has one key more, which does not seal yet; copy it to every member")
+                say(&file, "has a new key, which does not seal yet; copy the file to every member")
             }
             Self { promote: Some(file), .. } => {
                 Keyring::promote(&file)?;
-                say(&file, "has its last key in front, which seals now; copy it to every member")
+                say(&file, "now seals with its newest key; copy the file to every member")
             }
             Self { retire: Some(file), .. } => {
                 Keyring::retire(&file)?;
-                say(&file, "has its first key only; copy it to every member")
+                say(&file, "has only its first key left; copy the file to every member")
             }
             _ => {
                 writeln!(io::stdout(), "{}", Key::generate().context(random)?.to_line())?;
@@ -72,6 +72,6 @@ impl Keygen {
 fn say(file: &Path, what: &str) -> Result<Answer> {
     let mut out = io::stderr();
     writeln!(out, "{} {what}", file.display())?;
-    writeln!(out, "a node that has read it {}", Keyring::read(file)?.told())?;
+    writeln!(out, "a node that reads it {}", Keyring::read(file)?.told())?;
     Ok(Answer::Yes)
 }

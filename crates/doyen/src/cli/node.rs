@@ -1,34 +1,133 @@
 //! `doyen node`: one member, until it is told to stop.
 //!
-//! The loop of the election has a thread of its own; this one serves HTTP and waits for signals. SIGTERM and SIGINT
-//! have the node hand over and end, a second one ends it at once, SIGHUP has it read its keys again.
+//! The election has a thread of its own; this one serves HTTP and waits for signals. SIGTERM and SIGINT make the node
+//! transfer leadership and stop, a second one stops it at once, SIGHUP makes it read its keys again.
 
-mod flags;
 mod log;
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpListener;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use doyen::api::{self, Admin, Limits};
-use doyen::config::{Configuration, Settings};
-use doyen::node::{self, Failure, Handle, Running, clock};
+use doyen::clock;
+use doyen::config::{self, Configuration, Env, Override, Settings};
+use doyen::node::{self, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use super::Answer;
-
-pub(super) use flags::Node;
+use super::terminal::count;
 use log::Log;
+
+/// Run one member of a cluster
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  doyen init --cluster orders --member n1=10.0.0.1:7400 --member n2=10.0.0.2:7400 --member n3=10.0.0.3:7400
+  doyen node --config orders/n1/doyen.toml --check
+  doyen node --config orders/n1/doyen.toml
+  doyen node --example > doyen.toml
+
+Precedence: flags, DOYEN_* variables, ./doyen.toml, the user's file, the system's file.
+
+Exit: 0 stopped as told, or valid (--check); 1 it had to stop, or was stopped by a second signal; 2 it cannot start:
+the configuration, the keys or the state are wrong.")]
+pub(crate) struct Node {
+    /// The configuration file [default: ./doyen.toml]
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    overrides: Overrides,
+
+    /// Rejoin without the old state, which is lost, damaged or an old copy. All other members must be up. Rejected if the
+    /// state is valid
+    #[arg(long)]
+    rejoin: bool,
+
+    /// Print every setting and where it comes from, and exit
+    #[arg(long)]
+    print_config: bool,
+
+    /// Print a configuration with every setting, its default and an explanation, and exit
+    #[arg(long, exclusive = true)]
+    example: bool,
+
+    /// Check configuration, keys and state, and exit
+    #[arg(long)]
+    check: bool,
+
+    /// Format of the log
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    log_format: LogFormat,
+
+    /// End when stdin is closed, so that the parent process leaves no node behind
+    #[arg(long, hide = true)]
+    while_stdin_is_open: bool,
+}
+
+/// The flags that override a setting, from the schema of the configuration.
+#[derive(Debug)]
+struct Overrides(Vec<Override>);
+
+impl Args for Overrides {
+    fn augment_args(command: Command) -> Command {
+        command.args(config::flags().map(|flag| {
+            Arg::new(flag.key).long(flag.name).value_name(flag.value_name).help(flag.help)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Overrides {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = config::flags().filter_map(|flag| {
+            let value = matches.get_one::<String>(flag.key)?.clone();
+            Some(Override { key: flag.key, value })
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+enum LogFormat {
+    /// One line per entry
+    #[default]
+    Text,
+    /// One JSON object per entry
+    Json,
+}
 
 impl Node {
     pub(super) fn run(&self) -> Result<Answer> {
-        let configuration = match self.settings()? {
-            flags::Wanted::Run(configuration) => *configuration,
-            flags::Wanted::Told => return Ok(Answer::Yes),
-        };
+        if self.example {
+            io::stdout().write_all(config::example().as_bytes())?;
+            return Ok(Answer::Yes);
+        }
+        let env = Env::of_process();
+        let configuration = Configuration::load(self.config.as_deref(), &self.overrides.0, &env)?;
+        if self.print_config {
+            write!(io::stdout(), "{}", configuration.report)?;
+        }
+        if self.check {
+            self.check(&configuration)?;
+        }
+        if self.print_config || self.check {
+            return Ok(Answer::Yes);
+        }
         let log = Log::start(self.log_format)?;
         if self.while_stdin_is_open {
             end_with_stdin();
@@ -37,10 +136,32 @@ impl Node {
         log.finish();
         served
     }
+
+    fn check(&self, configuration: &Configuration) -> Result<()> {
+        let settings = &configuration.settings;
+        settings.check(self.rejoin)?;
+        for warning in &configuration.warnings {
+            writeln!(io::stderr(), "doyen: warning: {warning}")?;
+        }
+        let valid = match (settings.key_file.is_some(), self.rejoin) {
+            (true, false) => "keys and state are valid",
+            (false, false) => "state is valid",
+            (true, true) => "keys are valid, state will be created by rejoining",
+            (false, true) => "state will be created by rejoining",
+        };
+        writeln!(io::stdout(), "{}; {valid}", introduction(settings))?;
+        Ok(())
+    }
 }
 
-/// Runs the node and its HTTP interface to the end. What keeps it from starting is an error; that it had to stop is its
-/// answer.
+fn introduction(settings: &Settings) -> String {
+    let Settings { cluster, algorithm, listen, members, .. } = settings;
+    let (name, members) = (&settings.own().name, count(members.len() as u64, "member"));
+    format!("{name} of cluster {cluster}: {members}, {algorithm}, listens on {listen}")
+}
+
+/// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
+/// negative answer.
 fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
     let Settings { http, grace, .. } = configuration.settings;
     let admin = Admin::of(&configuration.settings);
@@ -51,15 +172,19 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
         TcpListener::bind(address).map_err(failed)
     });
     let listener = listener.transpose()?;
-    let introduction = introduction(&configuration);
+    log_warnings(&configuration);
+    let introduction = introduction(&configuration.settings);
     let running = node::start(configuration, rejoin)?;
-    introduction.iter().for_each(|line| info!("{line}"));
+    info!("{introduction}");
+    if let Some(http) = http {
+        info!("status, health and metrics: http://{http}/");
+    }
     let handle = running.handle().clone();
     let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
     let server = server.transpose()?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(until_the_end(running, grace));
-    // Keys may be being read from a disk that does not answer.
+    // A thread may be reading keys from a disk that does not answer.
     runtime.shutdown_background();
     if ended.is_ok()
         && let Some(server) = server
@@ -68,11 +193,11 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
     }
     Ok(match ended {
         Ok(()) => {
-            info!("has stopped");
+            info!("stopped");
             Answer::Yes
         }
         Err(why) => {
-            // A log that cannot be written is no reason to end otherwise.
+            // If stderr is closed, the exit code still tells.
             let _ = writeln!(io::stderr(), "doyen: {why:#}");
             match why.downcast_ref() {
                 Some(Failure::Panicked) => Answer::Panicked,
@@ -80,6 +205,16 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
             }
         }
     })
+}
+
+fn log_warnings(configuration: &Configuration) {
+    for warning in &configuration.warnings {
+        warn!("{warning}");
+    }
+    let has_leases = configuration.settings.algorithm.has_leases();
+    if let Some(caveat) = clock::caveat().filter(|_| has_leases) {
+        warn!("{caveat}");
+    }
 }
 
 /// Waits for the node's end, and passes signals on to it.
@@ -102,41 +237,21 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
             _ = interrupt.recv() => {}
         }
         if stopping {
-            bail!("stopped at once, without handing over, by a second signal");
+            bail!("stopped at once, without a transfer of leadership, by a second signal");
         }
         stopping = true;
         handle.stop(grace);
-        info!("stops, and hands over first if it leads; a second signal stops it at once");
+        info!("stopping; a leader transfers leadership first; a second signal stops it at once");
     }
 }
 
 async fn reload(handle: Handle) {
     if let Err(error) = handle.reload_keys().await {
-        warn!("does not read its keys again: {error}");
+        warn!("keys not reloaded: {error}");
     }
 }
 
-/// What is being run, for the log.
-fn introduction(configuration: &Configuration) -> Vec<String> {
-    for warning in &configuration.warnings {
-        warn!("{warning}");
-    }
-    let settings = &configuration.settings;
-    if let Some(caveat) = clock::caveat().filter(|_| settings.algorithm.has_leases()) {
-        warn!("{caveat}");
-    }
-    let Settings { cluster, algorithm, listen, members, .. } = settings;
-    let name = &settings.own().name;
-    let count = match members.len() {
-        1 => "1 member".to_owned(),
-        count => format!("{count} members"),
-    };
-    let node = format!("{name} of cluster {cluster}: {algorithm}, {count}, listens on {listen}");
-    let http = settings.http.map(|http| format!("status, health and metrics: http://{http}/"));
-    [node].into_iter().chain(http).collect()
-}
-
-/// Ends the process when whoever started it does: `doyen cluster` holds the other end of the standard input.
+/// `doyen cluster` holds the other end of stdin.
 fn end_with_stdin() {
     std::thread::spawn(|| {
         let mut byte = [0];

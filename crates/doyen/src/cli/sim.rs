@@ -1,7 +1,5 @@
-//! `doyen sim`: one run.
+//! `doyen sim`: one run, shown event by event if it is small, with the files that are asked for.
 
-mod flags;
-mod show;
 mod summary;
 
 use std::io::{self, Write};
@@ -9,15 +7,28 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
+use doyen_core::protocol::Class;
+use doyen_core::time::Span;
 use doyen_report::summary::Summary;
-use doyen_report::{expect, formula};
-use doyen_sim::account::Ended;
+use doyen_report::{expectation, formula};
+use doyen_sim::fault::{Chaos, Fault};
+use doyen_sim::metrics::{Ended, Outcome};
+use doyen_sim::network::DelayModel;
+use doyen_sim::render::columns::{self, Columns};
+use doyen_sim::render::{MAX_MESSAGES, Recording, RunInfo, mermaid, svg};
 use doyen_sim::run;
-use doyen_sim::scenario::{Case, Scenario};
+use doyen_sim::scenario::{Case, RingOrder, Scenario};
+use doyen_sim::text::Share;
+use doyen_sim::trace::{self, EventKind, Observer, Observers, TraceEvent};
 
-use super::election::as_flag;
-use super::progress::Spinner;
-use super::{Answer, memory};
+use super::election::{Election, as_flag, set};
+use super::output::{self, Output};
+use super::progress::Progress;
+use super::{Answer, system, terminal};
+
+/// What is shown event by event by default.
+const SMALL_RUN_MEMBERS: usize = 16;
+const SMALL_RUN_MESSAGES: u64 = 200;
 
 /// Simulate one election, message by message
 #[derive(Args, Debug)]
@@ -30,109 +41,341 @@ Examples:
   doyen sim --algorithm bully --mode hardened --members 5 --leader 5 --crash 5@10ms --detector 5ms
   doyen sim scenarios/kordafshari/figure-1.toml
 
-Times are virtual. D, the bound on a message's delay from which every time-out is made, is the
-longest delay unless --bound says otherwise. docs/scenarios.md describes scenario files.")]
+Times are virtual. All time-outs derive from D, the bound on a message's delay: the longest delay
+unless --bound is given. docs/scenarios.md describes scenario files.")]
 pub(crate) struct Sim {
-    /// A scenario; flags override what it says
+    /// Scenario; flags override its values
     #[arg(value_name = "FILE.toml")]
     file: Option<PathBuf>,
 
     #[command(flatten)]
-    flags: flags::Flags,
+    election: Election,
 
-    #[command(flatten)]
-    show: show::Show,
+    /// How long a message takes: 1ms, uniform:1ms..2ms or exp:1ms [default: 1ms]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    delay: Option<DelayModel>,
 
-    /// Run twice and prove that both runs are the same
-    #[arg(
-        long,
-        help_heading = "Output",
-        conflicts_with_all = ["json", "columns", "summary", "mermaid", "svg", "trace"]
-    )]
-    self_check: bool,
+    /// How long a member takes at most to reply [default: 0]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    processing: Option<Span>,
+
+    /// D, the bound on delays [default: the longest delay; for exp, ten times the mean]
+    #[arg(long, value_name = "TIME", help_heading = "Network")]
+    bound: Option<Span>,
+
+    /// Share of messages that are lost, such as 5%
+    #[arg(long, value_name = "SHARE", help_heading = "Network")]
+    loss: Option<Share>,
+
+    /// Share of messages that arrive twice, such as 1%
+    #[arg(long, value_name = "SHARE", help_heading = "Network")]
+    duplicate: Option<Share>,
+
+    /// End the run at this time at the latest
+    #[arg(long, value_name = "TIME", help_heading = "Timing")]
+    until: Option<Span>,
+
+    /// End the run after this many election messages [default: 1000000000]
+    #[arg(long, value_name = "COUNT", help_heading = "Timing")]
+    message_limit: Option<u64>,
+
+    /// Random seed [default: 1]
+    #[arg(long, value_name = "SEED", help_heading = "Timing")]
+    seed: Option<u64>,
+
+    /// Crash a member: 5@3ms; with its control part still forwarding: 5@3ms,forwards
+    #[arg(long, value_name = "ID@TIME", value_parser = fault("crash"), help_heading = "Faults")]
+    crash: Vec<Fault>,
+
+    /// Restart a member: 5@9ms; without its disk: 5@9ms,fresh
+    #[arg(long, value_name = "ID@TIME", value_parser = fault("restart"), help_heading = "Faults")]
+    restart: Vec<Fault>,
+
+    /// Pause a member: 3@2ms+10ms
+    #[arg(long, value_name = "ID@TIME+TIME", value_parser = fault("pause"), help_heading = "Faults")]
+    pause: Vec<Fault>,
+
+    /// Change the rate of a member's clock: 3=0.9@0 (and 3=1.0@5ms+2ms jumps ahead by 2ms)
+    #[arg(long, value_name = "ID=RATE@TIME", value_parser = fault("clock"), help_heading = "Faults")]
+    clock: Vec<Fault>,
+
+    /// Cut the link from one member to another: 1>3@2ms
+    #[arg(long, value_name = "ID>ID@TIME", value_parser = fault("cut"), help_heading = "Faults")]
+    cut: Vec<Fault>,
+
+    /// Partition the members into groups: 1,2/3,4@2ms
+    #[arg(long, value_name = "IDS/IDS@TIME", value_parser = fault("partition"), help_heading = "Faults")]
+    partition: Vec<Fault>,
+
+    /// End every cut and partition: 50ms
+    #[arg(long, value_name = "TIME", value_parser = fault("heal"), help_heading = "Faults")]
+    heal: Vec<Fault>,
+
+    /// Crash members at random: every 50ms on average, for 20ms on average, until 1s: 50ms,20ms,1s
+    #[arg(long, value_name = "EVERY,FOR,UNTIL", help_heading = "Faults")]
+    chaos: Option<Chaos>,
+
+    /// Print one JSON object and nothing else
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["columns", "summary", "mermaid"])]
+    json: bool,
+
+    /// Show every event in columns, whatever the size
+    #[arg(long, help_heading = "Output", conflicts_with = "summary")]
+    columns: bool,
+
+    /// Show only the summary
+    #[arg(long, help_heading = "Output")]
+    summary: bool,
+
+    /// Show heartbeats and acknowledgements too
+    #[arg(long, help_heading = "Output")]
+    background: bool,
+
+    /// Draw the space-time diagram; - is the standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    svg: Option<PathBuf>,
+
+    /// Print a Mermaid sequence diagram instead
+    #[arg(long, help_heading = "Output")]
+    mermaid: bool,
+
+    /// Write every event as ndjson; - is the standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    trace: Option<PathBuf>,
+}
+
+/// Reads the values of the flag for this kind of fault.
+fn fault(kind: &'static str) -> impl Fn(&str) -> Result<Fault, String> + Clone {
+    move |text| Fault::from_flag(kind, text)
 }
 
 impl Sim {
     pub(crate) fn run(self) -> Result<Answer> {
         let case = self.case()?;
         check_memory(&case)?;
-        if self.self_check {
-            return check_determinism(&case);
-        }
-        let outputs = self.show.open()?;
-        let (outcome, columns) = self.show.run(&case, outputs);
-        // A run that was cut short is not what a formula is about.
+        let outputs = output::create_all([&self.svg, &self.trace], self.json || self.mermaid)?;
+        let (outcome, columns) = self.simulate(&case, outputs);
+        // A formula is not about a run that was cut short.
         let formula = formula::of(&case).filter(|_| outcome.ended == Ended::Quiet);
-        let differences = expect::differences(&case, &outcome, formula.as_ref());
+        let differences = expectation::differences(&case, &outcome, formula.as_ref());
         let summary = Summary::new(&case, outcome, formula);
         for difference in &differences {
             eprintln!("doyen: not as expected: {difference}");
         }
-        let shown = columns.and_then(|columns| self.show.show(&case, &summary, columns));
+        let shown = columns.and_then(|columns| self.show(&case, &summary, columns));
+        // A closed pipe does not hide a negative answer.
         if !differences.is_empty() {
             return Ok(Answer::No);
         }
         shown?;
-        if case.expect.is_some() && !self.show.is_machine_readable() {
+        if case.expect.is_some() && !self.is_machine_readable() {
             writeln!(io::stdout(), "As expected.")?;
         }
         Ok(Answer::Yes)
     }
 
-    /// The scenario of the file and the flags, checked.
+    /// The scenario of the file and the flags.
     fn case(&self) -> Result<Case> {
         let Some(path) = &self.file else {
             let mut scenario = Scenario::default();
-            self.flags.apply(&mut scenario)?;
-            return scenario.resolve().map_err(|error| anyhow!(as_flag(&error)));
+            self.apply(&mut scenario)?;
+            return scenario.resolve().map_err(as_flag);
         };
         let (name, text) = read(path)?;
         let written = Scenario::parse(&name, &text).map_err(|error| anyhow!(error))?;
         written.resolve().map_err(|error| anyhow!(error.in_file(&name, &text)))?;
         let mut scenario = written.clone();
-        self.flags.apply(&mut scenario)?;
+        self.apply(&mut scenario)?;
         if scenario != written && scenario.expect.take().is_some() {
             eprintln!("doyen: flags change the run, so what {name} expects is not checked");
         }
-        // The file alone makes sense: whatever is wrong now came with a flag.
-        scenario.resolve().map_err(|error| anyhow!(as_flag(&error)))
+        // The file alone is valid, so a mistake is in a flag.
+        scenario.resolve().map_err(as_flag)
+    }
+
+    fn apply(&self, scenario: &mut Scenario) -> Result<()> {
+        self.election.apply(scenario)?;
+        set(&mut scenario.seed, &self.seed);
+        set(&mut scenario.until, &self.until);
+        set(&mut scenario.message_limit, &self.message_limit);
+        set(&mut scenario.delay, &self.delay);
+        set(&mut scenario.processing, &self.processing);
+        set(&mut scenario.bound, &self.bound);
+        set(&mut scenario.loss, &self.loss);
+        set(&mut scenario.duplicate, &self.duplicate);
+        set(&mut scenario.chaos, &self.chaos);
+        let Self { crash, restart, pause, clock, cut, partition, heal, .. } = self;
+        let faults = [crash, restart, pause, clock, cut, partition, heal];
+        scenario.fault.extend(faults.into_iter().flatten().cloned());
+        Ok(())
+    }
+
+    /// Whether stdout is meant for a program.
+    fn is_machine_readable(&self) -> bool {
+        self.json || self.mermaid || output::is_stdout([&self.svg, &self.trace])
+    }
+
+    /// Runs `case` once; every output comes from this run. Returns the columns of a small run. Files appear together or
+    /// not at all.
+    fn simulate(
+        &self,
+        case: &Case,
+        [mut svg, mut trace]: [Option<Output>; 2],
+    ) -> (Outcome, Result<Option<Vec<u8>>>) {
+        let header = trace::Header::of(case);
+        let mut writer = trace.as_mut().map(|output| trace::Writer::new(&header, output));
+        let mut recording =
+            (self.mermaid || svg.is_some()).then(|| Recording::new(self.background));
+        let streams = self.columns && !self.is_machine_readable();
+        let is_small = case.members().len() <= SMALL_RUN_MEMBERS;
+        let buffers = is_small && !self.summary && !self.is_machine_readable();
+        let (mut stdout, mut buffer) = (io::stdout(), Vec::new());
+        let target: &mut dyn Write = if streams { &mut stdout } else { &mut buffer };
+        let mut columns = (streams || buffers).then(|| Preview {
+            columns: self.columns(case, target),
+            streams,
+            messages: 0,
+            events: 0,
+        });
+        let mut observers = Observers::default();
+        observers.0.extend(writer.as_mut().map(|it| it as &mut dyn Observer));
+        observers.0.extend(recording.as_mut().map(|it| it as &mut dyn Observer));
+        observers.0.extend(columns.as_mut().map(|it| it as &mut dyn Observer));
+        let spinner = (!streams).then(|| Progress::spinner("simulating"));
+        let is_watched = !observers.0.is_empty();
+        let outcome = run::run(case, is_watched.then_some(&mut observers as &mut dyn Observer));
+        drop(spinner);
+        let written =
+            writer.map_or(Ok(()), trace::Writer::finish).context("cannot write the trace");
+        let is_whole = columns.map_or(Ok(false), |preview| {
+            let is_whole = preview.wants_more() && !streams;
+            preview.columns.finish().map(|()| is_whole)
+        });
+        let finished = written
+            .and_then(|()| self.draw(case, recording.as_ref(), svg.as_mut()))
+            .and_then(|()| output::finish_all([svg, trace]))
+            .and_then(|()| Ok(is_whole? && outcome.messages.total <= SMALL_RUN_MESSAGES));
+        (outcome, finished.map(|is_small| is_small.then_some(buffer)))
+    }
+
+    fn columns<'a>(&self, case: &Case, out: &'a mut dyn Write) -> Columns<&'a mut dyn Write> {
+        let options =
+            columns::Options { colour: terminal::has_colours(), background: self.background };
+        if self.columns && !case.about.is_empty() {
+            // If this cannot be written, neither can the columns, which report it.
+            let _ = writeln!(out, "{}\n", case.about);
+        }
+        Columns::new(RunInfo::of(case), options, out)
+    }
+
+    fn draw(
+        &self,
+        case: &Case,
+        recording: Option<&Recording>,
+        svg: Option<&mut Output>,
+    ) -> Result<()> {
+        let Some(recording) = recording else { return Ok(()) };
+        let info = RunInfo::of(case);
+        let refused = |problem| anyhow!("cannot draw this run: {problem}");
+        let events = recording.events().map_err(refused)?;
+        if let Some(output) = svg {
+            let options = svg::Options { background: self.background, ..svg::Options::default() };
+            output.write_text(&svg::space_time(&info, events, &options).map_err(refused)?)?;
+        }
+        if self.mermaid {
+            let diagram = mermaid::sequence(&info, events, None).map_err(refused)?;
+            io::stdout().lock().write_all(diagram.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Prints the result. `columns` are those of a small run, unless they were printed during the run.
+    fn show(&self, case: &Case, summary: &Summary, columns: Option<Vec<u8>>) -> Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, summary)?;
+            return Ok(writeln!(out)?);
+        }
+        if self.is_machine_readable() {
+            return Ok(());
+        }
+        if !case.about.is_empty() && !self.columns {
+            writeln!(out, "{}\n", case.about)?;
+        }
+        let shows_columns = self.columns || columns.is_some();
+        out.write_all(&columns.unwrap_or_default())?;
+        if shows_columns {
+            writeln!(out)?;
+        }
+        summary::write(&mut out, case, summary)?;
+        if !shows_columns && !self.summary {
+            writeln!(out, "--columns shows every event.")?;
+        }
+        if is_random(case) {
+            writeln!(
+                out,
+                "Seed {}: the same arguments with --seed {0} repeat this run.",
+                case.seed
+            )?;
+        }
+        Ok(())
     }
 }
 
+/// Columns written during the run: all of them, or those of a run that may turn out to be small.
+struct Preview<'a> {
+    columns: Columns<&'a mut dyn Write>,
+    streams: bool,
+    messages: u64,
+    events: usize,
+}
+
+impl Observer for Preview<'_> {
+    fn observe(&mut self, event: &TraceEvent) {
+        let is_counted = matches!(event.kind, EventKind::Sent { class: Class::Election, .. });
+        self.messages += u64::from(is_counted);
+        self.events += 1;
+        self.columns.observe(event);
+    }
+
+    fn wants_more(&self) -> bool {
+        self.streams || self.messages <= SMALL_RUN_MESSAGES && self.events <= 10 * MAX_MESSAGES
+    }
+}
+
+/// Whether another seed would give another run.
+fn is_random(case: &Case) -> bool {
+    let network = &case.network;
+    network.loss > 0.0
+        || network.duplication > 0.0
+        || network.processing > 0
+        || case.chaos.is_some()
+        || case.config.hardened()
+        || network.links.iter().any(|link| link.loss.is_some() || link.delay.is_some())
+        || !matches!(network.delay, DelayModel::Fixed(_))
+        || case.ring == RingOrder::Random
+}
+
+/// The name and the text of a file.
 pub(super) fn read(path: &Path) -> Result<(String, String)> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {name}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not a text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| anyhow!("{name} is not a text file"))?;
     Ok((name, text))
 }
 
-/// Refuses what would not fit into memory before it begins.
+/// Rejects a run that would not fit into memory.
 fn check_memory(case: &Case) -> Result<()> {
-    let needed = case.memory_estimate();
-    let available = memory::available();
+    let (needed, available) = (case.memory_estimate(), system::available_memory());
     if needed <= available {
         return Ok(());
     }
     bail!(
-        "--members: {} members with {} would need about {:.1} GB of memory; {:.1} GB are free. Use fewer members, or \
-         an initiator with a higher number",
+        "--members: {} members with {} need about {:.1} GB of memory, and {:.1} GB are free; use fewer members, or an \
+         initiator with a higher number",
         case.members().len(),
         case.algorithm,
         needed as f64 / 1e9,
         available as f64 / 1e9,
     )
-}
-
-fn check_determinism(case: &Case) -> Result<Answer> {
-    let spinner = Spinner::start("running twice");
-    let (first, second) = (run::run(case, None), run::run(case, None));
-    drop(spinner);
-    let mut out = io::stdout().lock();
-    if first != second {
-        writeln!(out, "Two runs differ: {:016x} and {:016x}", first.digest, second.digest)?;
-        return Ok(Answer::No);
-    }
-    let (events, digest) = (first.events, first.digest);
-    writeln!(out, "Two runs of {events} events, one fingerprint: {digest:016x}")?;
-    Ok(Answer::Yes)
 }

@@ -1,11 +1,9 @@
 //! `doyen watch`: changes as they happen.
 //!
-//! If the connection breaks it is made again, and the node tells what was missed meanwhile. Only the first connection
-//! must succeed: a node that is not there from the beginning is a mistake more often than not.
+//! A broken connection is opened again, and the node sends what was missed. Only the first connection must succeed: a
+//! node that is not there at the start is usually a mistake.
 
-mod events;
-
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -17,11 +15,12 @@ use serde_json::{Value, json};
 
 use super::Answer;
 use super::client::{CannotReach, Client, NodeFlags, Stream};
-use super::terminal::{Paint, moment};
-use events::{Event, Events};
+use super::terminal::{FAINT, styled, timestamp};
 
-/// How long a node that has gone is waited for before it is tried again.
-const AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RECONNECT_AFTER: Duration = Duration::from_secs(1);
+
+/// In bytes. No node sends a longer line.
+const LONGEST_LINE: u64 = 4 * 1024 * 1024;
 
 /// Show changes as they happen, until interrupted
 #[derive(Args, Debug)]
@@ -30,8 +29,8 @@ Examples:
   doyen watch
   doyen watch --json | jq 'select(.event == \"change\") | .data.text'
 
-With --json every line is {\"event\": \"snapshot\" or \"change\", \"id\": …, \"data\": …}: a status, or an
-entry of the history. A snapshot comes first, and whenever something else has changed.
+With --json every line is {\"event\": \"snapshot\" or \"change\", \"id\": …, \"data\": …}: a status or an
+entry of the history. A snapshot comes first, and after every other change.
 Exit: 3 the node cannot be reached.")]
 pub(crate) struct Watch {
     #[command(flatten)]
@@ -45,49 +44,39 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn run(self) -> Result<Answer> {
         let client = self.node.connect()?;
-        let mut viewer =
-            Viewer { json: self.json, paint: Paint::for_stdout(), shown: None, told: false };
-        let mut last = None;
+        let mut viewer = Viewer { json: self.json, shown: None, leader_told: false };
+        let mut last_id = None;
         let mut stream = client.watch(None)?;
         loop {
-            follow(&mut stream, &mut viewer, &mut last)?;
-            eprintln!("doyen: {} is gone; waiting for it", client.url());
-            stream = reconnect(&client, last.as_deref())?;
-            eprintln!("doyen: {} is back", client.url());
+            // However a stream breaks, it is opened again.
+            while let Ok(Some(event)) = read_event(&mut stream) {
+                viewer.show(&event, &mut anstream::stdout().lock())?;
+                last_id = Some(event.id);
+            }
+            eprintln!("doyen: lost {}; reconnecting", client.url());
+            stream = reconnect(&client, last_id.as_deref())?;
+            eprintln!("doyen: reconnected to {}", client.url());
         }
     }
 }
 
-/// Shows what comes, until the stream breaks.
-fn follow(stream: &mut impl BufRead, viewer: &mut Viewer, last: &mut Option<String>) -> Result<()> {
-    for event in Events::new(stream) {
-        // However a stream breaks, it is opened again.
-        let Ok(event) = event else { break };
-        viewer.show(&event, &mut io::stdout().lock())?;
-        *last = Some(event.id);
-    }
-    Ok(())
-}
-
-fn reconnect(client: &Client, last: Option<&str>) -> Result<Stream> {
+fn reconnect(client: &Client, last_id: Option<&str>) -> Result<Stream> {
     loop {
-        sleep(AGAIN_AFTER);
-        match client.watch(last) {
+        sleep(RECONNECT_AFTER);
+        match client.watch(last_id) {
             Err(error) if error.is::<CannotReach>() => {}
             other => return other,
         }
     }
 }
 
-/// Shows events.
 #[derive(Debug)]
 struct Viewer {
     json: bool,
-    paint: Paint,
     /// The latest snapshot.
     shown: Option<Status>,
-    /// Whether changes have been told since, so that the next snapshot is no news as far as they go.
-    told: bool,
+    /// Whether a change was printed since then: it names the leader, so the next snapshot need not.
+    leader_told: bool,
 }
 
 impl Viewer {
@@ -96,42 +85,35 @@ impl Viewer {
             let data: Value = serde_json::from_str(&event.data)?;
             writeln!(out, "{}", json!({ "event": event.name, "id": event.id, "data": data }))?;
         } else {
-            for line in self.lines(event)? {
-                writeln!(out, "{line}")?;
+            for (at, line) in self.lines(event)? {
+                writeln!(out, "{}  {line}", styled(FAINT, timestamp(at)))?;
             }
         }
-        // Whoever reads this wants it now.
         Ok(out.flush()?)
     }
 
-    fn lines(&mut self, event: &Event) -> Result<Vec<String>> {
+    fn lines(&mut self, event: &Event) -> Result<Vec<(u64, String)>> {
         match event.name.as_str() {
             "change" => {
                 let entry: Entry = serde_json::from_str(&event.data)?;
                 let name = self.shown.as_ref().map_or("", |status| &status.name);
-                let at = self.paint.faint(&moment(entry.at_unix_ms));
-                self.told = true;
-                Ok(vec![format!("{at}  {name} {}", entry.text)])
+                self.leader_told = true;
+                Ok(vec![(entry.at_unix_ms, format!("{name} {}", entry.text))])
             }
             "snapshot" => {
                 let status: Status = serde_json::from_str(&event.data)?;
-                let at = self.paint.faint(&moment(now()));
-                let news = match &self.shown {
-                    Some(before) => news(before, &status, self.told),
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let lines = match &self.shown {
+                    Some(before) => changes(before, &status, self.leader_told),
                     None => vec![summary(&status)],
                 };
-                (self.shown, self.told) = (Some(status), false);
-                Ok(news.into_iter().map(|line| format!("{at}  {line}")).collect())
+                (self.shown, self.leader_told) = (Some(status), false);
+                Ok(lines.into_iter().map(|line| (now.as_millis() as u64, line)).collect())
             }
-            // A later version may have more to tell.
+            // A later version may send more kinds of events.
             _ => Ok(Vec::new()),
         }
     }
-}
-
-fn now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_millis() as u64
 }
 
 fn summary(status: &Status) -> String {
@@ -139,73 +121,125 @@ fn summary(status: &Status) -> String {
     match status.leader {
         Some(leader) if leader == status.id => format!("{name} leads in term {term}"),
         Some(leader) => format!("{name} follows {} in term {term}", status.name_of(leader)),
-        None => format!("{name} follows nobody, and the term is {term}"),
+        None => format!("{name} knows no leader (term {term})"),
     }
 }
 
-/// What is different, in words; but for the leader, if `told` of it already.
-fn news(before: &Status, after: &Status, told: bool) -> Vec<String> {
+fn changes(before: &Status, after: &Status, leader_told: bool) -> Vec<String> {
     let name = &after.name;
-    let mut news = Vec::new();
+    let mut lines = Vec::new();
     if before.incarnation != after.incarnation {
-        news.push(format!("{name} has started anew (start {})", after.incarnation.0));
+        lines.push(format!("{name} restarted (start {})", after.incarnation.0));
     }
-    if before.leader != after.leader && !told {
-        news.push(summary(after));
+    if before.leader != after.leader && !leader_told {
+        lines.push(summary(after));
     }
     if before.role != after.role && matches!(after.role, Role::Candidate | Role::Retiring) {
-        news.push(format!("{name} is {} now", after.role));
+        lines.push(format!("{name} is now {}", after.role));
     }
     if before.lease.is_some() && after.lease.is_none() {
-        news.push(format!("{name} holds no lease any more"));
+        lines.push(format!("{name} no longer holds a lease"));
     }
     if before.drained != after.drained {
-        let drained = if after.drained { "is drained" } else { "is not drained any more" };
-        news.push(format!("{name} {drained}"));
+        let drained = if after.drained { "is drained" } else { "is no longer drained" };
+        lines.push(format!("{name} {drained}"));
     }
     let preferred = |status: &Status| status.preference.map(|preferred| preferred.member);
     match (preferred(before), preferred(after)) {
         (one, other) if one == other => {}
-        (_, Some(member)) => news.push(format!("{} is preferred", after.name_of(member))),
-        (_, None) => news.push("nobody is preferred any more".to_owned()),
+        (_, Some(member)) => lines.push(format!("{} is preferred", after.name_of(member))),
+        (_, None) => lines.push("no member is preferred any more".to_owned()),
     }
-    news.extend(news_of_members(before, after));
-    news
+    lines.extend(member_changes(before, after));
+    lines
 }
 
-fn news_of_members(before: &Status, after: &Status) -> Vec<String> {
-    let mut news = Vec::new();
+fn member_changes(before: &Status, after: &Status) -> Vec<String> {
+    let mut lines = Vec::new();
     for (was, is) in before.members.iter().zip(&after.members) {
         let name = &is.name;
         if was.priority != is.priority {
-            news.push(format!("{name} has the priority {} now", is.priority));
+            lines.push(format!("{name} now has priority {}", is.priority));
         }
         if was.eligible != is.eligible {
-            let may = if is.eligible { "would lead again" } else { "would not lead" };
-            news.push(format!("{name} {may}"));
+            let may = if is.eligible { "is eligible again" } else { "is no longer eligible" };
+            lines.push(format!("{name} {may}"));
         }
-        if was.losses < is.losses
-            && let Some(penalty) = is.penalty()
+        if was.recent_failures < is.recent_failures {
+            lines.extend(is.penalty().map(|penalty| format!("{name} {penalty}")));
+        }
+        // A node that has just started may not have been told yet.
+        if was.recent_failures > 0
+            && is.recent_failures == 0
+            && before.incarnation == after.incarnation
         {
-            news.push(format!("{name} {penalty}: it ranks behind others for a while"));
+            lines.push(format!("{name} is no longer penalised for failing as leader"));
         }
-        // Who has just started may not have been told yet.
-        if was.losses > 0 && is.losses == 0 && before.incarnation == after.incarnation {
-            news.push(format!("{name} is forgiven that it lost its office"));
-        }
-        if is.configured_otherwise && !was.configured_otherwise {
-            news.push(format!("{name} is configured otherwise and ignored"));
+        if is.config_mismatch && !was.config_mismatch {
+            lines.push(format!("{name} is ignored: its configuration differs"));
         }
         for (other_was, other_is) in before.members.iter().zip(&after.members) {
             let other = &other_is.name;
-            match (before.hears(was, other_was), after.hears(is, other_is)) {
+            match (before.reaches(was, other_was), after.reaches(is, other_is)) {
                 (Some(true), Some(false)) => {
-                    news.push(format!("{name} does not hear {other} any more"));
+                    lines.push(format!("{name} no longer reaches {other}"));
                 }
-                (Some(false), Some(true)) => news.push(format!("{name} hears {other} again")),
+                (Some(false), Some(true)) => lines.push(format!("{name} reaches {other} again")),
                 _ => {}
             }
         }
     }
-    news
+    lines
+}
+
+/// A server-sent event.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Event {
+    name: String,
+    id: String,
+    data: String,
+}
+
+/// The next event; `None` at the end of the stream.
+fn read_event(stream: &mut impl BufRead) -> io::Result<Option<Event>> {
+    let mut event = Event::default();
+    loop {
+        let mut line = String::new();
+        match stream.by_ref().take(LONGEST_LINE).read_line(&mut line)? as u64 {
+            0 => return Ok(None),
+            LONGEST_LINE => return Err(io::ErrorKind::InvalidData.into()),
+            _ => {}
+        }
+        let line = line.trim_end_matches(['\r', '\n']);
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            // The end of an event; one without data was a comment or a hint.
+            "" if line.is_empty() && event.data.is_empty() => event = Event::default(),
+            "" if line.is_empty() => return Ok(Some(event)),
+            "event" => value.clone_into(&mut event.name),
+            "id" => value.clone_into(&mut event.id),
+            "data" => event.data.push_str(value),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_hints_and_incomplete_events_are_skipped() {
+        let mut stream = "retry: 1000\n\n: keep\n\nevent: change\r\nid: 1.4.6\r\ndata: {\"a\":\r\ndata: 1}\r\n\r\n\
+                          id:7\ndata:x\n\nevent: change\ndata: cut o"
+            .as_bytes();
+        let mut next = || read_event(&mut stream).expect("text");
+        let event = |name: &str, id: &str, data: &str| {
+            Some(Event { name: name.to_owned(), id: id.to_owned(), data: data.to_owned() })
+        };
+        assert_eq!(next(), event("change", "1.4.6", "{\"a\":1}"));
+        assert_eq!(next(), event("", "7", "x"));
+        assert_eq!(next(), None);
+    }
 }

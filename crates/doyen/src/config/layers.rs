@@ -1,26 +1,31 @@
-//! Where values come from: flags, environment, files.
+//! Where values come from: flags, variables and files, each a layer, in the order of precedence.
+//!
+//! Every mistake in a layer is noted. A key that is set and could not be read is kept without a value, so that no other
+//! error reports it as missing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::io;
-use std::iter;
 use std::path::{Path, PathBuf};
 
-use super::raw::{self, Origin, RawConfig, Spanned};
-use super::schema::{self, KEYS, Key, nearest};
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 
 /// The variable that names the configuration file.
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 4] = [FILE_VARIABLE, "DOYEN_LOG", "DOYEN_NODE", "DOYEN_TOKEN_FILE"];
+const OTHER_VARIABLES: [&str; 4] = [FILE_VARIABLE, "DOYEN_LOG", "DOYEN_NODE", "DOYEN_SECRET_FILE"];
 
 /// A setting that a flag sets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Override {
     /// Its name: `listen`, or `timing.profile`.
     pub key: &'static str,
-    /// To what, as it was typed.
+    /// Its value, as it was typed.
     pub value: String,
 }
 
@@ -31,21 +36,21 @@ pub struct Env {
     pub variables: BTreeMap<String, String>,
     /// The working folder.
     pub folder: PathBuf,
-    /// Where the system's configuration is.
+    /// The folder of the system's configuration.
     pub system: PathBuf,
 }
 
 impl Env {
-    /// That of this process.
+    /// The environment of this process.
     pub fn of_process() -> Self {
-        // What is not Unicode cannot be a value.
+        // A variable that is not Unicode cannot be a value.
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
         Self { variables, folder: PathBuf::new(), system: PathBuf::from("/etc/doyen") }
     }
 
-    /// A variable that is set. An empty one is not.
+    /// An empty variable counts as not set.
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -58,22 +63,99 @@ impl Env {
     }
 }
 
+/// Where a value was set.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    Line(String, usize),
+    /// A flag or a variable.
+    Named(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(file, line) => write!(f, "{file}:{line}"),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Origin {
+    /// The beginning of an error about `key`. A flag or a variable tells by its name what it sets.
+    pub(super) fn place(&self, key: &str) -> String {
+        match self {
+            Self::Line(..) => format!("{self}: {key}"),
+            Self::Named(name) => name.clone(),
+        }
+    }
+}
+
+/// A key that is set.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) origin: Origin,
+    /// `None` if it could not be read, which has been reported.
+    text: Option<String>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values(BTreeMap<&'static str, Entry>);
+
+impl Values {
+    /// The value of a key, and where it was set.
+    pub(super) fn get(&self, key: &str) -> Option<(&str, &Origin)> {
+        let entry = self.0.get(key)?;
+        Some((entry.text.as_deref()?, &entry.origin))
+    }
+
+    pub(super) fn is_unread(&self, key: &str) -> bool {
+        self.0.get(key).is_some_and(|entry| entry.text.is_none())
+    }
+
+    pub(super) fn has_unread(&self) -> bool {
+        self.0.values().any(|entry| entry.text.is_none())
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Layer {
+    pub(super) values: Values,
+    pub(super) members: Vec<RawMember>,
+}
+
+/// A `[[member]]`.
+#[derive(Clone, Debug)]
+pub(super) struct RawMember {
+    pub(super) origin: Origin,
+    /// Its name in errors: `member 2 (n2)`.
+    pub(super) title: String,
+    pub(super) values: Values,
+}
+
+/// The name of a member in errors.
+pub(crate) fn member_title(number: usize, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("member {number} ({name})"),
+        None => format!("member {number}"),
+    }
+}
+
 /// All layers, in the order of precedence.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layers {
-    pub(super) layers: Vec<RawConfig>,
+    pub(super) layers: Vec<Layer>,
     /// The first file that was read.
     pub(super) file: Option<String>,
-    /// Files that might have been there.
+    /// Optional files that do not exist.
     pub(super) missing: Vec<String>,
     pub(super) warnings: Vec<String>,
     pub(super) problems: Vec<String>,
-    /// Whether a file could not be read at all, so that it is not known what it would have set.
+    /// Whether a file could not be parsed at all, so that it is not known what it would have set.
     pub(super) is_incomplete: bool,
 }
 
 impl Layers {
-    /// Reads everything that there is. `file` takes the place of the working folder's.
+    /// Reads all layers. `file` replaces the working folder's.
     pub(super) fn collect(file: Option<&Path>, flags: &[Override], env: &Env) -> Self {
         let mut layers = Self::default();
         let flags = flags.iter().map(|flag| {
@@ -91,24 +173,19 @@ impl Layers {
         layers.add_texts(set, &env.folder);
         let named = || env.variable(FILE_VARIABLE).map(PathBuf::from);
         let named = file.map(Path::to_owned).or_else(named);
-        let optional = [env.user_file(), Some(env.system.join("doyen.toml"))];
-        let optional = optional.into_iter().flatten().map(|path| (path, false));
         let first = named.map_or_else(|| ("doyen.toml".into(), false), |path| (path, true));
-        for (path, required) in iter::once(first).chain(optional) {
+        let others = [env.user_file(), Some(env.system.join("doyen.toml"))].into_iter().flatten();
+        for (path, required) in [first].into_iter().chain(others.map(|path| (path, false))) {
             layers.add_file(&path, required, &env.folder);
         }
         layers
     }
 
-    /// One file alone, which need not exist.
-    pub(super) fn of_text(name: &str, text: &str) -> Self {
-        let mut layers = Self::default();
-        layers.add_text(Path::new(name), text, Path::new(""));
-        layers
-    }
-
     fn add_file(&mut self, path: &Path, required: bool, folder: &Path) {
         let shown = path.display().to_string();
+        let is_absent = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        };
         match fs::read_to_string(folder.join(path)) {
             Ok(text) => self.add_text(path, &text, folder),
             Err(error) if !required && is_absent(&error) => self.missing.push(shown),
@@ -120,42 +197,44 @@ impl Layers {
         }
     }
 
-    fn add_text(&mut self, path: &Path, text: &str, folder: &Path) {
+    /// Adds a file with this text.
+    pub(super) fn add_text(&mut self, path: &Path, text: &str, folder: &Path) {
         let base = folder.join(path.parent().unwrap_or(Path::new("")));
         let name = path.display().to_string();
-        match raw::parse(&name, text, &base) {
-            Ok((raw, mistakes)) => {
-                self.layers.push(raw);
-                self.problems.extend(mistakes);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        let mut parser = Parser { file: &name, text, base: &base, mistakes: Vec::new() };
+        let mut layer = Layer::default();
+        if errors.is_empty() {
+            for (key, value) in document.get_ref() {
+                parser.entry(key, value, &mut layer);
             }
-            Err(mistakes) => {
-                self.is_incomplete = true;
-                self.problems.extend(mistakes);
-            }
+        } else {
+            self.is_incomplete = true;
+            errors.iter().for_each(|error| parser.syntax_error(error));
         }
+        // A table has its keys in alphabetical order.
+        parser.mistakes.sort_by_key(|(position, _)| *position);
+        self.problems.extend(parser.mistakes.into_iter().map(|(_, mistake)| mistake));
+        self.layers.push(layer);
         self.file.get_or_insert(name);
     }
 
-    /// A layer of flags or variables: the name of each, the setting and the text.
+    /// Adds a layer of flags or variables: the name of each, its setting and its text.
     fn add_texts<'a>(
         &mut self,
         texts: impl Iterator<Item = (String, &'static Key, &'a str)>,
         folder: &Path,
     ) {
-        let mut raw = RawConfig::default();
+        let mut layer = Layer::default();
         for (name, key, text) in texts {
-            match key.kind.parse(text, folder) {
-                Ok(value) => {
-                    let origin = Origin::Named(name);
-                    raw.values.insert(key.name, Spanned { value, origin });
-                }
-                Err(problem) => {
-                    self.problems.push(format!("{name}: {problem}"));
-                    raw.unread.insert(key.name);
-                }
-            }
+            let parsed = key.kind.parse(text, folder);
+            self.problems.extend(parsed.as_ref().err().map(|problem| format!("{name}: {problem}")));
+            layer
+                .values
+                .0
+                .insert(key.name, Entry { origin: Origin::Named(name), text: parsed.ok() });
         }
-        self.layers.push(raw);
+        self.layers.push(layer);
     }
 
     fn warn_of_unknown_variables(&mut self, env: &Env) {
@@ -171,16 +250,197 @@ impl Layers {
     }
 
     /// The value that counts.
-    pub(super) fn find(&self, key: &str) -> Option<&Spanned> {
+    pub(super) fn find(&self, key: &str) -> Option<(&str, &Origin)> {
         self.layers.iter().find_map(|layer| layer.values.get(key))
     }
 
-    /// Whether `key` stands somewhere and could not be read, which has been reported.
+    /// Whether a layer sets `key` to something that could not be read.
     pub(super) fn is_unread(&self, key: &str) -> bool {
-        self.layers.iter().any(|layer| layer.unread.contains(key))
+        self.layers.iter().any(|layer| layer.values.is_unread(key))
     }
 }
 
-fn is_absent(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+/// Parses one file against the schema.
+struct Parser<'a> {
+    file: &'a str,
+    text: &'a str,
+    base: &'a Path,
+    /// With their positions in the text.
+    mistakes: Vec<(usize, String)>,
+}
+
+impl Parser<'_> {
+    fn origin(&self, position: usize) -> Origin {
+        let before = self.text.get(..position).unwrap_or(self.text);
+        Origin::Line(self.file.to_owned(), before.matches('\n').count() + 1)
+    }
+
+    fn syntax_error(&mut self, error: &toml::de::Error) {
+        let position = error.span().map_or(0, |span| span.start);
+        let origin = self.origin(position);
+        let number = self.text.get(..position).unwrap_or(self.text).matches('\n').count();
+        let line = self.text.lines().nth(number).unwrap_or_default().trim();
+        let message: Vec<&str> = error.message().split_whitespace().collect();
+        self.mistakes.push((position, format!("{origin}: {}, in `{line}`", message.join(" "))));
+    }
+
+    /// Reads an entry at the top of the file.
+    fn entry(
+        &mut self,
+        key: &Spanned<DeString<'_>>,
+        value: &Spanned<DeValue<'_>>,
+        layer: &mut Layer,
+    ) {
+        let name = key.get_ref().as_ref();
+        let Some((table, _)) = TABLES.into_iter().find(|(table, _)| *table == name) else {
+            return self.setting("", name, (key, value), &mut layer.values);
+        };
+        match value.get_ref() {
+            DeValue::Array(members)
+                if table == MEMBER && members.iter().all(|it| it.get_ref().is_table()) =>
+            {
+                for (index, member) in members.iter().enumerate() {
+                    layer.members.extend(self.member(index, member));
+                }
+            }
+            DeValue::Table(entries) if table != MEMBER => {
+                for (key, value) in entries {
+                    let shown = format!("{table}.{}", key.get_ref());
+                    self.setting(table, &shown, (key, value), &mut layer.values);
+                }
+            }
+            _ => {
+                let written = self.text.get(value.span()).unwrap_or_default();
+                let problem = match table {
+                    MEMBER => format!("is `{written}`; write each member below a line [[member]]"),
+                    _ => format!("is `{written}`; write its settings below a line [{table}]"),
+                };
+                self.note(key.span().start, table, &problem);
+                self.mark_unread(keys_of(table), key.span().start, &mut layer.values);
+            }
+        }
+    }
+
+    fn member(&mut self, index: usize, member: &Spanned<DeValue<'_>>) -> Option<RawMember> {
+        let table = member.get_ref().as_table()?;
+        let name = table.get("name").and_then(|name| name.get_ref().as_str());
+        let title = member_title(index + 1, name);
+        let mut values = Values::default();
+        for (key, value) in table {
+            let shown = format!("{title}: {}", key.get_ref());
+            self.setting(MEMBER, &shown, (key, value), &mut values);
+        }
+        Some(RawMember { origin: self.origin(member.span().start), title, values })
+    }
+
+    /// Reads an entry of `table`, which errors call `shown`.
+    fn setting(
+        &mut self,
+        table: &'static str,
+        shown: &str,
+        (key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>),
+        values: &mut Values,
+    ) {
+        let (name, position) = (key.get_ref().as_ref(), key.span().start);
+        let Some(known) = keys_of(table).find(|known| known.split().1 == name) else {
+            self.note(position, shown, &no_such_key(table, name));
+            let (home, meant) = (home_of(name), meant(table, name));
+            let is_meant = |key: &&Key| match (home, key.split()) {
+                (Some(home), _) => home.name == key.name,
+                (None, (of, key)) => meant == Some(key) && of == table || meant == Some(of),
+            };
+            return self.mark_unread(KEYS.iter().filter(is_meant), position, values);
+        };
+        let written = self.text.get(value.span()).unwrap_or_default();
+        let read = known.kind.read(value.get_ref(), written, self.base);
+        if let Err(problem) = &read {
+            self.note(position, shown, problem);
+        }
+        let entry = Entry { origin: self.origin(position), text: read.ok() };
+        values.0.insert(known.name, entry);
+    }
+
+    /// A misspelt or misplaced key is not missing.
+    fn mark_unread(
+        &self,
+        keys: impl Iterator<Item = &'static Key>,
+        position: usize,
+        values: &mut Values,
+    ) {
+        for key in keys {
+            let entry = || Entry { origin: self.origin(position), text: None };
+            values.0.entry(key.name).or_insert_with(entry);
+        }
+    }
+
+    fn note(&mut self, position: usize, key: &str, problem: &str) {
+        let mistake = format!("{}: {problem}", self.origin(position).place(key));
+        self.mistakes.push((position, mistake));
+    }
+}
+
+/// The key of a table that `name` is probably a misspelling of; above all tables also a table.
+fn meant(table: &str, name: &str) -> Option<&'static str> {
+    let tables = TABLES.into_iter().map(|(table, _)| table).filter(|_| table.is_empty());
+    nearest(name, keys_of(table).map(|key| key.split().1).chain(tables))
+}
+
+/// The first setting of this name in any table.
+fn home_of(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.split().1 == name)
+}
+
+fn no_such_key(table: &str, name: &str) -> String {
+    match (home_of(name).map(Key::split), meant(table, name)) {
+        (Some(("", _)), _) => "there is no such key here; it belongs above all tables".to_owned(),
+        (Some((MEMBER, _)), _) => {
+            "there is no such key here; it belongs below [[member]]".to_owned()
+        }
+        (Some((home, _)), _) => format!("there is no such key here; it belongs below [{home}]"),
+        (None, Some(meant)) => format!("there is no such key; did you mean `{meant}`?"),
+        (None, None) => {
+            let known: Vec<&str> = keys_of(table).map(|key| key.split().1).collect();
+            format!("there is no such key; there are {}", known.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every kind of value for every key is read or is a mistake about that key.
+    #[test]
+    fn every_value_of_a_wrong_kind_is_a_mistake() {
+        let values = ["1", "-1", "1.5", "true", "\"x\"", "[\"x\"]", "[1]", "{ x = 1 }"];
+        let values = values.into_iter().chain(["[{ x = 1 }]", "1979-05-27", "4294967296", "inf"]);
+        for (key, value) in KEYS.iter().flat_map(|key| values.clone().map(move |it| (key, it))) {
+            let text = match key.split() {
+                (MEMBER, name) => format!("[[member]]\n{name} = {value}"),
+                _ => format!("{} = {value}", key.name),
+            };
+            let mut layers = Layers::default();
+            layers.add_text(Path::new("x"), &text, "".as_ref());
+            let layer = &layers.layers[0];
+            let values = layer.members.first().map_or(&layer.values, |member| &member.values);
+            assert_eq!(values.0.len(), 1, "{text}");
+            let is_mistake = values.has_unread();
+            assert_eq!(layers.problems.len(), usize::from(is_mistake), "{text}: {layers:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_near_word_was_meant() {
+        for (word, expected) in [
+            ("statedir", Some("state_dir")),
+            ("lisen", Some("listen")),
+            ("clustre", Some("cluster")),
+            ("ids", Some("id")),
+            ("htp", Some("http")),
+            ("log_level", None),
+            ("x", None),
+        ] {
+            assert_eq!(meant("", word), expected, "{word}");
+        }
+    }
 }

@@ -1,35 +1,31 @@
-//! `[[member]]`: who takes part.
+//! `[[member]]`: the members of the cluster.
 
 use std::collections::BTreeSet;
 
 use doyen_core::members::NodeId;
 
 use super::Member;
-use super::raw::{RawConfig, RawMember};
-use super::report::{DEFAULT, Report};
-use super::resolve::Resolver;
+use super::layers::RawMember;
+use super::print::{DEFAULT, Report};
+use super::resolve::{Resolver, parse};
 use super::schema::{self, DefaultValue, MEMBER, keys_of};
-use super::value::Value;
 
-/// How many members a cluster has at most: every member stores what it knows of each other one, and that must fit into a
-/// slot of the state file (`node/store.rs`).
+/// Every member stores what it knows of each other one in a slot of the state file (`node/store.rs`).
 pub(crate) const MOST_MEMBERS: usize = 64;
 
-/// The members of a configuration, and where they were listed.
+/// The valid members of a configuration, in the order of their ids.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// In the order of their ids.
     pub(super) members: Vec<Member>,
     /// As they were written, in the same order.
     raw: Vec<RawMember>,
-    /// Whether nothing was wrong with any of them.
+    /// Whether all members are valid.
     pub(super) is_whole: bool,
 }
 
-/// The members of the first layer that has any. Those that are wrong are left out.
+/// The members of the first layer that has any.
 pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
-    let with_members = |layer: &&RawConfig| !layer.members.is_empty();
-    let Some(layer) = resolver.layers.layers.iter().find(with_members) else {
+    let Some(layer) = resolver.layers.layers.iter().find(|layer| !layer.members.is_empty()) else {
         if !keys_of(MEMBER).any(|key| resolver.layers.is_unread(key.name)) {
             let remedy =
                 "list all members, this one included, each as [[member]] with id and address";
@@ -39,23 +35,19 @@ pub(super) fn list(resolver: &mut Resolver<'_>) -> Listed {
     };
     let before = resolver.problems.len();
     if let Some(excess) = layer.members.get(MOST_MEMBERS) {
-        let problem = format!(
+        resolver.problems.push(format!(
             "{}: {} members are too many; a cluster has at most {MOST_MEMBERS}: leave some out",
             excess.origin.place(MEMBER),
             layer.members.len()
-        );
-        resolver.problems.push(problem);
+        ));
     }
-    let mut seen = Seen::default();
-    let mut entries: Vec<(Member, RawMember)> = Vec::new();
-    for raw in &layer.members {
-        let mut reader = Reader { raw, problems: &mut resolver.problems };
-        entries.extend(reader.member(&mut seen).map(|member| (member, raw.clone())));
-    }
+    let mut reader = Reader { seen: BTreeSet::new(), problems: &mut resolver.problems };
+    let read = |raw: &RawMember| Some((reader.member(raw)?, raw.clone()));
+    let mut entries: Vec<(Member, RawMember)> = layer.members.iter().filter_map(read).collect();
     entries.sort_by_key(|(member, _)| member.id);
     let (members, raw) = entries.into_iter().unzip();
-    let is_read = layer.members.iter().all(|member| member.unread.is_empty())
-        && !layer.unread.iter().any(|key| key.starts_with(MEMBER));
+    let is_read = !layer.members.iter().any(|member| member.values.has_unread())
+        && !keys_of(MEMBER).any(|key| layer.values.is_unread(key.name));
     Listed { members, raw, is_whole: resolver.problems.len() == before && is_read }
 }
 
@@ -64,7 +56,7 @@ impl Listed {
     pub(super) fn place(&self, id: NodeId, key: &str) -> String {
         let index = self.members.iter().position(|member| member.id == id);
         let found = index.and_then(|index| self.raw[index].values.get(key));
-        found.map_or_else(String::new, |found| found.origin.to_string())
+        found.map_or_else(String::new, |(_, origin)| origin.to_string())
     }
 
     /// Where the first member is listed.
@@ -76,98 +68,94 @@ impl Listed {
         for (member, raw) in self.members.iter().zip(&self.raw) {
             let Member { id, name, address, priority, witness } = member;
             report.begin_member(&raw.origin);
-            for (key, value) in [
-                ("member.id", Value::Integer(id.0.into())),
-                ("member.name", Value::Text(name.clone())),
-                ("member.address", Value::Text(address.clone())),
-                ("member.priority", Value::Integer(*priority)),
-                ("member.witness", Value::Bool(*witness)),
+            for (key, text) in [
+                ("member.id", id.to_string()),
+                ("member.name", name.clone()),
+                ("member.address", address.clone()),
+                ("member.priority", priority.to_string()),
+                ("member.witness", witness.to_string()),
             ] {
-                // A witness has no priority, and must not be given one.
-                if *witness && key == "member.priority" {
-                    continue;
+                // A witness has no priority.
+                if !*witness || key != "member.priority" {
+                    let found = raw.values.get(key).map(|(_, origin)| origin.to_string());
+                    report.set(key, &text, found.as_deref().unwrap_or(DEFAULT));
                 }
-                let found = raw.values.get(key).map(|found| found.origin.to_string());
-                report.set_of_member(key, &value, found.as_deref().unwrap_or(DEFAULT));
             }
         }
     }
 }
 
-/// What no two members may have in common.
-#[derive(Default)]
-struct Seen {
-    ids: BTreeSet<i64>,
-    names: BTreeSet<String>,
-    addresses: BTreeSet<String>,
-}
-
-/// Checks one member.
+/// Checks members one by one.
 struct Reader<'a> {
-    raw: &'a RawMember,
+    /// Keys and values that no other member may have.
+    seen: BTreeSet<(&'static str, String)>,
     problems: &'a mut Vec<String>,
 }
 
-impl<'a> Reader<'a> {
-    fn member(&mut self, seen: &mut Seen) -> Option<Member> {
+impl Reader<'_> {
+    fn member(&mut self, raw: &RawMember) -> Option<Member> {
         let before = self.problems.len();
-        let id = self.required("member.id").map(Value::integer);
-        if let Some(id) = id.filter(|&id| !seen.ids.insert(id)) {
-            self.wrong("member.id", &format!("{id} is another member's; ids must be unique"));
-        }
-        let name = self.name(id, seen);
-        let address = self.required("member.address").map(Value::text);
-        if let Some(address) = address.filter(|it| !seen.addresses.insert((*it).to_owned())) {
-            let problem = format!("{address} is another member's; each needs its own");
-            self.wrong("member.address", &problem);
-        }
-        let values = &self.raw.values;
-        let witness = values.get("member.witness").is_some_and(|found| found.value.bool());
-        let priority = values.get("member.priority").map(|found| found.value.integer());
+        let id = self.required(raw, "member.id");
+        self.check_unique(raw, "member.id", id.clone(), "ids must be unique");
+        let name = self.name(raw, id.as_deref());
+        let address = self.required(raw, "member.address");
+        self.check_unique(raw, "member.address", address.clone(), "each needs its own");
+        let witness = raw.values.get("member.witness").is_some_and(|(text, _)| text == "true");
+        let priority = raw.values.get("member.priority").map(|(text, _)| parse(text));
         if witness && priority.is_some() {
             let problem = "has no meaning, because a witness never leads; leave it out";
-            self.wrong("member.priority", problem);
+            self.wrong(raw, "member.priority", problem);
         }
-        if self.problems.len() > before || !self.raw.unread.is_empty() {
+        if self.problems.len() > before || raw.values.has_unread() {
             return None;
         }
-        let id = NodeId(u32::try_from(id?).ok()?);
-        let (address, priority) = (address?.to_owned(), priority.unwrap_or_default());
-        Some(Member { id, name: name?, address, priority, witness })
+        let priority = priority.unwrap_or_default();
+        Some(Member { id: NodeId(parse(&id?)), name: name?, address: address?, priority, witness })
     }
 
-    fn name(&mut self, id: Option<i64>, seen: &mut Seen) -> Option<String> {
-        let set = self.raw.values.get("member.name").map(|found| found.value.text().to_owned());
-        if self.raw.unread.contains("member.name") {
+    fn name(&mut self, raw: &RawMember, id: Option<&str>) -> Option<String> {
+        if raw.values.is_unread("member.name") {
             return None;
         }
+        let set = raw.values.get("member.name").map(|(name, _)| name.to_owned());
         let name = set.or_else(|| id.map(|id| format!("n{id}")))?;
-        let problem = if name.bytes().all(|byte| byte.is_ascii_digit()) {
-            format!("`{name}` would be taken for an id; begin with a letter")
-        } else if !seen.names.insert(name.clone()) {
-            format!("`{name}` is another member's; names must be unique")
-        } else {
-            return Some(name);
-        };
-        self.wrong("member.name", &problem);
-        None
+        if name.bytes().all(|byte| byte.is_ascii_digit()) {
+            let problem = format!("`{name}` would be taken for an id; begin with a letter");
+            self.wrong(raw, "member.name", &problem);
+            return None;
+        }
+        self.check_unique(raw, "member.name", Some(name.clone()), "names must be unique");
+        Some(name)
     }
 
-    /// A value that must be set. One that is set and could not be read is not missing.
-    fn required(&mut self, key: &'static str) -> Option<&'a Value> {
-        let found = self.raw.values.get(key).map(|found| &found.value);
+    fn check_unique(
+        &mut self,
+        raw: &RawMember,
+        key: &'static str,
+        value: Option<String>,
+        rule: &str,
+    ) {
+        let Some(value) = value else { return };
+        let shown = if key == "member.name" { format!("`{value}`") } else { value.clone() };
+        if !self.seen.insert((key, value)) {
+            self.wrong(raw, key, &format!("{shown} is another member's; {rule}"));
+        }
+    }
+
+    /// A value that must be set. One that could not be read is not missing.
+    fn required(&mut self, raw: &RawMember, key: &'static str) -> Option<String> {
+        let found = raw.values.get(key).map(|(text, _)| text.to_owned());
         if let (None, false, DefaultValue::Required(remedy)) =
-            (found, self.raw.unread.contains(key), schema::named(key).default)
+            (&found, raw.values.is_unread(key), schema::named(key).default)
         {
-            self.wrong(key, &format!("is missing; {remedy}"));
+            self.wrong(raw, key, &format!("is missing; {remedy}"));
         }
         found
     }
 
-    fn wrong(&mut self, key: &str, problem: &str) {
-        let origin = self.raw.values.get(key).map_or(&self.raw.origin, |found| &found.origin);
-        let name = schema::named(key).split().1;
-        let place = origin.place(&format!("{}: {name}", self.raw.title));
+    fn wrong(&mut self, raw: &RawMember, key: &str, problem: &str) {
+        let origin = raw.values.get(key).map_or(&raw.origin, |(_, origin)| origin);
+        let place = origin.place(&format!("{}: {}", raw.title, schema::named(key).split().1));
         self.problems.push(format!("{place}: {problem}"));
     }
 }

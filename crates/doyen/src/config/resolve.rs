@@ -1,8 +1,9 @@
-//! From what is written to what is meant: every value is looked up layer by layer, and checked against the others.
+//! From layers to settings: every value is looked up layer by layer, and checked against the others.
 //!
-//! Whatever is wrong is noted and the next value is looked at, so that all problems are reported at once. A value that
-//! could not be read has its default meanwhile; the result is only returned if there were no problems.
+//! A mistake is noted and the next value is looked at, so that all mistakes are reported at once. A value that could not be
+//! read has its default meanwhile; settings are only returned if there were no mistakes.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,16 +16,14 @@ use doyen_core::time::Span;
 
 use super::layers::Layers;
 use super::members::{self, Listed};
-use super::report::{DEFAULT, Report};
+use super::print::{DEFAULT, Report};
 use super::schema::{self, DefaultValue};
 use super::timing;
-use super::value::Value;
 use super::{Attribute, ConfigError, Configuration, Member, Settings, Source};
 
-/// The shortest interval between two measurements: measuring is not free.
+/// The shortest interval between two measurements.
 const SHORTEST_EVERY: Span = Span::from_millis(100);
 
-/// Makes settings of all layers.
 pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {
     let mut resolver = Resolver {
         layers,
@@ -32,7 +31,7 @@ pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {
         warnings: layers.warnings.clone(),
         report: Report::default(),
     };
-    // What a file that cannot be read would have set is not missing.
+    // It is not known what a file that cannot be read would have set.
     let settings = match &layers.file {
         _ if layers.is_incomplete => None,
         None => {
@@ -51,7 +50,12 @@ pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {
     }
 }
 
-/// Looks values up, and collects what there is to say about them.
+/// Parses a text that the schema has checked.
+pub(super) fn parse<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
+    text.parse().expect("the schema has checked it")
+}
+
+/// Looks values up, and collects mistakes, warnings and the report.
 pub(super) struct Resolver<'a> {
     pub(super) layers: &'a Layers,
     pub(super) problems: Vec<String>,
@@ -60,49 +64,48 @@ pub(super) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    /// The value of a setting, or its default.
-    pub(super) fn get(&mut self, key: &'static str) -> Option<Value> {
-        let (value, source) = match self.layers.find(key) {
-            Some(found) => (found.value.clone(), found.origin.to_string()),
-            None => (schema::named(key).default_value()?, DEFAULT.to_owned()),
+    /// The text of a setting, or of its default.
+    pub(super) fn get(&mut self, key: &'static str) -> Option<String> {
+        let (text, source) = match self.layers.find(key) {
+            Some((text, origin)) => (text.to_owned(), origin.to_string()),
+            None => (schema::named(key).default_text()?.to_owned(), DEFAULT.to_owned()),
         };
-        self.report.set(key, &value, source);
-        Some(value)
+        self.report.set(key, &text, source);
+        Some(text)
     }
 
-    /// The value of a setting, or one that follows from `source`.
-    pub(super) fn get_or(
+    /// A setting that has a default.
+    pub(super) fn value<T: FromStr<Err: fmt::Debug>>(&mut self, key: &'static str) -> T {
+        parse(&self.get(key).expect("it has a default"))
+    }
+
+    /// A setting whose default is `usual`, which follows from `source`.
+    pub(super) fn value_or<T: FromStr<Err: fmt::Debug> + fmt::Display>(
         &mut self,
         key: &'static str,
-        usual: Value,
+        usual: T,
         source: impl fmt::Display,
-    ) -> Value {
-        if self.layers.find(key).is_none() {
-            self.report.set(key, &usual, source);
-            return usual;
+    ) -> T {
+        if self.layers.find(key).is_some() {
+            return self.value(key);
         }
-        self.get(key).unwrap_or(usual)
+        self.report.set(key, &usual.to_string(), source);
+        usual
     }
 
-    /// The value of a setting that must be set.
-    fn required(&mut self, key: &'static str) -> Option<Value> {
-        let value = self.get(key);
-        if let (None, DefaultValue::Required(remedy)) = (&value, schema::named(key).default) {
+    /// A setting that must be set.
+    fn required(&mut self, key: &'static str) -> Option<String> {
+        let text = self.get(key);
+        if let (None, DefaultValue::Required(remedy)) = (&text, schema::named(key).default) {
             self.missing(key, remedy);
         }
-        value
+        text
     }
 
-    /// One of several words, as what it means.
-    pub(super) fn choice<T: FromStr<Err: fmt::Debug>>(&mut self, key: &'static str) -> T {
-        let word = self.get(key).expect("a choice has a default");
-        word.text().parse().expect("the schema has the same words")
-    }
-
-    /// Notes what is wrong with a value.
+    /// Notes a mistake in a value.
     pub(super) fn wrong(&mut self, key: &str, problem: &str) {
         let found = self.layers.find(key);
-        let place = found.map_or_else(|| key.to_owned(), |found| found.origin.place(key));
+        let place = found.map_or_else(|| key.to_owned(), |(_, origin)| origin.place(key));
         self.problems.push(format!("{place}: {problem}"));
     }
 
@@ -115,7 +118,7 @@ impl Resolver<'_> {
     }
 
     fn settings(&mut self) -> Option<Settings> {
-        let cluster = self.required("cluster").map(|name| name.text().to_owned());
+        let cluster = self.required("cluster");
         let listed = members::list(self);
         let me = self.me(&listed);
         let own = listed.members.iter().find(|member| Some(member.id) == me);
@@ -123,10 +126,10 @@ impl Resolver<'_> {
         self.check_reach(listen, me, &listed);
         let http = self.http(listen);
         let key_file = self.key_file(listen);
-        let state_dir = self.required("state_dir").map(Value::path);
-        let algorithm = self.choice("algorithm");
-        let grace = self.get("grace")?.duration();
-        let trace = self.get("trace").map(Value::path);
+        let state_dir = self.required("state_dir").map(PathBuf::from);
+        let algorithm = self.value("algorithm");
+        let grace: Span = self.value("grace");
+        let trace = self.get("trace").map(PathBuf::from);
         self.check_algorithm(algorithm, &listed);
         let core = timing::core(self, cluster.as_deref(), algorithm, &listed);
         let attribute = self.attribute(algorithm);
@@ -149,32 +152,29 @@ impl Resolver<'_> {
 
     fn me(&mut self, listed: &Listed) -> Option<NodeId> {
         let wanted = self.required("id")?;
-        let is_me = |member: &&Member| match &wanted {
-            Value::Integer(id) => i64::from(member.id.0) == *id,
-            wanted => member.name == wanted.text(),
+        let is_me = |member: &&Member| match wanted.parse::<u32>() {
+            Ok(id) => member.id.0 == id,
+            Err(_) => member.name == wanted,
         };
         let Some(me) = listed.members.iter().find(is_me) else {
-            // It may be one of those that are wrong.
+            // It may be one of the invalid members.
             if listed.is_whole {
                 let all =
                     listed.members.iter().map(|member| format!("{} ({})", member.name, member.id));
                 let all = all.collect::<Vec<_>>().join(", ");
-                let wanted = wanted.to_string();
-                let wanted = wanted.trim_matches('"');
                 self.wrong("id", &format!("`{wanted}` is not a member; there are {all}"));
             }
             return None;
         };
-        let id = Value::Integer(me.id.0.into());
-        if let Some(found) = self.layers.find("id") {
-            self.report.set("id", &id, &found.origin);
+        if let Some((_, origin)) = self.layers.find("id") {
+            self.report.set("id", &me.id.to_string(), origin);
         }
         Some(me.id)
     }
 
     fn listen(&mut self, own: Option<&Member>) -> Option<SocketAddr> {
         if let Some(listen) = self.get("listen") {
-            return listen.address();
+            return Some(parse(&listen));
         }
         if self.layers.is_unread("listen") {
             return None;
@@ -189,14 +189,14 @@ impl Resolver<'_> {
             self.missing("listen", &remedy);
             return None;
         };
-        self.report.set("listen", &Value::Address(listen), "its own address");
+        self.report.set("listen", &listen.to_string(), "its own address");
         Some(listen)
     }
 
     /// Whether the socket that listens can reach every member: it sends as well.
     fn check_reach(&mut self, listen: Option<SocketAddr>, me: Option<NodeId>, listed: &Listed) {
         let (Some(listen), Some(me)) = (listen, me) else { return };
-        let found = self.layers.find("listen").map(|found| found.origin.place("listen"));
+        let found = self.layers.find("listen").map(|(_, origin)| origin.place("listen"));
         let place =
             found.unwrap_or_else(|| format!("{}: listen", listed.place(me, "member.address")));
         for member in &listed.members {
@@ -219,17 +219,17 @@ impl Resolver<'_> {
     }
 
     fn http(&mut self, listen: Option<SocketAddr>) -> Option<SocketAddr> {
-        let open = self.get("http_open")?.bool() || self.layers.is_unread("http_open");
-        let usual = || Some(Value::Address(([127, 0, 0, 1], listen?.port()).into()));
+        let is_open = self.value("http_open") || self.layers.is_unread("http_open");
+        let usual = listen.map(|listen| SocketAddr::from(([127, 0, 0, 1], listen.port())));
         let http = match self.layers.find("http") {
             Some(_) => self.get("http")?,
-            None => self.get_or("http", usual()?, "the port of listen"),
+            None => self.value_or("http", usual?.to_string(), "the port of listen"),
         };
-        let address = http.address()?;
-        if !address.ip().is_loopback() && !open {
+        let address: SocketAddr = http.parse().ok()?; // or off
+        if !address.ip().is_loopback() && !is_open {
             let problem = format!(
-                "{address} can be reached from other machines, which could then see who leads and who is up; if they \
-                 may, set http_open = true (admin commands need the token in any case)"
+                "{address} can be reached from other machines, which could then see the leader and which members are up; \
+                 to permit that, set http_open = true (admin commands need the admin secret in any case)"
             );
             self.wrong("http", &problem);
         }
@@ -237,7 +237,7 @@ impl Resolver<'_> {
     }
 
     fn key_file(&mut self, listen: Option<SocketAddr>) -> Option<PathBuf> {
-        let file = self.get("key_file").map(Value::path);
+        let file = self.get("key_file").map(PathBuf::from);
         if let (None, Some(listen)) = (&file, listen) {
             if listen.ip().is_loopback() {
                 let warning =
@@ -282,16 +282,15 @@ impl Resolver<'_> {
     }
 
     fn attribute(&mut self, algorithm: Algorithm) -> Attribute {
-        let name = self.get("attribute.source").expect("it has a default");
-        let name = name.text();
+        let name: String = self.value("attribute.source");
         let command = self.command(name == "command");
-        let every = self.get("attribute.every").expect("it has a default").duration();
+        let every: Span = self.value("attribute.every");
         if every < SHORTEST_EVERY {
             let problem = format!("{every} is too short; use at least {SHORTEST_EVERY}");
             self.wrong("attribute.every", &problem);
         }
-        let step = self.get("attribute.step").expect("it has a default").integer().unsigned_abs();
-        let source = match name {
+        let step = self.value("attribute.step");
+        let source = match name.as_str() {
             "free-memory" => Source::FreeMemory,
             "load" => Source::Load,
             "command" => Source::Command(command),
@@ -299,7 +298,7 @@ impl Resolver<'_> {
         };
         if !algorithm.has_leases() {
             let problem = format!(
-                "with {algorithm} attributes cannot change while it runs; use `priority`, or quorum"
+                "{algorithm} does not support attributes that change; use `priority`, or quorum"
             );
             self.wrong("attribute.source", &problem);
         }
@@ -309,7 +308,7 @@ impl Resolver<'_> {
     /// The command that measures, which is set if and only if one is wanted.
     fn command(&mut self, wanted: bool) -> Vec<String> {
         let key = "attribute.command";
-        let Some(words) = self.get(key).map(Value::words) else {
+        let Some(words) = self.get(key).map(|text| words(&text)) else {
             if wanted {
                 let remedy = "name the program and its arguments, for example [\"/usr/bin/score\", \"--brief\"]";
                 self.missing(key, remedy);
@@ -317,7 +316,7 @@ impl Resolver<'_> {
             return Vec::new();
         };
         if self.layers.is_unread("attribute.source") {
-            // It may be the one that is wanted.
+            // It may be `command`.
         } else if !wanted {
             self.wrong(key, "needs source = \"command\"; without that it is not run");
         } else if words.is_empty() {
@@ -325,4 +324,11 @@ impl Resolver<'_> {
         }
         words
     }
+}
+
+/// A list of strings in TOML.
+fn words(text: &str) -> Vec<String> {
+    let table: BTreeMap<String, Vec<String>> =
+        toml::from_str(&format!("words = {text}")).expect("the schema has checked it");
+    table.into_values().next().unwrap_or_default()
 }

@@ -1,17 +1,16 @@
-//! Every setting of `doyen.toml`, once: its name, kind, default, help, example and flag.
+//! Every setting of `doyen.toml`: its name, kind, default, help, example and flag.
 //!
-//! Parsing, `--print-config`, the flags of `doyen node`, the example file and the table in `docs/node.md` all come from
-//! [`KEYS`]. A setting is added here, and read in `config/resolve.rs` or `config/timing.rs`.
+//! Parsing, `--print-config`, the flags of `doyen node`, the example file and the table in `docs/node.md` all derive from
+//! [`KEYS`]. A setting is added here and read in `config/resolve.rs`.
 
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::registry::Algorithm;
 
-use super::value::{Kind, Value};
+use super::value::Kind;
 
-/// A setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// With the name of its table before it: `timing.profile`.
+    /// With its table: `timing.profile`.
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) default: DefaultValue,
@@ -24,18 +23,18 @@ pub(super) struct Key {
     pub(super) flag: Option<(&'static str, &'static str)>,
 }
 
-/// What counts if no layer sets a value.
+/// The value if no layer sets one.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum DefaultValue {
-    /// Nothing: it must be set, and this is how.
+    /// None: it must be set, and this says how.
     Required(&'static str),
-    /// This, in TOML.
+    /// In TOML.
     Is(&'static str),
     /// The timing profile's value.
     Profile,
-    /// What follows from other settings, in words.
+    /// Derived from other settings, in words.
     Derived(&'static str),
-    /// No value, which means this.
+    /// None, which means this.
     Unset(&'static str),
 }
 
@@ -44,7 +43,7 @@ pub(super) enum DefaultValue {
 pub(super) enum Example {
     Set(&'static str),
     CommentedOut(&'static str),
-    /// Commented out, as it is by default.
+    /// The default, commented out.
     Default,
 }
 
@@ -98,7 +97,7 @@ pub(super) const KEYS: [Key; 33] = [
     key("http_open", Kind::Bool, Is("false"))
         .help("Whether other machines may reach HTTP")
         .details(
-            "They can then see who leads and who is up. Admin commands need the token in the state folder in any case.",
+            "They can then see the leader and which members are up. Admin commands need the admin secret in any case.",
         ),
     key("key_file", Kind::Path, Unset("this machine only"))
         .set("\"key\"")
@@ -180,7 +179,7 @@ const fn key(name: &'static str, kind: Kind, default: DefaultValue) -> Key {
     Key { name, kind, default, example: Example::Default, help: "", details: "", flag: None }
 }
 
-/// A length of time that follows from the profile; `lan` is what the profile lan has.
+/// A duration of the profile; `lan` is its value in the profile lan.
 const fn timing(name: &'static str, lan: &'static str, help: &'static str) -> Key {
     key(name, Kind::Duration, ByProfile).hint(lan).help(help)
 }
@@ -217,28 +216,27 @@ impl Key {
         (!is_list).then(|| format!("DOYEN_{}", self.name.replace('.', "_").to_uppercase()))
     }
 
-    /// Its value if no layer sets it and it depends on nothing else.
-    pub(super) fn default_value(&self) -> Option<Value> {
+    /// The text of its default, if that depends on nothing else.
+    pub(super) fn default_text(&self) -> Option<&'static str> {
         let Is(toml) = self.default else { return None };
-        let text = toml.trim_matches('"');
-        Some(self.kind.parse(text, "".as_ref()).expect("the defaults of the schema are valid"))
+        Some(toml.trim_matches('"'))
     }
 }
 
-/// The setting of this name, which must exist.
+/// Panics if there is no such setting.
 pub(super) fn named(name: &str) -> &'static Key {
     let found = KEYS.iter().find(|key| key.name == name);
     found.unwrap_or_else(|| panic!("the schema has no `{name}`"))
 }
 
-/// The settings of a table, or those of none.
+/// The settings of a table; those above all tables, if it is empty.
 pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(move |key| key.split().0 == table)
 }
 
-/// The word that is nearest to `word`, if one is so near that it was probably meant.
+/// The word nearest to `word`, if it is near enough to be meant.
 pub(super) fn nearest<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters may be wrong; of a short word, one.
+    // A third of the letters may be wrong, and one in a short word.
     let bound = (word.chars().count() / 3).max(1);
     let distances = words.into_iter().map(|known| (strsim::osa_distance(word, known), known));
     distances.filter(|&(distance, _)| distance <= bound).min().map(|(_, known)| known)

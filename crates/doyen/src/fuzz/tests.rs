@@ -78,7 +78,7 @@ fn members_left_alone_on_the_tape_elect_a_leader() {
         let mut led = BTreeSet::new();
         for round in 0..2_000_u32 {
             // All messages, then one timer of each.
-            while !world.under_way.is_empty() {
+            while !world.in_flight.is_empty() {
                 world.deliver(0, |_| {});
             }
             for member in 0..MEMBERS as usize {

@@ -1,8 +1,7 @@
-//! Key files: read, made, and rewritten for a rotation.
+//! Key files: read, created, and rewritten for a rotation.
 //!
-//! A file that others can read is refused, not warned about: its keys are no secret any more. What is written appears
-//! whole or not at all. A new file has mode 0600 and never replaces anything; one that is rewritten keeps its mode,
-//! its owner and its comments.
+//! A file that other users can read is rejected: its keys are not secret. Files are written completely or not at all. A
+//! new file has mode 0600 and never replaces another; a rewritten one keeps its mode, its owner and its comments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,75 +10,40 @@ use std::path::{Path, PathBuf};
 
 use super::{Key, KeyError, Keyring, without_comment};
 
-/// No key file is longer. What is longer is something else.
+/// In bytes. A longer file is not a key file.
 const LONGEST: u64 = 64 * 1024;
 
-/// Permission bits of everybody but the owner.
+/// Permission bits of group and others.
 const OTHERS: u32 = 0o077;
 
-/// Why a key file cannot be used. Nothing has been changed then.
+/// Why a key file cannot be used. It has not been changed.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// It cannot be read.
-    #[error("cannot read the keys in {}: {error}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
+    #[error("cannot read the keys in {path}: {1}", path = .0.display())]
+    Unreadable(PathBuf, io::Error),
     /// It is too long for a key file.
-    #[error("{} is no key file: it is longer than {LONGEST} bytes", path.display())]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Others can read it.
-    #[error(
-        "others can read the keys in {} (its mode is {mode:04o}); type: chmod 600 {}",
-        path.display(), path.display()
-    )]
-    Exposed {
-        /// The file.
-        path: PathBuf,
-        /// Its permission bits.
-        mode: u32,
-    },
+    #[error("{} is not a key file: it is longer than {LONGEST} bytes", .0.display())]
+    TooLong(PathBuf),
+    /// Other users can read it; with its mode.
+    #[error("other users can read the keys in {path} (mode {1:04o}); run: chmod 600 {path}", path = .0.display())]
+    Exposed(PathBuf, u32),
     /// Its text is wrong.
-    #[error("{}: {fault}", path.display())]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        fault: KeyError,
-    },
-    /// It is there already, and would have to be replaced.
-    #[error("{} is there already; it is not overwritten, so name another file", path.display())]
-    Exists {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("{path}: {1}", path = .0.display())]
+    Wrong(PathBuf, KeyError),
+    /// It exists and is not overwritten.
+    #[error("{} exists and is not overwritten; name another file", .0.display())]
+    Exists(PathBuf),
     /// It cannot be written.
-    #[error("cannot write the keys to {}: {error}", path.display())]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// There is one key only.
-    #[error(
-        "{} has one key only; add another first: doyen keygen --append {}",
-        path.display(), path.display()
-    )]
-    OnlyOne {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("cannot write the keys to {path}: {1}", path = .0.display())]
+    Unwritable(PathBuf, io::Error),
+    /// It has only one key.
+    #[error("{path} has only one key; add another first: doyen keygen --append {path}", path = .0.display())]
+    OnlyOne(PathBuf),
 }
 
 impl Keyring {
-    /// The keys in a file; those of everybody, if there is none.
+    /// The keys in a file; the well-known key, if no file is given.
     pub fn of(file: Option<&Path>) -> Result<Self, KeyFileError> {
         file.map_or_else(|| Ok(Self::open_to_all()), Self::read)
     }
@@ -91,12 +55,12 @@ impl Keyring {
 
     /// Writes these keys into a new file that only its owner can read.
     pub fn create(&self, path: &Path) -> Result<(), KeyFileError> {
-        let mut file = new_file(path).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => KeyFileError::Exists { path: path.to_owned() },
-            _ => KeyFileError::Unwritable { path: path.to_owned(), error },
-        })?;
-        fill(&mut file, path, &self.to_text())
-            .map_err(|error| KeyFileError::Unwritable { path: path.to_owned(), error })
+        let failed = |error: io::Error| match error.kind() {
+            io::ErrorKind::AlreadyExists => KeyFileError::Exists(path.to_owned()),
+            _ => KeyFileError::Unwritable(path.to_owned(), error),
+        };
+        let mut file = new_file(path).map_err(failed)?;
+        fill(&mut file, path, &self.to_text()).map_err(failed)
     }
 
     /// Adds `key` at the end of a key file: the first step of a rotation.
@@ -138,20 +102,20 @@ struct Draft {
 
 impl Draft {
     fn of(path: &Path) -> Result<Self, KeyFileError> {
-        let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
+        let unreadable = |error| KeyFileError::Unreadable(path.to_owned(), error);
         let file = File::open(path).map_err(unreadable)?;
-        // Of the open file, not of the name: what is judged is what is read.
+        // Of the open file: what is checked is what is read.
         let meta = file.metadata().map_err(unreadable)?;
         let mode = meta.permissions().mode() & 0o7777;
         if mode & OTHERS != 0 {
-            return Err(KeyFileError::Exposed { path: path.to_owned(), mode });
+            return Err(KeyFileError::Exposed(path.to_owned(), mode));
         }
         let mut text = String::new();
         file.take(LONGEST + 1).read_to_string(&mut text).map_err(unreadable)?;
         if text.len() as u64 > LONGEST {
-            return Err(KeyFileError::TooLong { path: path.to_owned() });
+            return Err(KeyFileError::TooLong(path.to_owned()));
         }
-        let wrong = |fault| KeyFileError::Wrong { path: path.to_owned(), fault };
+        let wrong = |fault| KeyFileError::Wrong(path.to_owned(), fault);
         Ok(Self {
             path: path.to_owned(),
             ring: Keyring::parse(&text).map_err(wrong)?,
@@ -161,27 +125,26 @@ impl Draft {
         })
     }
 
-    /// In which line the first key stands, and in which the others.
+    /// The lines of the first key and of the others.
     fn first_and_rest(&self) -> Result<(usize, Vec<usize>), KeyFileError> {
         let is_key = |&line: &usize| !without_comment(&self.lines[line]).is_empty();
         let mut keys = (0..self.lines.len()).filter(is_key);
         match (keys.next(), keys.collect::<Vec<usize>>()) {
             (Some(first), rest) if !rest.is_empty() => Ok((first, rest)),
-            _ => Err(KeyFileError::OnlyOne { path: self.path.clone() }),
+            _ => Err(KeyFileError::OnlyOne(self.path.clone())),
         }
     }
 
-    /// Puts the new text in the place of the old one, in one step.
+    /// Replaces the file atomically.
     fn replace(self) -> Result<(), KeyFileError> {
         let text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let wrong = |fault| KeyFileError::Wrong { path: self.path.clone(), fault };
+        let wrong = |fault| KeyFileError::Wrong(self.path.clone(), fault);
         Keyring::parse(&text).map_err(wrong)?;
-        self.swap(&text)
-            .map_err(|error| KeyFileError::Unwritable { path: self.path.clone(), error })
+        self.swap(&text).map_err(|error| KeyFileError::Unwritable(self.path.clone(), error))
     }
 
     fn swap(&self, text: &str) -> io::Result<()> {
-        // A link stays a link: what it points to is replaced.
+        // Of a link, the target is replaced.
         let target = fs::canonicalize(&self.path)?;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let mut hidden = std::ffi::OsString::from(".");
@@ -194,14 +157,14 @@ impl Draft {
             .and_then(|()| file.set_permissions(fs::Permissions::from_mode(self.mode)))
             .and_then(|()| fs::rename(&draft, &target));
         if made.is_err() {
-            // Nothing else can be done about a draft that cannot be removed.
+            // A draft that cannot be removed stays.
             let _ = fs::remove_file(&draft);
         }
         made
     }
 }
 
-/// A file that was not there before, for its owner alone.
+/// A new file that only its owner can read.
 fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
@@ -210,13 +173,13 @@ fn new_file(path: &Path) -> io::Result<File> {
 fn fill(file: &mut File, path: &Path, text: &str) -> io::Result<()> {
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if written.is_err() {
-        // Nothing else can be done about a file that cannot be removed.
+        // A file that cannot be removed stays.
         let _ = fs::remove_file(path);
     }
     written
 }
 
-/// Root may rewrite the file of a user who runs the node, and that user must be able to read it afterwards.
+/// If root rewrites the file, the user that runs the node must still be able to read it.
 fn fchown_if_needed(file: &File, owner: (u32, u32)) -> io::Result<()> {
     let meta = file.metadata()?;
     if (meta.uid(), meta.gid()) == owner {
@@ -251,7 +214,7 @@ mod tests {
         assert_eq!(mode(&keys_in(&folder)), 0o600);
         assert_eq!(Keyring::read(&keys_in(&folder)).unwrap(), ring);
         let again = Keyring::generate().unwrap().create(&keys_in(&folder));
-        assert!(matches!(again, Err(KeyFileError::Exists { .. })), "{again:?}");
+        assert!(matches!(again, Err(KeyFileError::Exists(_))), "{again:?}");
         assert_eq!(Keyring::read(&keys_in(&folder)).unwrap(), ring);
     }
 
@@ -262,7 +225,7 @@ mod tests {
         for mode in [0o640, 0o604, 0o610, 0o602] {
             set_mode(&keys_in(&folder), mode);
             let refusal = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
-            let advice = format!("type: chmod 600 {}", keys_in(&folder).display());
+            let advice = format!("run: chmod 600 {}", keys_in(&folder).display());
             assert!(
                 refusal.contains(&advice) && refusal.contains(&format!("{mode:04o}")),
                 "{refusal}"
@@ -280,7 +243,7 @@ mod tests {
         let mut file = new_file(&keys_in(&folder)).unwrap();
         writeln!(file, "# keys\nsesame").unwrap();
         let error = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
-        assert!(error.contains("keys: line 2: this is no key"), "{error}");
+        assert!(error.contains("keys: line 2: not a key"), "{error}");
         file.write_all(&[b'#'; LONGEST as usize]).unwrap();
         let error = Keyring::read(&keys_in(&folder)).unwrap_err().to_string();
         assert!(error.contains("longer"), "{error}");
@@ -318,7 +281,7 @@ mod tests {
             assert!(refusal.contains("doyen keygen --append"), "{refusal}");
         }
         let repeated = Keyring::append(&keys_in(&folder), &ring.keys()[0]);
-        assert!(matches!(repeated, Err(KeyFileError::Wrong { .. })), "{repeated:?}");
+        assert!(matches!(repeated, Err(KeyFileError::Wrong(..))), "{repeated:?}");
         assert_eq!(fs::read_to_string(keys_in(&folder)).unwrap(), ring.to_text());
         assert_eq!(entries(&folder), 1);
     }

@@ -1,8 +1,8 @@
-//! The election's attribute where it is measured: free memory, idle processors, what a command prints.
+//! Measures the attribute that ranks this member: free memory, idle processors, or the output of a command.
 //!
-//! A thread of its own measures, for a command may take its time. The member is told only when the value has moved by
-//! the configured step, so that a leader is not changed for a megabyte. A measurement that fails changes nothing: the
-//! last value stands, and the log says why.
+//! A thread of its own measures, because a command may take a while. The member is told only when the value has changed by
+//! the configured step, so that leadership does not move for a megabyte. A measurement that fails changes nothing: the
+//! last value stays, and the log says why.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -12,44 +12,46 @@ use std::time::{Duration, Instant};
 use doyen_core::protocol::AdminCommand;
 use tokio::sync::oneshot;
 
-use super::bell::Requests;
-use super::journal::{Journal, Line};
-use super::{NotDone, Request};
+use super::log::{LogLine, Logger};
+use super::waker::CommandSender;
+use super::{Command as NodeCommand, CommandError};
 use crate::config::{Attribute, Source};
 
-/// How long a command may take.
+/// The time limit of a command.
 const COMMAND_LIMIT: Duration = Duration::from_secs(10);
 
-/// How much of what a command prints is kept.
+/// How many bytes of a command's output are kept.
 const LONGEST: usize = 256;
 
-/// How often its pipe is read before it is looked at again.
-const ROUNDS: usize = 64;
+/// How many times the pipe is read before the process is polled again.
+const READS: usize = 64;
 
-/// How often it is looked whether a command has ended.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a running command is polled.
+const POLL: Duration = Duration::from_millis(20);
 
-/// Begins to measure, if there is something to measure. Ends with the loop.
-pub(super) fn start(attribute: &Attribute, requests: Requests, journal: Journal) -> io::Result<()> {
+/// Starts the thread, if there is something to measure. It ends with the loop.
+pub(super) fn start(attribute: &Attribute, commands: CommandSender, log: Logger) -> io::Result<()> {
     let Attribute::Measured { source, every, step } = attribute.clone() else { return Ok(()) };
     thread::Builder::new().name("doyen-attribute".to_owned()).spawn(move || {
-        let mut told: Option<i64> = None;
+        let mut reported: Option<i64> = None;
         let mut failing = false;
         loop {
             match measure(&source) {
                 Ok(value) => {
                     failing = false;
-                    if told.is_none_or(|told| told.abs_diff(value) >= step.max(1)) {
-                        match tell(&requests, value) {
-                            Ok(()) => told = Some(value),
-                            Err(NotDone::Stopped) => return,
+                    if reported.is_none_or(|last| last.abs_diff(value) >= step.max(1)) {
+                        match report(&commands, value) {
+                            Ok(()) => reported = Some(value),
+                            Err(CommandError::Stopped) => return,
                             Err(_) => {} // the next measurement tries again
                         }
                     }
                 }
                 Err(error) if !failing => {
                     failing = true;
-                    journal.write(Line::Warning(format!("cannot measure {source}: {error}")));
+                    let text = format!("cannot measure {source}: {error}");
+                    let line = LogLine::warning("attribute-not-measured", text);
+                    log.write(LogLine { reason: Some(error.to_string()), ..line });
                 }
                 Err(_) => {}
             }
@@ -59,13 +61,12 @@ pub(super) fn start(attribute: &Attribute, requests: Requests, journal: Journal)
     Ok(())
 }
 
-fn tell(requests: &Requests, value: i64) -> Result<(), NotDone> {
+fn report(commands: &CommandSender, value: i64) -> Result<(), CommandError> {
     let (answer, answered) = oneshot::channel();
-    requests.send(Request::Command(AdminCommand::Attribute(value), answer))?;
-    answered.blocking_recv().unwrap_or(Err(NotDone::Stopped))
+    commands.send(NodeCommand::Admin(AdminCommand::Attribute(value), answer))?;
+    answered.blocking_recv().unwrap_or(Err(CommandError::Stopped))
 }
 
-/// Measures once.
 fn measure(source: &Source) -> io::Result<i64> {
     match source {
         Source::FreeMemory => free_memory(&std::fs::read_to_string("/proc/meminfo")?),
@@ -88,7 +89,7 @@ fn free_memory(meminfo: &str) -> io::Result<i64> {
     kibibytes.map(|kib| kib / 1024).ok_or_else(|| invalid("MemAvailable is missing"))
 }
 
-/// Idle processors in hundredths, from the text of `/proc/loadavg`.
+/// Hundredths of idle processors, from the text of `/proc/loadavg`.
 fn idle(loadavg: &str, processors: usize) -> io::Result<i64> {
     let load: f64 = loadavg
         .split_whitespace()
@@ -98,7 +99,7 @@ fn idle(loadavg: &str, processors: usize) -> io::Result<i64> {
     Ok(((processors as f64 - load) * 100.0).round() as i64)
 }
 
-/// The integer that a command prints on its first line.
+/// The integer on the first line of a command's output.
 fn printed_by(words: &[String]) -> io::Result<i64> {
     let (program, arguments) = words.split_first().ok_or_else(|| invalid("no command is given"))?;
     let mut child = Command::new(program)
@@ -112,8 +113,8 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
     let (begun, mut printed) = (Instant::now(), Vec::new());
     let status = loop {
         let ended = child.try_wait()?;
-        // What it has started may go on and keep the pipe open, so its end is not waited for.
-        read_what_waits(&mut stdout, &mut printed)?;
+        // A process that the command started may keep the pipe open, so do not wait for the end of the pipe.
+        read_available(&mut stdout, &mut printed)?;
         if let Some(status) = ended {
             break status;
         }
@@ -122,7 +123,7 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
             child.wait()?;
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the command took too long"));
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     };
     if !status.success() {
         return Err(io::Error::other(format!("the command failed: {status}")));
@@ -132,10 +133,10 @@ fn printed_by(words: &[String]) -> io::Result<i64> {
     first.parse().map_err(|_| invalid("the command did not print an integer on its first line"))
 }
 
-/// Reads what a pipe holds, and keeps the beginning of it.
-fn read_what_waits(pipe: &mut impl io::Read, kept: &mut Vec<u8>) -> io::Result<()> {
+/// Reads what is in the pipe, and keeps its beginning.
+fn read_available(pipe: &mut impl io::Read, kept: &mut Vec<u8>) -> io::Result<()> {
     let mut bytes = [0; 4096];
-    for _ in 0..ROUNDS {
+    for _ in 0..READS {
         match pipe.read(&mut bytes) {
             Ok(0) => break,
             Ok(count) => {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_machine_says_is_read() {
+    fn measurements_are_parsed() {
         let meminfo = "MemTotal:  100 kB\nMemAvailable:   4194304 kB\n";
         assert_eq!(free_memory(meminfo).unwrap(), 4096);
         assert!(free_memory("MemTotal: 1 kB").is_err());
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_prints_an_integer_or_is_told_off() {
+    fn a_command_must_print_an_integer() {
         assert_eq!(measure(&command(&["echo", "42"])).unwrap(), 42);
         assert_eq!(measure(&command(&["printf", "%s\\nrest", "-7"])).unwrap(), -7);
         let error = |words: &[&str]| measure(&command(words)).unwrap_err().to_string();
@@ -180,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_has_started_is_not_waited_for() {
+    fn a_background_process_of_a_command_is_not_waited_for() {
         let begun = Instant::now();
         assert_eq!(measure(&command(&["sh", "-c", "sleep 5 & echo 5"])).unwrap(), 5);
         assert!(begun.elapsed() < Duration::from_secs(4));

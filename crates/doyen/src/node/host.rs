@@ -1,154 +1,214 @@
-//! The loop: one event at a time, effects in order. The numbers are those of the list at the head of the core.
+//! The loop: one event at a time, effects in order. Numbers in parentheses refer to the list at the head of the core.
 //!
-//! On waking it looks, in this order (8), at the lease timers that are due, at the datagrams that wait, at the other
-//! timers and at the requests of the rest of the program. Each is bounded, so that none can starve the others: of a
-//! flood of datagrams it takes [`BATCH`], then it is the timers' turn. A lease timer goes before every single event.
+//! Each time it wakes it looks, in this order (8), at due lease timers, at waiting datagrams, at other timers and at
+//! commands from the rest of the program. Each is bounded, so that none can starve the others: of a flood of datagrams it
+//! takes [`BATCH`], then the timers have their turn. Due lease timers are handled before every single event.
 
-use std::time::Duration;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use doyen_core::change::LeaderChange;
 use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
 use doyen_core::protocol::{
-    AdminCommand, Boot, Effects, Event, Notice, Protocol, Refusal, Role, View,
+    AdminCommand, Boot, Durable as _, Effects, Event, Notice, Protocol, Refusal, Role, View,
 };
 use doyen_core::registry::AnyProtocol;
 use doyen_core::session::{self, Content, Session};
 use doyen_core::time::Delay;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
-use super::chronicle::Chronicle;
-use super::clock::Moment;
-use super::insight::{Outside, awaited, hears, insight};
-use super::journal::Line;
-use super::machine::Machine;
-use super::network::Arrival;
-use super::rejoin::Rejoin;
-use super::status::Counters;
-use super::store::refused;
+use super::history::ViewHistory;
+use super::inspect::{HostView, awaited, inspect, reaches};
+use super::log::LogLine;
+use super::network::{Network, Received};
+use super::publish::Publisher;
+use super::status::{Counters, Status};
+use super::store::{LONGEST_DURABLE, Store, refused};
 use super::timers::Timers;
-use super::{Failure, NotDone, Request, trace};
+use super::trace::{self, Header, Tracer};
+use super::waker::CommandReceiver;
+use super::warnings::Warnings;
+use super::wire::Rejection;
+use super::{Command, CommandError, Failure};
+use crate::clock::Moment;
+use crate::config::Settings;
 
-/// How many datagrams are handled before it is the timers' turn.
+/// How many datagrams are handled before the timers have their turn.
 const BATCH: usize = 64;
 
-/// How many requests are answered before it is the network's turn.
-const REQUESTS: usize = 16;
+/// How many commands are handled before the network has its turn.
+const COMMANDS: usize = 16;
 
-/// What runs on a node: an algorithm, what it assumes of the network, and the sessions with all other members.
+/// How old a snapshot may become.
+const SNAPSHOT: Duration = Duration::from_millis(250);
+
+/// What runs on a node: an algorithm, the layers beneath it, and the sessions with all other members.
 pub(super) type Process = Session<Node<AnyProtocol>>;
 
-/// A member and the machine that it runs on.
+type Timer = <Process as Protocol>::Timer;
+type Letter = <Process as Protocol>::Message;
+type ProcessEvent = Event<Letter, Timer>;
+
+/// What a loop needs of the machine.
+pub(super) struct Resources {
+    pub(super) settings: Arc<Settings>,
+    pub(super) network: Network,
+    pub(super) store: Store,
+    pub(super) publisher: Publisher,
+    pub(super) commands: CommandReceiver,
+    pub(super) random: Pcg64Mcg,
+}
+
+/// A member and its loop.
 pub(super) struct Host {
     id: NodeId,
+    settings: Arc<Settings>,
     config: <Process as Protocol>::Config,
     member: Process,
     effects: Effects<Process>,
-    timers: Timers<TimerOf>,
-    /// What came in together.
-    batch: Vec<Arrived>,
-    /// It has lost its state, and waits for the others.
-    rejoin: Option<Rejoin>,
-    /// It is about to hand over, and does so when the last token that it gave has ended.
-    retires_at: Option<Moment>,
-    /// More requests wait than it takes in a turn.
-    hurries: bool,
-    machine: Machine,
+    timers: Timers<Timer>,
+    network: Network,
+    store: Store,
+    publisher: Publisher,
+    commands: CommandReceiver,
+    tracer: Option<Tracer>,
+    warnings: Warnings,
     random: Pcg64Mcg,
-    /// What the member said to the order that it is being given.
+    /// Buffers that are used again and again.
+    batch: Vec<Arrived>,
+    encoded: Box<[u8; LONGEST_DURABLE]>,
+    /// It lost its state and waits for the others.
+    rejoining: bool,
+    /// It is about to transfer leadership, and does so when the last permit has ended.
+    retires_at: Option<Moment>,
+    /// More commands wait than it takes in a turn.
+    has_more_commands: bool,
+    /// Why the member rejected the command that it is being given.
     refused: Option<Refusal>,
-    /// It is to end: at this moment at the latest.
+    /// It is stopping, and ends at this time at the latest.
     ends_by: Option<Moment>,
-    /// The snapshot no longer holds.
+    /// The published snapshot is out of date.
     changed: bool,
-    /// What has become of the leadership, of an algorithm that does not say so itself.
-    chronicle: Option<Chronicle>,
+    last_snapshot: Moment,
+    /// For algorithms that do not report changes of leadership.
+    view_history: Option<ViewHistory>,
 }
 
-type TimerOf = <Process as Protocol>::Timer;
-type LetterOf = <Process as Protocol>::Message;
-type EventOf = Event<LetterOf, TimerOf>;
-
-/// A letter that came in.
+/// A letter that arrived in a datagram of this version.
 struct Arrived {
     from: NodeId,
-    letter: LetterOf,
-    /// The version of its datagram.
+    letter: Letter,
     version: u8,
 }
 
 impl Host {
-    /// Starts the member.
+    /// Starts the member. `header`: what its trace begins with, if there is one.
     pub(super) fn start(
-        id: NodeId,
         config: <Process as Protocol>::Config,
         boot: Boot<<Process as Protocol>::Durable>,
-        mut machine: Machine,
-        random: Pcg64Mcg,
+        resources: Resources,
+        header: Option<Header>,
     ) -> Result<Self, Failure> {
-        let mut effects = Effects::new();
-        let header = machine.trace_header(&boot);
+        let Resources { settings, network, store, publisher, commands, random } = resources;
+        let (id, mut effects) = (settings.me, Effects::new());
         let member = Process::start(id, &config, boot, &mut effects);
-        machine.begin_trace(header, trace::told::<Process>(effects.list()))?;
-        let rejoin = member.inner().is_none().then(Rejoin::begin).map(|(rejoin, told)| {
-            machine.board.journal.write(told);
-            rejoin
-        });
-        let has_leases = Process::has_leases(&config);
+        let did = trace::told::<Process>(effects.list());
+        let header = header.map(|header| Header { did, ..header });
+        let tracer = Tracer::begin(settings.trace.as_deref(), header, &publisher.log)?;
+        let mut warnings = Warnings::new();
+        let rejoining = member.inner().is_none();
+        if rejoining {
+            publisher.log.write(warnings.rejoin_started());
+        }
         let mut host = Self {
             id,
-            config,
             member,
             effects,
             timers: Timers::new(Process::is_lease),
-            batch: Vec::with_capacity(BATCH),
-            rejoin,
-            retires_at: None,
-            hurries: false,
-            machine,
+            network,
+            store,
+            publisher,
+            commands,
+            tracer,
+            warnings,
             random,
+            batch: Vec::with_capacity(BATCH),
+            encoded: Box::new([0; LONGEST_DURABLE]),
+            rejoining,
+            retires_at: None,
+            has_more_commands: false,
             refused: None,
             ends_by: None,
             changed: true,
-            chronicle: (!has_leases).then(|| Chronicle::new(id)),
+            last_snapshot: Moment::default(),
+            view_history: (!Process::has_leases(&config)).then(|| ViewHistory::new(id)),
+            settings,
+            config,
         };
         host.carry_out()?;
         Ok(host)
     }
 
-    /// Runs until it is told to stop, or must.
+    /// Runs until it is stopped, or must stop.
     pub(super) fn run(mut self) -> Result<(), Failure> {
-        let ended = self.run_on();
-        if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &ended {
-            self.note_refusal();
+        let result = self.run_loop();
+        if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &result {
+            self.mark_state_refused();
         }
-        ended
+        result
     }
 
-    /// Other members have refused the state: it must not be started again as it is.
-    fn note_refusal(&self) {
-        let folder = &self.machine.settings.state_dir;
-        if let Err(error) = refused::note(folder, self.machine.stored_incarnation()) {
-            let told =
-                format!("cannot note that the state in {} was refused: {error}", folder.display());
-            self.machine.board.journal.write(Line::Warning(told));
+    /// Other members refused the state: the node must not start with it again.
+    fn mark_state_refused(&self) {
+        let folder = &self.settings.state_dir;
+        if let Err(error) = refused::note(folder, self.store.incarnation()) {
+            let folder = folder.display();
+            let text = format!("cannot mark the state in {folder} as refused: {error}");
+            let line = LogLine::warning("state-not-marked", text);
+            self.log(LogLine { reason: Some(error.to_string()), ..line });
         }
     }
 
-    fn run_on(&mut self) -> Result<(), Failure> {
+    fn run_loop(&mut self) -> Result<(), Failure> {
         while !self.is_over() {
-            self.publish();
-            if !self.hurries {
-                let due = [self.timers.next_due(), self.ends_by, self.retires_at];
-                self.machine.sleep(due.into_iter().flatten().min())?;
+            self.publish_status();
+            if !self.has_more_commands {
+                self.sleep()?;
             }
             self.turn()?;
         }
-        self.publish();
-        if let Some(tracer) = &mut self.machine.tracer {
+        self.publish_status();
+        if let Some(tracer) = &mut self.tracer {
             tracer.end();
         }
+        Ok(())
+    }
+
+    /// Sleeps until a datagram, a command, a timer or the next snapshot. Warns if it wakes too late.
+    fn sleep(&mut self) -> Result<(), Failure> {
+        let snapshot = self.last_snapshot.after_nanos(SNAPSHOT.as_nanos() as u64);
+        let due = [self.timers.next_due(), self.ends_by, self.retires_at];
+        let wake = due.into_iter().flatten().min().map_or(snapshot, |due| due.min(snapshot));
+        let wait = wake.since(Moment::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        let (socket, waker) = (self.network.as_fd(), self.commands.as_fd());
+        let mut fds = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&waker, PollFlags::IN)];
+        match poll(&mut fds, Some(&wait)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                return Err(Failure::System { what: "wait for the network", error: error.into() });
+            }
+        }
+        let heartbeat = self.settings.core.timing.heartbeat;
+        let delay = Moment::now().since(wake);
+        let warning = self.warnings.loop_delay(delay, heartbeat);
+        self.log(warning);
         Ok(())
     }
 
@@ -157,19 +217,19 @@ impl Host {
         self.retire()?;
         self.read_datagrams()?;
         self.fire_timers()?;
-        self.machine.inbox.silence();
+        self.commands.clear_wake();
         let mut taken = 0;
-        while taken < REQUESTS {
-            let Some(request) = self.machine.inbox.next() else { break };
-            self.answer(request)?;
+        while taken < COMMANDS {
+            let Some(command) = self.commands.next() else { break };
+            self.execute(command)?;
             taken += 1;
         }
-        self.hurries = taken == REQUESTS;
-        self.machine.keep_up();
+        self.has_more_commands = taken == COMMANDS;
+        self.network.run_periodic();
         Ok(())
     }
 
-    /// Whether it was told to stop and leads no longer, or has been waiting for that long enough.
+    /// Whether it is stopping and no longer leads, or has waited for that long enough.
     fn is_over(&self) -> bool {
         let leads = Process::has_leases(&self.config) && self.member.view().role.leads();
         self.ends_by.is_some_and(|latest| !leads || Moment::now() >= latest)
@@ -182,7 +242,7 @@ impl Host {
         Ok(())
     }
 
-    /// Hands over, if nobody may act any more on what this node has said.
+    /// Transfers leadership, if the last permit has ended.
     fn retire(&mut self) -> Result<(), Failure> {
         if self.retires_at.is_some_and(|at| Moment::now() >= at) {
             self.retires_at = None;
@@ -191,48 +251,51 @@ impl Host {
         Ok(())
     }
 
-    /// Reads what waits, up to a number. What is about sessions is handled at once, messages of the election by kind,
-    /// then in the order in which they came (8).
+    /// Reads the waiting datagrams, up to a limit. Letters about sessions are handled at once, messages of the election
+    /// sorted by kind, then in the order of arrival (8).
     fn read_datagrams(&mut self) -> Result<(), Failure> {
         let mut batch = std::mem::take(&mut self.batch);
         let algorithm = self.config.inner.inner.algorithm;
         for _ in 0..BATCH {
-            match self.machine.receive()? {
-                Arrival::Nothing => break,
-                Arrival::Upkeep | Arrival::Rejected(_) => {}
-                Arrival::Letter { source, opened } => {
+            match self.network.receive(self.publisher.counters())? {
+                Received::Empty => break,
+                Received::Skipped => {}
+                Received::Rejected(dropped) => {
+                    let warning = self.warnings.dropped(&self.settings, dropped);
+                    self.log(warning);
+                }
+                Received::Letter { source, opened } => {
                     let (from, version) = (opened.envelope.from, opened.version);
                     let Some(letter) = opened.into_letter(algorithm, source) else {
-                        self.machine.reject_malformed();
+                        self.publisher.counters().reject(Rejection::Malformed);
                         continue;
                     };
-                    let of_election = matches!(letter.content, Content::Inner(_));
+                    let is_inner = matches!(letter.content, Content::Inner(_));
                     let arrived = Arrived { from, letter, version };
-                    match of_election {
+                    match is_inner {
                         true => batch.push(arrived),
-                        false => self.hear(arrived)?,
+                        false => self.handle_letter(arrived)?,
                     }
                 }
             }
         }
         batch.sort_by_key(|arrived| Process::kind_index(&self.config, &arrived.letter));
         for arrived in batch.drain(..) {
-            self.hear(arrived)?;
+            self.handle_letter(arrived)?;
         }
-        self.batch = batch; // its room is used again
+        self.batch = batch;
         Ok(())
     }
 
-    /// Handles a letter. The network learns what the sessions make of its sender.
-    fn hear(&mut self, arrived: Arrived) -> Result<(), Failure> {
+    fn handle_letter(&mut self, arrived: Arrived) -> Result<(), Failure> {
         let Arrived { from, letter: message, version } = arrived;
-        self.machine.network.answers(from, message.session, version);
+        self.network.begin_letter(from, message.session, version);
         self.handle(Event::Message { from, message })?;
-        self.machine.network.answered(self.member.contact(from));
+        self.network.end_letter(self.member.contact(from));
         Ok(())
     }
 
-    /// Fires what is due now; what becomes due meanwhile waits for the next turn.
+    /// Fires the timers that are due now; those that become due meanwhile wait for the next turn.
     fn fire_timers(&mut self) -> Result<(), Failure> {
         let now = Moment::now();
         while let Some(timer) = self.timers.pop(now) {
@@ -241,59 +304,61 @@ impl Host {
         Ok(())
     }
 
-    /// Handles one event, after the leases that have run out meanwhile.
-    fn handle(&mut self, event: EventOf) -> Result<(), Failure> {
+    /// Handles one event, after the leases that have expired meanwhile.
+    fn handle(&mut self, event: ProcessEvent) -> Result<(), Failure> {
         self.expire_leases()?;
         self.handle_now(event)?;
         self.retire()
     }
 
-    fn handle_now(&mut self, event: EventOf) -> Result<(), Failure> {
-        Counters::add(&self.machine.board.counters.events, 1);
-        let tracer = self.machine.tracer.as_ref();
+    fn handle_now(&mut self, event: ProcessEvent) -> Result<(), Failure> {
+        Counters::add(&self.publisher.counters().events, 1);
+        let tracer = self.tracer.as_ref();
         let named = tracer.map(|tracer| (Moment::now(), tracer.name::<Process>(&event)));
         self.member.handle(&self.config, event, &mut self.effects);
-        if let (Some(tracer), Some((at, what))) = (&mut self.machine.tracer, named) {
+        if let (Some(tracer), Some((at, what))) = (&mut self.tracer, named) {
             tracer.event(at, what, trace::told::<Process>(self.effects.list()));
         }
         self.carry_out()
     }
 
-    /// Carries out what the member wants done, in order (3). `Persist` and `Announce` are barriers (4, 5): both are
-    /// over when the next effect is looked at.
+    /// Carries out the effects of an event in order (3). `Persist` and `Announce` are barriers (4, 5): both are complete
+    /// before the next effect.
     fn carry_out(&mut self) -> Result<(), Failure> {
         let elections = self.effects.elections();
-        Counters::add(&self.machine.board.counters.elections, u64::from(elections));
+        Counters::add(&self.publisher.counters().elections, u64::from(elections));
         let mut effects = std::mem::take(&mut self.effects);
         if self.member.lease().is_none() {
-            // Whoever asks must not be told of a lease that others may already know to be over (5).
-            self.machine.board.withdraw_lease();
-            if let Some(tracer) = &mut self.machine.tracer {
-                tracer.lease(None);
-            }
+            // No reader may see a lease that other members may already know to be over (5).
+            self.publisher.withdraw_lease();
+            self.trace_lease(None);
         }
         apply(effects.drain(), self)?;
         effects.clear();
         self.effects = effects;
-        // A renewed lease is announced by nobody: its end is read off the timer (13).
-        let until = self.lease_end();
-        self.machine.board.announce(self.member.view(), until);
-        if let Some(tracer) = &mut self.machine.tracer {
-            tracer.lease(until);
-        }
+        // No effect announces a renewed lease: its deadline is that of the timer (13).
+        let deadline = self.lease_deadline();
+        self.publisher.announce(self.member.view(), deadline);
+        self.trace_lease(deadline);
         Ok(())
     }
 
-    /// When the lease ends under which this member leads.
-    fn lease_end(&self) -> Option<Moment> {
+    fn trace_lease(&mut self, deadline: Option<Moment>) {
+        if let Some(tracer) = &mut self.tracer {
+            tracer.lease(deadline);
+        }
+    }
+
+    /// The deadline of the lease under which this member leads.
+    fn lease_deadline(&self) -> Option<Moment> {
         self.member.lease().and_then(|timer| self.timers.due_of(timer))
     }
 
-    /// A length of time from `min..=max`, every one as likely, in nanoseconds.
+    /// A uniformly distributed delay from `min..=max`, in nanoseconds.
     fn draw(&mut self, Delay { min, max }: Delay) -> u64 {
         let (min, max) = (min.as_nanos(), max.as_nanos());
         match (max - min).checked_add(1) {
-            // The high half of a product: the bias is one in 2^64 of the range, which is nothing.
+            // The high half of a product: the bias is at most one in 2^64 of the range.
             Some(range) => {
                 min + ((u128::from(self.random.next_u64()) * u128::from(range)) >> 64) as u64
             }
@@ -301,32 +366,41 @@ impl Host {
         }
     }
 
-    fn answer(&mut self, request: Request) -> Result<(), Failure> {
-        // Whoever asked may have gone: nothing is lost then, so what `send` says does not matter.
-        match request {
-            Request::Command(_, answer) | Request::Campaign(answer) if self.rejoin.is_some() => {
-                let _ = answer.send(Err(NotDone::Rejoining));
+    fn execute(&mut self, command: Command) -> Result<(), Failure> {
+        // The caller may have gone, so the result of `send` does not matter.
+        match command {
+            Command::Admin(_, answer) | Command::Campaign(answer) if self.rejoining => {
+                let _ = answer.send(Err(CommandError::Rejoining));
             }
-            Request::Command(command, answer) => {
-                let obeyed = self.obey(Event::Command(command))?;
-                // Whoever is told that it obeys, and looks, sees that it does.
+            Command::Admin(command, answer) => {
+                let result = self.apply_command(command)?;
+                // A caller whose command was accepted must see its effect in the status.
                 self.changed = true;
-                self.publish();
-                let _ = answer.send(obeyed);
+                self.publish_status();
+                let _ = answer.send(result);
             }
-            Request::Campaign(answer) => {
+            Command::Campaign(answer) => {
                 self.handle(Event::Campaign)?;
                 let _ = answer.send(Ok(()));
             }
-            Request::Keys(keys, answer) => {
-                self.machine.use_keys(&keys);
+            Command::UseKeys(keys, answer) => {
+                self.network.use_keys(&keys);
+                let text = format!("reloaded its keys: {}", keys.told());
+                self.log(LogLine::info("keys-reloaded", text));
                 let _ = answer.send(Ok(()));
             }
-            Request::Resolved { member, address } => self.machine.resolved(member, address),
-            Request::Stop { grace } => {
+            Command::AddressResolved { member, address: Some(address) } => {
+                self.network.resolved(member, address);
+            }
+            Command::AddressResolved { member, address: None } => {
+                let name = self.settings.name_of(member);
+                let warning = self.warnings.address_unresolved(member, name);
+                self.log(warning);
+            }
+            Command::Stop { grace } => {
                 if self.ends_by.is_none() {
-                    // If nobody else could lead it goes all the same: its lease will run out.
-                    let grace = match self.obey(Event::Command(AdminCommand::Resign))? {
+                    // If no other member can lead, it does not wait: its lease will run out.
+                    let grace = match self.apply_command(AdminCommand::Resign)? {
                         Ok(()) => grace,
                         Err(_) => Duration::ZERO,
                     };
@@ -337,18 +411,22 @@ impl Host {
         Ok(())
     }
 
-    fn obey(&mut self, order: EventOf) -> Result<Result<(), NotDone>, Failure> {
+    fn apply_command(
+        &mut self,
+        command: AdminCommand,
+    ) -> Result<Result<(), CommandError>, Failure> {
         if !Process::has_leases(&self.config) {
-            return Ok(Err(NotDone::NoLeases));
+            return Ok(Err(CommandError::NoLeases));
         }
         self.refused = None;
-        self.handle(order)?;
-        Ok(self.refused.take().map_or(Ok(()), |refusal| Err(NotDone::Refused(refusal))))
+        self.handle(Event::Command(command))?;
+        Ok(self.refused.take().map_or(Ok(()), |refusal| Err(CommandError::Rejected(refusal))))
     }
 
-    /// Replaces the snapshot, if something has changed or it is old.
-    fn publish(&mut self) {
-        if !self.changed && !self.machine.snapshot_is_old() {
+    /// Publishes a new snapshot, if something has changed or the last one is old.
+    fn publish_status(&mut self) {
+        let now = Moment::now();
+        if !self.changed && now.since(self.last_snapshot) < SNAPSHOT {
             return;
         }
         self.changed = false;
@@ -357,83 +435,136 @@ impl Host {
         if let Some(awaited) = awaited {
             return self.publish_rejoining(&awaited);
         }
-        if self.rejoin.take().is_some() {
-            self.machine.board.journal.write(Rejoin::end());
+        if std::mem::take(&mut self.rejoining) {
+            let text =
+                "rejoined: every other member has stored this start; omit --rejoin from now on";
+            self.log(LogLine::info("rejoined", text));
         }
         let Some(node) = self.member.inner() else { return };
-        let (member, config, now) = (node.inner(), &self.config.inner.inner.inner, Moment::now());
-        let heard = self.machine.network.heard(now, |peer| hears(member, config, self.id, peer));
-        let name = |timer| session::Timer::Inner(node::Timer::Inner(timer));
-        let left = |timer| self.timers.due_of(name(timer)).map(|due| due.since(now));
-        let outside = Outside { me: self.id, heard: &heard, left: &left };
-        let insight = insight(member, config, &outside);
-        let (view, until) = (self.member.view(), self.lease_end());
-        self.machine.publish(view, until, &heard, insight);
+        let (member, config) = (node.inner(), &self.config.inner.inner.inner);
+        let by_algorithm = |peer| reaches(member, config, self.id, peer);
+        let reachable = self.network.reachable(now, by_algorithm);
+        let tag = |timer| session::Timer::Inner(node::Timer::Inner(timer));
+        let remaining = |timer| self.timers.due_of(tag(timer)).map(|due| due.since(now));
+        let view = HostView { me: self.id, reachable: &reachable, remaining: &remaining };
+        let diagnostics = inspect(member, config, &view);
+
+        let mut status = Status::initial(&self.settings);
+        status.incarnation = self.store.incarnation();
+        status.why = self.publisher.reason();
+        status.set_view(self.member.view(), self.lease_deadline());
+        status.set_diagnostics(diagnostics, &reachable);
+        status.set_network(&self.network, &reachable);
+        self.publish(status);
+        self.warn_about_peers(&reachable);
     }
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
-        let Some(rejoin) = &mut self.rejoin else { return };
-        let machine = &mut self.machine;
-        let told = rejoin.report(&machine.settings, awaited, &machine.network);
-        told.into_iter().for_each(|line| machine.board.journal.write(line));
-        machine.publish_rejoining(awaited);
+        if self.rejoining {
+            let warning = self.warnings.rejoining(&self.settings, awaited, &self.network);
+            self.log(warning);
+            self.publish(Status::rejoining(&self.settings, awaited));
+        }
+    }
+
+    fn publish(&mut self, status: Status) {
+        self.last_snapshot = Moment::now();
+        self.publisher.publish(status);
+    }
+
+    fn warn_about_peers(&mut self, reachable: &PeerSet) {
+        let is_alone = self.settings.members.len() == 1;
+        let reaches_others = is_alone || reachable.iter().any(|id| id != self.id);
+        let warning = self.warnings.isolation(reaches_others);
+        self.log(warning);
+        for member in self.network.config_mismatches() {
+            self.warn_of_config_mismatch(member);
+        }
+    }
+
+    fn warn_of_config_mismatch(&mut self, member: NodeId) {
+        let warning = self.warnings.config_mismatch(member, self.settings.name_of(member));
+        self.log(warning);
+    }
+
+    fn log(&self, line: impl Into<Option<LogLine>>) {
+        if let Some(line) = line.into() {
+            self.publisher.log.write(line);
+        }
+    }
+
+    fn log_about(&self, member: NodeId, event: &'static str, what: &str) {
+        let name = self.settings.name_of(member).to_owned();
+        let line = LogLine::info(event, format!("{name} {what}"));
+        self.log(LogLine { member: Some(name), ..line });
+    }
+
+    /// Adds a change of leadership to the history.
+    fn record(&mut self, change: LeaderChange) {
+        let network = &self.network;
+        let one_way_us = |peer| Some(network.peer(peer)?.round_trip?.as_micros() as u64 / 2);
+        self.publisher.record(change, one_way_us);
     }
 }
 
 impl doyen_core::host::Host<Process> for Host {
     type Error = Failure;
 
+    /// If this fails, the process must stop (4).
     fn persist(&mut self, durable: <Process as Protocol>::Durable) -> Result<(), Failure> {
-        self.machine.store(&durable)
-    }
-
-    fn send(&mut self, to: NodeId, message: LetterOf) -> Result<(), Failure> {
-        self.machine.send(to, &message);
+        let begun = Instant::now();
+        let failed = |error| Failure::Store { path: self.settings.state_dir.clone(), error };
+        let encoded = postcard::to_slice(&durable, &mut self.encoded[..])
+            .map_err(|error| failed(io::Error::other(error.to_string())))?;
+        let incarnation = durable.incarnation().unwrap_or(self.store.incarnation());
+        self.store.save(incarnation, durable.is_rejoining(), encoded).map_err(failed)?;
+        let counters = self.publisher.counters();
+        Counters::add(&counters.stored, 1);
+        Counters::add(&counters.stored_us, begun.elapsed().as_micros() as u64);
         Ok(())
     }
 
-    fn arm(&mut self, timer: TimerOf, after: Delay) {
+    fn send(&mut self, to: NodeId, message: Letter) -> Result<(), Failure> {
+        self.network.send(to, &message, self.publisher.counters());
+        Ok(())
+    }
+
+    fn arm(&mut self, timer: Timer, after: Delay) {
         let wait = self.draw(after);
         self.timers.arm(timer, Moment::now().after_nanos(wait)); // 7
     }
 
-    fn cancel(&mut self, timer: TimerOf) {
+    fn cancel(&mut self, timer: Timer) {
         self.timers.disarm(timer);
     }
 
     fn announce(&mut self, view: View) {
         self.changed = true;
-        self.machine.board.announce(view, self.lease_end());
-        if let Some(chronicle) = &mut self.chronicle {
-            chronicle.changes(view).for_each(|change| self.machine.record(change));
-        }
-        // Nobody is given a token from now on (13).
+        self.publisher.announce(view, self.lease_deadline());
+        let changes = self.view_history.as_mut().map(|history| history.changes(view));
+        changes.into_iter().flatten().for_each(|change| self.record(change));
+        // No permit is given from now on (13).
         let retires = view.role == Role::Retiring;
-        self.retires_at = retires.then(|| self.machine.board.promise.end());
+        self.retires_at = retires.then(|| self.publisher.last_permit());
     }
 
     fn inform(&mut self, notice: Notice) -> Result<(), Failure> {
         self.changed |= !matches!(notice, Notice::Dropped { .. } | Notice::Unsent(_));
+        let name = |id| self.settings.name_of(id).to_owned();
         match notice {
-            Notice::Changed(change) => self.machine.record(change),
+            Notice::Changed(change) => self.record(change),
             Notice::Refused(refusal) => self.refused = Some(refusal),
-            Notice::Down(peer) => {
-                self.machine.note(Line::Info, peer, "has gone, or has started anew");
-            }
-            Notice::Up(peer) => self.machine.note(Line::Info, peer, "is back"),
-            Notice::ForeignConfiguration(peer) => self.machine.warn_of_configuration(peer),
+            Notice::Down(peer) => self.log_about(peer, "peer-down", "is down or restarted"),
+            Notice::Up(peer) => self.log_about(peer, "peer-up", "is reachable again"),
+            Notice::ForeignConfiguration(peer) => self.warn_of_config_mismatch(peer),
+            Notice::Dropped { why, .. } => self.publisher.counters().reject(why.into()),
+            Notice::Unsent(_) => Counters::add(&self.publisher.counters().unsent, 1),
             Notice::StateIsOld { seen, by } => {
-                let by = self.machine.settings.name_of(by).to_owned();
-                return Err(Failure::StateIsOld { seen, by });
+                return Err(Failure::StateIsOld { seen, by: name(by) });
             }
-            Notice::Replaced { seen, by } => {
-                let by = self.machine.settings.name_of(by).to_owned();
-                return Err(Failure::Cloned { seen, by });
-            }
+            Notice::Replaced { seen, by } => return Err(Failure::Cloned { seen, by: name(by) }),
             Notice::WrongClock => return Err(Failure::WrongClock),
-            Notice::Dropped { why, .. } => self.machine.count_dropped(why),
-            Notice::Unsent(_) => self.machine.count_unsent(),
-            Notice::NobodyToAsk => return Err(Failure::NobodyToAsk),
+            Notice::NobodyToAsk => return Err(Failure::OnlyMember),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! The socket: seals and opens, knows where members are, and in which version to talk to them. Who counts is decided by
-//! the [sessions](doyen_core::session) of the core.
+//! The socket: seals and opens datagrams, and knows the address and the protocol version of every member. Which process
+//! of a member counts is decided by the [sessions](doyen_core::session) of the core.
 //!
-//! A datagram that cannot be sent is one that got lost: the algorithms tolerate that, and a full buffer must not hold the
-//! loop up.
+//! A datagram that cannot be sent is treated like one that is lost in transit: the algorithms tolerate that, and a full
+//! buffer must not block the loop.
 //!
-//! **Versions.** A letter goes in the highest version in which its session has talked to this node, an answer in the version
-//! of what it answers. A question goes in every version until it is known that the peer reads the present one.
+//! **Versions.** A letter is sent in the highest version that its session has spoken to this node, an answer in the version
+//! of the question. A question is sent in every version until the peer is known to read the current one.
 //!
 //! **Names** are looked up at the start, and again while a member is silent.
 
@@ -21,146 +21,125 @@ use doyen_core::session::{self, Challenge, Letter, SessionId};
 use serde::Serialize;
 
 use super::Failure;
-use super::bell::Requests;
-use super::clock::Moment;
 use super::resolver::{self, Resolver};
 use super::status::Counters;
+use super::waker::CommandSender;
 use super::wire::{Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, VERSION};
-use crate::config::Settings;
+use crate::clock::Moment;
+use crate::config::{Member, Settings};
 use crate::key::Keyring;
 
-/// After so long without a word, two pings and their repetitions, a member counts as silent where the algorithm does
-/// not watch over that itself.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// After this long without a letter (two pings and their repetitions) a member is unreachable, if the algorithm does not
+/// watch that itself.
+const UNREACHABLE: Duration = Duration::from_secs(5);
 
-/// How long after the last word of a member its name is looked up again: a ping and its first repetitions got no answer.
-const SILENCE: Duration = Duration::from_secs(3);
+/// After this long without a letter the name of a member is looked up again: a ping and its first repetitions were not
+/// answered.
+const SILENT: Duration = Duration::from_secs(3);
 
-/// How long after the last time a name is looked up again.
+/// The least time between two look-ups of the same name.
 const RESOLVE: Duration = Duration::from_secs(5);
 
-/// The network.
+/// The socket, and the paths to all other members.
 pub(super) struct Network {
     socket: UdpSocket,
     sealer: Sealer,
     session: SessionId,
     configuration: u32,
-    lines: BTreeMap<NodeId, Line>,
-    /// Which datagram is being handled.
-    answering: Option<Answering>,
+    peers: BTreeMap<NodeId, Peer>,
+    /// The datagram that is being handled.
+    current: Option<Current>,
     resolver: Resolver,
     settings: Arc<Settings>,
-    /// One byte more than any datagram of doyen's: what fills it is too long.
+    /// One byte longer than any datagram of doyen: a datagram that fills it is too long.
     buffer: Box<[u8; LIMIT + 1]>,
-    /// What is being encoded and sealed; its room is used again.
+    /// Buffers for encoding and sealing, used again and again.
     encoded: Vec<u8>,
     sealed: Vec<u8>,
 }
 
-/// A datagram that is being handled.
+/// A datagram that is being handled: an answer to it uses the same version.
 #[derive(Clone, Copy, Debug)]
-struct Answering {
+struct Current {
     from: NodeId,
     session: SessionId,
     version: u8,
 }
 
-/// The way to a member.
+/// The path to a member.
 #[derive(Debug, Default)]
-struct Line {
-    /// Where its configured name leads, as last looked up.
+pub(super) struct Peer {
+    /// What its configured name resolved to last.
     configured: Option<SocketAddr>,
     /// Where its newest letter came from.
-    address: Option<SocketAddr>,
-    /// The session that has been met, and in which version it talks.
+    pub(super) address: Option<SocketAddr>,
+    /// Its current session, and the version that this session speaks.
     met: Option<(SessionId, u8)>,
     /// How many of its letters have been accepted.
     accepted: u64,
-    last_heard: Option<Moment>,
-    round_trip: Option<Duration>,
-    /// The question that it was asked last, when, and whether it was asked again: then nobody knows which time was
-    /// answered, and how long that took.
+    /// When its last letter was accepted.
+    pub(super) last_seen: Option<Moment>,
+    /// The smoothed round-trip time.
+    pub(super) round_trip: Option<Duration>,
+    /// The last challenge that was sent, when, and whether it was repeated: an answer to a repeated challenge says
+    /// nothing about the round-trip time.
     asked: Option<(Challenge, Moment, bool)>,
     /// When its name was last looked up.
     resolved: Option<Moment>,
-    /// Whether it was last heard to be configured otherwise.
-    configured_otherwise: bool,
+    /// Whether its last datagram came from another configuration.
+    pub(super) config_mismatch: bool,
 }
 
-/// What is known of the way to a member.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Contact {
-    /// Who.
-    pub(super) id: NodeId,
-    /// Where its datagrams come from, once it has been met.
-    pub(super) address: Option<SocketAddr>,
-    /// When something was last accepted from it.
-    pub(super) last_heard: Option<Moment>,
-    /// The round-trip time, smoothed.
-    pub(super) round_trip: Option<Duration>,
-    /// Whether it was last heard to be configured otherwise.
-    pub(super) configured_otherwise: bool,
-    /// In which version the session talks that has been met.
-    pub(super) version: Option<u8>,
-}
-
-/// What the socket gave.
+/// What a read from the socket gave.
 #[derive(Debug)]
-pub(super) enum Arrival<'a> {
-    /// Nothing waits.
-    Nothing,
-    /// Something that concerns nobody.
-    Upkeep,
-    /// Something that was dropped.
+pub(super) enum Received<'a> {
+    /// No datagram waits.
+    Empty,
+    /// The socket reported an error about an earlier datagram.
+    Skipped,
+    /// A datagram was dropped, and has been counted.
     Rejected(Dropped),
     /// A letter of a member.
-    Letter {
-        /// From where it came.
-        source: SocketAddr,
-        /// What opened.
-        opened: Opened<'a>,
-    },
+    Letter { source: SocketAddr, opened: Opened<'a> },
 }
 
 /// A datagram that was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Dropped {
-    /// From where it came.
     pub(super) source: SocketAddr,
-    /// Which member is there, as far as is known; the datagram itself proves nothing.
+    /// The member with this address, if one is known; the datagram itself proves nothing.
     pub(super) member: Option<NodeId>,
-    /// Why.
     pub(super) reason: Rejection,
 }
 
 impl Network {
-    /// Opens the socket for a process that has drawn this session number.
+    /// Opens the socket of a process with this session.
     pub(super) fn open(
         settings: &Arc<Settings>,
         session: SessionId,
-        requests: Requests,
+        commands: CommandSender,
     ) -> Result<Self, Failure> {
         let address = settings.listen;
         let failed = |error| Failure::Listen { address, error };
         let socket = UdpSocket::bind(address).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
-        let resolver = Resolver::start(settings.members.len(), address, requests)
+        let resolver = Resolver::start(settings.members.len(), address, commands)
             .map_err(|error| Failure::System { what: "start a thread for names", error })?;
         let keys = Keyring::of(settings.key_file.as_deref());
         let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
         let others = settings.members.iter().filter(|member| member.id != settings.me);
-        let line = |member: &crate::config::Member| {
-            // What is no name need not be looked up by anybody else, and is greeted at once.
-            let configured = resolver::read(&member.address, address);
-            (member.id, Line { configured, ..Line::default() })
+        let peer = |member: &Member| {
+            // An address that is not a name needs no look-up.
+            let configured = resolver::parse(&member.address, address);
+            (member.id, Peer { configured, ..Peer::default() })
         };
         Ok(Self {
             socket,
             sealer: Sealer::new(&keys, &settings.cluster),
             session,
             configuration: settings.configuration_id(),
-            lines: others.map(line).collect(),
-            answering: None,
+            peers: others.map(peer).collect(),
+            current: None,
             resolver,
             settings: Arc::clone(settings),
             buffer: Box::new([0; LIMIT + 1]),
@@ -169,17 +148,17 @@ impl Network {
         })
     }
 
-    /// What to sleep on.
+    /// The file descriptor that becomes readable when a datagram arrives.
     pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// The next datagram, if one waits. Whatever is wrong with it is counted.
-    pub(super) fn receive(&mut self, counters: &Counters) -> Result<Arrival<'_>, Failure> {
+    /// The next datagram, if one waits. One that is rejected is counted.
+    pub(super) fn receive(&mut self, counters: &Counters) -> Result<Received<'_>, Failure> {
         let (length, source) = match self.socket.recv_from(&mut self.buffer[..]) {
             Ok(received) => received,
-            Err(error) if is_passing(&error) => return Ok(Arrival::Upkeep),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Arrival::Nothing),
+            Err(error) if is_transient(&error) => return Ok(Received::Skipped),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Empty),
             Err(error) => return Err(Failure::System { what: "read from the network", error }),
         };
         Counters::add(&counters.received, 1);
@@ -187,63 +166,62 @@ impl Network {
         let opened = self.sealer.open(&mut self.buffer[..length]);
         let (me, configuration) = (self.settings.me, self.configuration);
         let admitted = opened.and_then(|opened| {
-            let line = self.lines.get_mut(&opened.envelope.from).ok_or(Rejection::Stranger)?;
-            line.admit(me, configuration, self.session, &opened)?;
+            let peer = self.peers.get_mut(&opened.envelope.from).ok_or(Rejection::Stranger)?;
+            peer.admit(me, configuration, self.session, &opened)?;
             Ok(opened)
         });
         match admitted {
-            Ok(opened) => Ok(Arrival::Letter { source, opened }),
+            Ok(opened) => Ok(Received::Letter { source, opened }),
             Err(reason) => {
-                Counters::add(&counters.rejected[reason as usize], 1);
+                counters.reject(reason);
                 let is_there =
-                    |line: &Line| [line.address, line.configured].contains(&Some(source));
-                let member = self.lines.iter().find(|(_, line)| is_there(line)).map(|(id, _)| *id);
-                Ok(Arrival::Rejected(Dropped { source, member, reason }))
+                    |peer: &Peer| [peer.address, peer.configured].contains(&Some(source));
+                let member = self.peers.iter().find(|(_, peer)| is_there(peer)).map(|(id, _)| *id);
+                Ok(Received::Rejected(Dropped { source, member, reason }))
             }
         }
     }
 
-    /// A letter of this session, in a datagram of this version, is handled from now on.
-    pub(super) fn answers(&mut self, from: NodeId, session: SessionId, version: u8) {
-        self.answering = Some(Answering { from, session, version });
+    /// A letter of this session, in a datagram of this version, is about to be handled.
+    pub(super) fn begin_letter(&mut self, from: NodeId, session: SessionId, version: u8) {
+        self.current = Some(Current { from, session, version });
     }
 
-    /// It has been handled: this is what the sessions know of its sender.
-    pub(super) fn answered(&mut self, contact: Option<session::Contact>) {
-        let (Some(Answering { from, session, version }), Some(contact)) =
-            (self.answering.take(), contact)
+    /// The letter has been handled; `contact` is what the sessions know about its sender.
+    pub(super) fn end_letter(&mut self, contact: Option<session::Contact>) {
+        let (Some(Current { from, session, version }), Some(contact)) =
+            (self.current.take(), contact)
         else {
             return;
         };
-        let Some(line) = self.lines.get_mut(&from) else { return };
-        let same = line.met.filter(|(met, _)| *met == contact.met.session);
-        if same.is_none() || contact.accepted > line.accepted {
-            line.last_heard = Some(Moment::now());
-            line.configured_otherwise = false;
+        let Some(peer) = self.peers.get_mut(&from) else { return };
+        let same = peer.met.filter(|(met, _)| *met == contact.met.session);
+        if same.is_none() || contact.accepted > peer.accepted {
+            peer.last_seen = Some(Moment::now());
+            peer.config_mismatch = false;
         }
         let known = same.map_or(EARLIEST, |(_, version)| version);
-        let talks = if session == contact.met.session { version.max(known) } else { known };
-        line.met = Some((contact.met.session, talks));
-        (line.accepted, line.address) = (contact.accepted, contact.address);
+        let speaks = if session == contact.met.session { version.max(known) } else { known };
+        peer.met = Some((contact.met.session, speaks));
+        (peer.accepted, peer.address) = (contact.accepted, contact.address);
     }
 
-    /// Sends a letter.
     pub(super) fn send<M: Serialize>(
         &mut self,
         to: NodeId,
         letter: &Letter<M>,
         counters: &Counters,
     ) {
-        let Some(line) = self.lines.get_mut(&to) else { return };
-        let Some(address) = letter.at.or(line.configured) else {
+        let Some(peer) = self.peers.get_mut(&to) else { return };
+        let Some(address) = letter.at.or(peer.configured) else {
             return Counters::add(&counters.unsent, 1);
         };
         let asks = matches!(&letter.content, session::Content::Greeting(it) if it.ask.is_some());
-        let versions = line.versions(to, letter.known, asks, self.answering);
+        let versions = peer.versions(to, letter.known, asks, self.current);
         self.encoded.clear();
         let content = match &letter.content {
             session::Content::Greeting(greeting) => {
-                line.ask(greeting.ask);
+                peer.ask(greeting.ask);
                 Content::Greeting(*greeting)
             }
             session::Content::Roster(roster) => Content::Roster(roster.clone()),
@@ -273,62 +251,66 @@ impl Network {
         }
     }
 
-    /// Has the names of silent members looked up.
-    pub(super) fn keep_up(&mut self) {
+    /// Looks up the names of silent members again.
+    pub(super) fn run_periodic(&mut self) {
         let now = Moment::now();
-        for (&id, line) in &mut self.lines {
-            if line.wants_resolving(now)
+        for (&id, peer) in &mut self.peers {
+            if peer.wants_resolving(now)
                 && let Some(member) = self.settings.members.iter().find(|member| member.id == id)
             {
-                self.resolver.ask(id, &member.address);
+                self.resolver.request(id, &member.address);
             }
         }
     }
 
-    /// A name was looked up.
     pub(super) fn resolved(&mut self, member: NodeId, address: SocketAddr) {
-        if let Some(line) = self.lines.get_mut(&member) {
-            line.configured = Some(address);
+        if let Some(peer) = self.peers.get_mut(&member) {
+            peer.configured = Some(address);
         }
     }
 
-    /// Uses other keys from now on.
     pub(super) fn use_keys(&mut self, keys: &Keyring) {
         self.sealer.rekey(keys);
     }
 
-    /// Whom this node hears, itself included: the one answer for everything that is shown. `by_algorithm`: what the
-    /// algorithm says of a member, if it watches over who falls silent.
-    pub(super) fn heard(
+    /// The members that this node reaches, itself included. Status, page and metrics all use this answer. `by_algorithm`:
+    /// what the algorithm says about a member, if it watches that.
+    pub(super) fn reachable(
         &self,
         now: Moment,
         by_algorithm: impl Fn(NodeId) -> Option<bool>,
     ) -> PeerSet {
-        let heard = |contact: &Contact| is_heard(contact, now, by_algorithm(contact.id));
-        let others = self.contacts().filter(heard).map(|contact| contact.id);
-        others.chain([self.settings.me]).collect()
+        let peers = self.peers.iter();
+        let others = peers.filter(|(id, peer)| peer.is_reachable(now, by_algorithm(**id)));
+        others.map(|(id, _)| *id).chain([self.settings.me]).collect()
     }
 
-    /// What is known of the way to everybody else.
-    pub(super) fn contacts(&self) -> impl Iterator<Item = Contact> + '_ {
-        self.lines.iter().map(|(&id, line)| line.contact(id))
+    /// The members whose last datagram came from another configuration.
+    pub(super) fn config_mismatches(&self) -> Vec<NodeId> {
+        let mismatched = self.peers.iter().filter(|(_, peer)| peer.config_mismatch);
+        mismatched.map(|(id, _)| *id).collect()
     }
 
-    /// What is known of the way to a member; nothing of the way to itself.
-    pub(super) fn contact(&self, member: NodeId) -> Option<Contact> {
-        self.lines.get(&member).map(|line| line.contact(member))
+    /// The path to a member; none to this member itself.
+    pub(super) fn peer(&self, member: NodeId) -> Option<&Peer> {
+        self.peers.get(&member)
     }
 }
 
-impl Line {
-    fn contact(&self, id: NodeId) -> Contact {
-        let Self { address, last_heard, round_trip, configured_otherwise, .. } = *self;
-        let version = self.met.map(|(_, version)| version);
-        Contact { id, address, last_heard, round_trip, configured_otherwise, version }
+impl Peer {
+    /// The protocol version of its current session.
+    pub(super) fn version(&self) -> Option<u8> {
+        self.met.map(|(_, version)| version)
     }
 
-    /// Whether a datagram is for this member and of the same configuration. An answer to a question of `session` says how
-    /// long the way takes.
+    /// Whether something has arrived from it since this node started, its configuration matches, and it is not silent.
+    fn is_reachable(&self, now: Moment, by_algorithm: Option<bool>) -> bool {
+        let Some(last) = self.last_seen else { return false };
+        by_algorithm.unwrap_or_else(|| now.since(last) <= UNREACHABLE) && !self.config_mismatch
+    }
+
+    /// Whether a datagram is for this member and from the same configuration. An answer to a challenge of `session` also
+    /// measures the round-trip time.
     fn admit(
         &mut self,
         me: NodeId,
@@ -341,7 +323,7 @@ impl Line {
             return Err(Rejection::Misdirected);
         }
         if opened.envelope.configuration != configuration {
-            self.configured_otherwise = true;
+            self.config_mismatch = true;
             return Err(Rejection::Configuration);
         }
         if let Content::Greeting(greeting) = &opened.content
@@ -357,7 +339,7 @@ impl Line {
         Ok(())
     }
 
-    /// Notes a question that is being asked.
+    /// Records a challenge that is being sent.
     fn ask(&mut self, challenge: Option<Challenge>) {
         let Some(challenge) = challenge else { return };
         self.asked = match self.asked {
@@ -366,30 +348,28 @@ impl Line {
         };
     }
 
-    /// In which versions a letter for the session `known` goes. A question goes in both until it is known that the peer
-    /// reads the present one: the earlier one may be all that has come through so far, and it asks for no roster.
+    /// The versions in which a letter to the session `known` is sent. A question is sent in both until the peer is known
+    /// to read the current one: perhaps only the earlier one has arrived so far, and that cannot ask for a roster.
     fn versions(
         &self,
         to: NodeId,
         known: Option<SessionId>,
         asks: bool,
-        answering: Option<Answering>,
+        current: Option<Current>,
     ) -> &'static [u8] {
         let met =
             self.met.filter(|(session, _)| Some(*session) == known).map(|(_, version)| version);
-        let asked = answering
-            .filter(|asked| asked.from == to && Some(asked.session) == known)
-            .map(|asked| asked.version);
-        match met.max(asked) {
+        let asked = current.filter(|it| it.from == to && Some(it.session) == known);
+        match met.max(asked.map(|it| it.version)) {
             Some(EARLIEST) if !asks => &[EARLIEST],
             Some(VERSION) => &[VERSION],
             _ => &[VERSION, EARLIEST],
         }
     }
 
-    /// Whether its name is to be looked up. If so, not again for a while.
+    /// Whether its name should be looked up now. If so, it counts as looked up.
     fn wants_resolving(&mut self, now: Moment) -> bool {
-        let is_silent = self.last_heard.is_none_or(|heard| now.since(heard) >= SILENCE);
+        let is_silent = self.last_seen.is_none_or(|seen| now.since(seen) >= SILENT);
         let wants = is_silent && self.resolved.is_none_or(|last| now.since(last) >= RESOLVE);
         if wants {
             self.resolved = Some(now);
@@ -398,42 +378,34 @@ impl Line {
     }
 }
 
-/// The mean of all measurements, the latest counting an eighth, as TCP does it.
+/// A moving average in which the latest measurement counts an eighth, as in TCP.
 fn smoothed(before: Option<Duration>, measured: Duration) -> Duration {
     before.map_or(measured, |before| (before * 7 + measured) / 8)
 }
 
-/// Whether a member is heard: something has come from it in this life of the node, it is not configured otherwise, and
-/// it has not fallen silent.
-fn is_heard(contact: &Contact, now: Moment, by_algorithm: Option<bool>) -> bool {
-    let Some(last) = contact.last_heard else { return false };
-    let speaks = by_algorithm.unwrap_or_else(|| now.since(last) <= PATIENCE);
-    speaks && !contact.configured_otherwise
-}
-
-/// Errors that say something of an earlier datagram, not of the socket: nobody listens there.
-fn is_passing(error: &io::Error) -> bool {
+/// Errors about an earlier datagram, for example that no process listens at its destination.
+fn is_transient(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | HostUnreachable | Interrupted | NetworkUnreachable)
 }
 
-/// Counts a datagram that opened, and held nothing that this algorithm can read.
-pub(super) fn reject_malformed(counters: &Counters) {
-    Counters::add(&counters.rejected[Rejection::Malformed as usize], 1);
+/// An address as people write it: an IPv4 address may have been received in its IPv6 form.
+pub(super) fn canonical(address: SocketAddr) -> String {
+    SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One lost datagram must not have two nodes of the present version talk in the earlier one for ever.
+    /// Otherwise one lost datagram could make two nodes speak the earlier version for good.
     #[test]
-    fn a_question_goes_in_both_versions_until_the_present_one_is_known_to_be_read() {
-        let (peer, session) = (NodeId(2), SessionId::from_random(7));
+    fn a_question_is_sent_in_both_versions_until_the_current_one_is_known_to_be_read() {
+        let (id, session) = (NodeId(2), SessionId::from_random(7));
         let versions = |met: Option<u8>, asked: Option<u8>, asks| {
-            let line = Line { met: met.map(|version| (session, version)), ..Line::default() };
-            let answering = |version| Answering { from: peer, session, version };
-            line.versions(peer, Some(session), asks, asked.map(answering)).to_vec()
+            let peer = Peer { met: met.map(|version| (session, version)), ..Peer::default() };
+            let current = |version| Current { from: id, session, version };
+            peer.versions(id, Some(session), asks, asked.map(current)).to_vec()
         };
         assert_eq!(versions(None, None, true), [VERSION, EARLIEST]);
         assert_eq!(versions(Some(EARLIEST), None, true), [VERSION, EARLIEST]);
@@ -443,24 +415,17 @@ mod tests {
     }
 
     #[test]
-    fn who_is_heard_is_the_algorithms_to_say_of_those_that_have_spoken() {
+    fn the_algorithm_decides_which_members_are_reachable_once_they_were_seen() {
         let second = |seconds: u64| Moment::from_nanos(seconds * 1_000_000_000);
-        let (heard, now) = (second(10), second(20));
-        let contact = Contact {
-            id: NodeId(2),
-            address: None,
-            last_heard: Some(heard),
-            round_trip: None,
-            configured_otherwise: false,
-            version: Some(VERSION),
-        };
-        assert!(is_heard(&contact, now, Some(true)), "it may have more patience than the host");
-        assert!(!is_heard(&contact, heard, Some(false)), "or less");
-        assert!(is_heard(&contact, second(15), None));
-        assert!(!is_heard(&contact, second(16), None));
-        let never = Contact { last_heard: None, ..contact };
-        assert!(!is_heard(&never, now, Some(true)), "no benefit of the doubt");
-        let otherwise = Contact { configured_otherwise: true, ..contact };
-        assert!(!is_heard(&otherwise, heard, Some(true)));
+        let (seen, now) = (second(10), second(20));
+        let peer = |last_seen| Peer { last_seen, ..Peer::default() };
+        let known = peer(Some(seen));
+        assert!(known.is_reachable(now, Some(true)), "it may wait longer than the host");
+        assert!(!known.is_reachable(seen, Some(false)), "or less long");
+        assert!(known.is_reachable(second(15), None));
+        assert!(!known.is_reachable(second(16), None));
+        assert!(!peer(None).is_reachable(now, Some(true)), "it was never seen");
+        let mismatch = Peer { config_mismatch: true, ..peer(Some(seen)) };
+        assert!(!mismatch.is_reachable(seen, Some(true)));
     }
 }

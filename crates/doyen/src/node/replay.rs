@@ -1,16 +1,16 @@
-//! What happened to a member, again: its trace fed to the same state machine.
+//! Replays a trace: feeds its events to the same state machine.
 //!
-//! The member is started as it was and told the same events in the same order. It must want the same things done; where
-//! it does not, this is another program, or the trace is not what it says, and the replay ends: whatever the member does
-//! after that says nothing. Meanwhile the [ledger] judges what one member alone can break:
+//! The member is started with the same state and gets the same events in the same order. It must produce the same effects;
+//! if it does not, this is another program, or the trace was altered, and the replay ends, because later events would say
+//! nothing. Meanwhile the [ledger] checks the rules that one member alone can break:
 //!
 //! - a stored term never falls, and a vote in a term never changes;
 //! - a message that binds its sender leaves in the term that is stored at that moment, and a vote as it is stored;
 //! - a vote lease is kept, by the clock of the node;
 //! - a lease is in the stored term, and the terms of leases rise; one that is published has not run out.
 //!
-//! Two members together can break one more: at no instant do two leases run. Traces of one machine share its clock, so
-//! several of them can be compared ([`overlaps`]).
+//! Two members together can break one more rule: at no instant do two leases run. Traces of one machine share its clock, so
+//! they can be compared ([`overlaps`]).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,58 +27,58 @@ use super::start::process;
 use super::trace::{Header, MAGIC, Record, VERSION, What, told, unhex};
 use crate::config::{Configuration, Settings};
 
-/// A trace that was read.
+/// A parsed trace.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Trace {
-    /// What it begins with.
+    /// Its first line.
     pub header: Header,
-    /// What happened.
+    /// Its events.
     pub records: Vec<Record>,
-    /// What is missing at its end, if anything is.
+    /// What is missing at its end, if anything.
     pub missing: Option<Finding>,
 }
 
-/// What came of it.
+/// The result of a replay.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replayed {
-    /// What people call the member.
+    /// The name of the member.
     pub name: String,
-    /// Every event, in order, to the first with which something is wrong.
+    /// Every event, in order, up to the first one with a finding.
     pub steps: Vec<Step>,
-    /// What is wrong with the last of them, if anything is.
+    /// What is wrong with the last step, if anything.
     pub findings: Vec<Finding>,
-    /// How often the member came to follow another leader than before.
+    /// How often the member's leader changed.
     pub leaders: usize,
 }
 
-/// One event, and what the member made of it.
+/// One event and its effects.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Step {
-    /// When, in nanoseconds since the machine booted.
+    /// The time, in nanoseconds since the machine booted.
     pub at: u64,
-    /// What happened, in words.
+    /// The event as text.
     pub event: String,
     /// The rules that fired.
     pub rules: Vec<&'static str>,
-    /// What the member wanted done.
+    /// The effects.
     pub did: Vec<String>,
 }
 
-/// Something that is wrong.
+/// Something that is wrong with a trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// On which line of the trace.
+    /// The line of the trace.
     pub line: usize,
-    /// What.
+    /// What is wrong.
     pub what: String,
 }
 
-/// Reads a trace. A last line that was cut short, as a crash leaves it, is left out and said to be missing.
+/// Parses a trace. A last line that was cut short, as by a crash, is reported as missing.
 pub fn read(text: &str) -> Result<Trace, String> {
     let mut lines = text.lines().enumerate().peekable();
     let (_, first) = lines.next().ok_or("line 1: is missing; an empty file is no trace")?;
     let head = |error| format!("line 1: is not the head of a node's trace: {error}");
-    // Another version has other fields.
+    // Other versions have other fields, so check the version first.
     let value: serde_json::Value = serde_json::from_str(first).map_err(head)?;
     if let (Some(MAGIC), Some(theirs)) = (value["doyen"].as_str(), value["version"].as_u64())
         && theirs != u64::from(VERSION)
@@ -108,7 +108,7 @@ pub fn read(text: &str) -> Result<Trace, String> {
     Ok(Trace { header, records, missing })
 }
 
-/// Whether a line is where it was written: a trace with a gap cannot be replayed.
+/// Whether a line is at its place: a trace with a gap cannot be replayed.
 fn check_number(here: usize, written: Option<u64>) -> Result<(), String> {
     let here = here as u64;
     let Some(written) = written.filter(|&written| written != here) else { return Ok(()) };
@@ -120,7 +120,7 @@ fn check_number(here: usize, written: Option<u64>) -> Result<(), String> {
     Err(format!("line {here}: was written as line {written}, so {why}; copy the whole file again"))
 }
 
-/// What is missing at the end of a trace, of which the line `cut_at` was cut short.
+/// What is missing at the end of a trace; `cut_at`: the line that was cut short.
 fn missing_of(records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
     let line = cut_at.unwrap_or(records.len() + 1);
     let what = match (cut_at, records.last().map(|record| &record.what)) {
@@ -132,21 +132,21 @@ fn missing_of(records: &[Record], cut_at: Option<usize>) -> Option<Finding> {
     Some(Finding { line, what: format!("{what}: {why}") })
 }
 
-/// Tells the member the same events again.
+/// Replays a trace.
 pub fn replay(trace: &Trace) -> Result<Replayed, String> {
     let settings = Configuration::parse("configuration", &trace.header.config)
         .map_err(|error| format!("line 1: its configuration cannot be used: {error}"))?
         .settings;
-    let mut desk = Desk::start(trace, &settings)?;
+    let mut replayer = Replayer::start(trace, &settings)?;
     for (place, record) in trace.records.iter().enumerate() {
-        if !desk.findings.is_empty() {
+        if !replayer.findings.is_empty() {
             break;
         }
-        desk.line = place + 2;
-        desk.take(record)?;
+        replayer.line = place + 2;
+        replayer.take(record)?;
     }
     let name = settings.name_of(trace.header.member).to_owned();
-    let Desk { steps, findings, leaders, .. } = desk;
+    let Replayer { steps, findings, leaders, .. } = replayer;
     Ok(Replayed { name, steps, findings, leaders })
 }
 
@@ -154,33 +154,33 @@ type DurableOf = <Process as Protocol>::Durable;
 type LetterOf = <Process as Protocol>::Message;
 type TimerOf = <Process as Protocol>::Timer;
 
-/// A member at a desk.
-struct Desk {
+/// A member whose trace is being replayed.
+struct Replayer {
     config: <Process as Protocol>::Config,
     member: Process,
     effects: Effects<Process>,
-    /// The timers that are armed, by the names that a trace gives them.
+    /// The armed timers, by their names in the trace.
     armed: BTreeMap<String, TimerOf>,
-    /// What the ledger knows of it; times are since the machine booted.
+    /// The member's entry in the ledger; times are since the machine booted.
     entry: Entry<Span>,
-    /// The length of the vote lease that the present message asks for.
+    /// The length of the vote lease that the current message asks for.
     asked: Option<Span>,
     /// The term of its last lease.
     leased: Option<Term>,
-    /// When the present event happened.
+    /// The time of the current event.
     now: Span,
     line: usize,
     has_ended: bool,
     steps: Vec<Step>,
     findings: Vec<Finding>,
-    /// Whom it followed last.
+    /// Its last leader.
     leader: Option<NodeId>,
     leaders: usize,
-    /// The version that wrote the trace.
+    /// The version of the program that wrote the trace.
     program: String,
 }
 
-impl Desk {
+impl Replayer {
     fn start(trace: &Trace, settings: &Settings) -> Result<Self, String> {
         let Header { member, incarnation, session, time_of_day, origin, durable, did, .. } =
             &trace.header;
@@ -204,7 +204,7 @@ impl Desk {
         };
         let id = *member;
         let member = Process::start(id, &config, boot, &mut effects);
-        let mut desk = Self {
+        let mut replayer = Self {
             config,
             member,
             effects,
@@ -221,8 +221,8 @@ impl Desk {
             leaders: 0,
             program: trace.header.program.clone(),
         };
-        desk.conclude(0, format!("start {}", incarnation.0), did);
-        Ok(desk)
+        replayer.conclude(0, format!("start {}", incarnation.0), did);
+        Ok(replayer)
     }
 
     fn take(&mut self, record: &Record) -> Result<(), String> {
@@ -284,7 +284,7 @@ impl Desk {
         self.judge(ledger::rises(id, term, before.map(|before| (id, before))));
     }
 
-    /// Compares what the member wants done with what it wanted then, and judges it.
+    /// Compares the effects with those in the trace, and checks them.
     fn conclude(&mut self, at: u64, event: String, then: &[String]) {
         let did = told::<Process>(self.effects.list());
         if let Some(difference) = difference(then, &did) {
@@ -321,7 +321,7 @@ impl Desk {
     }
 }
 
-impl Host<Process> for Desk {
+impl Host<Process> for Replayer {
     type Error = Infallible;
 
     fn persist(&mut self, durable: DurableOf) -> Result<(), Infallible> {
@@ -332,7 +332,7 @@ impl Host<Process> for Desk {
 
     fn send(&mut self, to: NodeId, message: LetterOf) -> Result<(), Infallible> {
         let Some(pledge) = message.pledge() else { return Ok(()) };
-        // What it sent in former lives is not in this trace.
+        // Messages of earlier incarnations are not in this trace.
         self.judge(self.entry.send(self.now, to, pledge, None));
         if let (Pledge::Promise { term }, Some(length)) = (pledge, self.asked) {
             self.entry.bind(term, self.now + length);
@@ -360,33 +360,33 @@ impl Host<Process> for Desk {
     }
 }
 
-/// The first thing that a member did then and does not now, or the other way round.
+/// The first effect that differs.
 fn difference(then: &[String], now: &[String]) -> Option<String> {
     let place = (0..then.len().max(now.len())).find(|&place| then.get(place) != now.get(place))?;
     let said = |effects: &[String]| {
         effects.get(place).map_or("nothing".to_owned(), |it| format!("`{it}`"))
     };
     let nth = place + 1;
-    Some(format!("of what it did, number {nth} was {} then, and is {} now", said(then), said(now)))
+    Some(format!("effect {nth} was {} in the trace and is {} now", said(then), said(now)))
 }
 
 fn name(timer: &impl Debug) -> String {
     format!("{timer:?}")
 }
 
-/// A lease, by its holder's own record.
+/// A lease, as its holder recorded it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Held {
-    /// Whose.
+    /// The holder.
     pub member: NodeId,
-    /// Since when.
+    /// Its start.
     pub from: u64,
-    /// Until when: its deadline, or the moment at which its holder gave it up.
+    /// Its deadline, or the time at which its holder gave it up.
     pub until: u64,
 }
 
-/// The leases in a trace, one after the other. Renewals lengthen one. A deadline that was published stands, whatever
-/// becomes of the leader, unless everything has been stopped that ran under the lease.
+/// The leases in a trace, in order. A renewal extends a lease. A published deadline is binding, whatever happens to the
+/// leader, unless all permits under the lease have ended.
 pub fn leases(trace: &Trace) -> Vec<Held> {
     let mut held: Vec<Held> = Vec::new();
     let (mut running, mut retired) = (false, false);
@@ -430,60 +430,60 @@ mod tests {
     const TRACE: &str = include_str!("../../tests/cli/files/node.trace");
     const LEADER: NodeId = NodeId(2);
 
-    /// Member 1 of a quorum of two, at the desk. What the trace tells of another algorithm does not count.
-    fn desk() -> Desk {
+    /// Member 1 of a quorum of two. The effects in the trace are of another algorithm and do not count.
+    fn replayer() -> Replayer {
         let mut trace = read(TRACE).unwrap();
         trace.header.config = trace.header.config.replace("\"bully\"", "\"quorum\"");
         let settings = Configuration::parse("test", &trace.header.config).unwrap().settings;
-        let mut desk = Desk::start(&trace, &settings).unwrap();
-        desk.findings.clear();
-        desk
+        let mut replayer = Replayer::start(&trace, &settings).unwrap();
+        replayer.findings.clear();
+        replayer
     }
 
-    fn store(desk: &mut Desk, term: u64, voted: Option<NodeId>) {
+    fn store(replayer: &mut Replayer, term: u64, voted: Option<NodeId>) {
         let inner =
             Some(AnyDurable::Quorum(Ballot { term: Term(term), voted, ..Ballot::default() }));
         let (incarnation, roster) = (Incarnation(1), Roster::default());
-        let Ok(()) = desk.persist(Kept { incarnation, rejoining: false, roster, inner });
+        let Ok(()) = replayer.persist(Kept { incarnation, rejoining: false, roster, inner });
     }
 
-    fn vote(desk: &mut Desk, term: u64) {
+    fn vote(replayer: &mut Replayer, term: u64) {
         let message = AnyMessage::Quorum(Message { config: 0, term: Term(term), body: Body::Vote });
         let life = Incarnation(1);
         let packet = Packet { from: life, to: life, body: Carried::Plain(message) };
         let (session, content) = (SessionId::from_random(1), Content::Inner(packet));
         let letter = Letter { at: None, session, known: None, counter: 1, content };
-        let Ok(()) = desk.send(LEADER, letter);
+        let Ok(()) = replayer.send(LEADER, letter);
     }
 
-    fn found(desk: &Desk) -> Vec<&str> {
-        desk.findings.iter().map(|finding| finding.what.as_str()).collect()
+    fn found(replayer: &Replayer) -> Vec<&str> {
+        replayer.findings.iter().map(|finding| finding.what.as_str()).collect()
     }
 
     #[test]
     fn a_vote_leaves_only_in_the_term_that_is_stored_at_that_moment() {
-        let mut desk = desk();
-        store(&mut desk, 4, Some(LEADER));
-        vote(&mut desk, 4);
-        assert_eq!(found(&desk), [""; 0]);
-        store(&mut desk, 5, Some(LEADER));
-        vote(&mut desk, 4);
+        let mut replayer = replayer();
+        store(&mut replayer, 4, Some(LEADER));
+        vote(&mut replayer, 4);
+        assert_eq!(found(&replayer), [""; 0]);
+        store(&mut replayer, 5, Some(LEADER));
+        vote(&mut replayer, 4);
         let contradiction =
             "1 has stored term 5, and its vote for 2; 1 tells 2 that it votes for 2 in term 4";
-        assert_eq!(found(&desk), [contradiction]);
+        assert_eq!(found(&replayer), [contradiction]);
     }
 
     #[test]
     fn a_vote_lease_is_kept_by_the_clock_of_the_node() {
-        let mut desk = desk();
-        desk.entry.bind(Term(4), Span::from_millis(30));
-        store(&mut desk, 5, Some(LEADER));
-        desk.now = Span::from_millis(30);
-        vote(&mut desk, 5);
-        assert_eq!(found(&desk), [""; 0]);
-        desk.now = Span::from_millis(29);
-        vote(&mut desk, 5);
-        assert_eq!(found(&desk).len(), 1);
-        assert!(found(&desk)[0].contains("a vote lease until 30ms"), "{:?}", found(&desk));
+        let mut replayer = replayer();
+        replayer.entry.bind(Term(4), Span::from_millis(30));
+        store(&mut replayer, 5, Some(LEADER));
+        replayer.now = Span::from_millis(30);
+        vote(&mut replayer, 5);
+        assert_eq!(found(&replayer), [""; 0]);
+        replayer.now = Span::from_millis(29);
+        vote(&mut replayer, 5);
+        assert_eq!(found(&replayer).len(), 1);
+        assert!(found(&replayer)[0].contains("a vote lease until 30ms"), "{:?}", found(&replayer));
     }
 }

@@ -1,4 +1,4 @@
-//! Starting a node: state, keys, socket, then the loop in a thread of its own.
+//! Starts a node: state, keys and socket, then the loop in a thread of its own.
 
 use std::fs;
 use std::sync::Arc;
@@ -6,27 +6,26 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doyen_core::layers::Layers;
-use doyen_core::members::{Incarnation, Term};
+use doyen_core::members::Incarnation;
 use doyen_core::node::NodeConfig;
-use doyen_core::protocol::{Boot, Origin, Role};
+use doyen_core::protocol::{Boot, Origin};
 use doyen_core::registry::{Algorithm, AnyConfig, AnyDurable};
 use doyen_core::session::{Kept, Roster, SessionConfig, SessionId};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use tokio::sync::oneshot;
 
-use super::board::Board;
-use super::host::Host;
-use super::journal::{Journal, Line};
-use super::machine::Machine;
+use super::host::{Host, Resources};
+use super::log::{LogLine, Logger};
 use super::network::Network;
-use super::status::{MemberStatus, Status};
+use super::publish::Publisher;
 use super::store::{Saved, Store, StoreError};
-use super::{Failure, Handle, attribute, bell};
+use super::trace::Header;
+use super::{Failure, Handle, attribute, waker};
 use crate::config::{ConfigError, Configuration, Settings};
 use crate::key::Keyring;
 
-/// A node that runs.
+/// A running node.
 #[derive(Debug)]
 pub struct Running {
     handle: Handle,
@@ -34,18 +33,18 @@ pub struct Running {
 }
 
 impl Running {
-    /// How to talk to it.
+    /// The way to the node.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Waits for its end: because it was told to stop, or had to.
+    /// Waits until it has stopped, because it was told to or had to.
     pub async fn ended(self) -> Result<(), Failure> {
         self.ended.await.unwrap_or(Err(Failure::Panicked))
     }
 }
 
-/// What a disk holds, if it can be read. Version 1 of the state file knew nothing of sessions.
+/// Decodes a durable state, if possible. Version 1 of the state file has no sessions.
 fn read(algorithm: Algorithm, saved: &Saved, incarnation: Incarnation) -> Option<Kept<AnyDurable>> {
     let (Saved::Kept(bytes) | Saved::Bare(bytes)) = saved;
     let mut encoded = postcard::Deserializer::from_bytes(bytes);
@@ -58,7 +57,7 @@ fn read(algorithm: Algorithm, saved: &Saved, incarnation: Incarnation) -> Option
     }
 }
 
-/// Whether a member's state is there and sound, or lost if it is to `rejoin`. Changes nothing.
+/// Whether the state can be used; with `rejoin`, whether it is lost. Changes nothing.
 fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
     let can_read =
         |saved: &Saved| read(settings.algorithm, saved, Incarnation::default()).is_some();
@@ -70,7 +69,7 @@ fn check_state(settings: &Settings, rejoin: bool) -> Result<(), StoreError> {
     }
 }
 
-/// Whether a trace can be begun, as far as its folder goes. Changes nothing.
+/// Whether the folder of the trace exists. Changes nothing.
 fn check_trace(settings: &Settings) -> Result<(), Failure> {
     let Some(path) = &settings.trace else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -79,8 +78,8 @@ fn check_trace(settings: &Settings) -> Result<(), Failure> {
 }
 
 impl Settings {
-    /// Whether what the values name is there and sound: the keys, the folder of the trace, and the state unless it is
-    /// lost and this member is to `rejoin`.
+    /// Whether the files that the settings name can be used: the keys, the folder of the trace, and the state; with
+    /// `rejoin` the state must be lost.
     pub fn check(&self, rejoin: bool) -> Result<(), ConfigError> {
         let keys = self.key_file.as_deref().map(Keyring::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
@@ -94,8 +93,8 @@ impl Settings {
     }
 }
 
-/// Starts a node. `rejoin`: its state is lost, and its operator says that it may come back nevertheless. A state that is
-/// sound is never given up for that.
+/// Starts a node. `rejoin`: its state is lost, and its operator allows it to come back without it. A state that can be
+/// used is never given up.
 pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
     let system = |what| move |error| Failure::System { what, error };
     let text = configuration.report.to_string();
@@ -103,71 +102,68 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     check_trace(&settings)?;
     check_state(&settings, rejoin)?;
     if rejoin && settings.members.len() == 1 && settings.algorithm == Algorithm::Quorum {
-        return Err(Failure::NobodyToAsk);
+        return Err(Failure::OnlyMember);
     }
-    let journal = Journal::start(settings.own().name.clone())
-        .map_err(system("start a thread for the log"))?;
-    let (requests, inbox) = bell::pair().map_err(system("make a socket pair"))?;
+    let log = Logger::start(settings.own().name.clone())
+        .map_err(system("start the thread for the log"))?;
+    let (sender, commands) = waker::channel().map_err(system("create a socket pair"))?;
     let mut random = random()?;
     let session = SessionId::from_random(random.next_u64());
-    let network = Network::open(&settings, session, requests.clone())?;
-    let (board, readers) = Board::new(status_before(&settings), journal.clone());
-    let handle = Handle::new(readers, requests.clone(), settings.key_file.clone());
+    let network = Network::open(&settings, session, sender.clone())?;
+    let (publisher, subscription) = Publisher::new(Arc::clone(&settings), log.clone());
+    let handle = Handle::new(subscription, sender.clone(), settings.key_file.clone());
+    attribute::start(&settings.attribute, sender, log.clone())
+        .map_err(system("start the thread that measures the attribute"))?;
+    let (store, boot) = open_store(&settings, rejoin)?;
+    let boot = Boot { session, time_of_day: time_of_day(), ..boot };
     let (end, ended) = oneshot::channel();
-    attribute::start(&settings.attribute, requests, journal.clone())
-        .map_err(system("start a thread to measure"))?;
-    let (store, start) = match rejoin {
-        true => {
-            let (store, incarnation) = Store::rejoin(&settings.state_dir, &settings.owner())?;
-            (store, Boot::new(incarnation, None, Origin::Rejoining))
-        }
-        false => {
-            let opened = Store::open(&settings.state_dir, &settings.owner())?;
-            let origin = opened.origin();
-            (opened.store, Boot::new(opened.incarnation, opened.durable, origin))
-        }
-    };
-    let start = Boot { session, time_of_day: time_of_day(), ..start };
     let body = move || {
-        let machine = Machine::new((settings, text), network, store, board, inbox);
-        let result = host(machine, start, random);
+        let resources = Resources { settings, network, store, publisher, commands, random };
+        let result = run(resources, boot, text);
         if let Err(failure) = &result {
-            journal.write(Line::Error(failure.to_string()));
+            log.write(LogLine::error("node-failed", failure.to_string()));
         }
-        journal.finish();
-        // If nobody waits for the end, nobody needs to know.
+        log.flush();
+        // The receiver may have been dropped.
         let _ = end.send(result);
     };
     thread::Builder::new()
         .name("doyen-loop".to_owned())
         .spawn(body)
-        .map_err(system("start the loop's thread"))?;
+        .map_err(system("start the thread of the event loop"))?;
     Ok(Running { handle, ended })
 }
 
-/// The loop's thread.
-fn host(machine: Machine, start: Boot<Saved>, random: Pcg64Mcg) -> Result<(), Failure> {
-    let Boot { incarnation, durable, origin, session, time_of_day } = start;
-    let unreadable = || StoreError::Unreadable(machine.settings.state_dir.clone());
-    let durable = match durable {
-        None => None,
-        Some(saved) => {
-            let algorithm = machine.settings.algorithm;
-            Some(read(algorithm, &saved, incarnation).ok_or_else(unreadable)?)
-        }
-    };
-    let boot = Boot { incarnation, durable, origin, session, time_of_day };
-    let (id, config) = (machine.settings.me, process(&machine.settings));
-    Host::start(id, config, boot, machine, random)?.run()
+fn open_store(settings: &Settings, rejoin: bool) -> Result<(Store, Boot<Saved>), StoreError> {
+    let (folder, owner) = (&settings.state_dir, settings.owner());
+    if rejoin {
+        let (store, incarnation) = Store::rejoin(folder, &owner)?;
+        return Ok((store, Boot::new(incarnation, None, Origin::Rejoining)));
+    }
+    let opened = Store::open(folder, &owner)?;
+    let origin = opened.origin();
+    Ok((opened.store, Boot::new(opened.incarnation, opened.durable, origin)))
 }
 
-/// The time of day in seconds since 1970, as far as this machine knows it.
+/// The thread of the loop.
+fn run(resources: Resources, boot: Boot<Saved>, text: String) -> Result<(), Failure> {
+    let settings = &resources.settings;
+    let Boot { incarnation, durable, origin, session, time_of_day } = boot;
+    let unreadable = || StoreError::Unreadable(settings.state_dir.clone());
+    let decode = |saved| read(settings.algorithm, &saved, incarnation).ok_or_else(unreadable);
+    let durable = durable.map(decode).transpose()?;
+    let boot = Boot { incarnation, durable, origin, session, time_of_day };
+    let header = settings.trace.is_some().then(|| Header::new(settings, text, &boot));
+    Host::start(process(settings), boot, resources, header)?.run()
+}
+
+/// The time of day in seconds since 1970, by this machine's clock.
 fn time_of_day() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// What runs: the algorithm, and what lies beneath it.
+/// The algorithm and the layers beneath it.
 pub(super) fn process(settings: &Settings) -> SessionConfig<NodeConfig<AnyConfig>> {
     let layers = Layers::of_node(settings.algorithm, settings.core.timing);
     let mut inner = settings.core.clone();
@@ -175,7 +171,7 @@ pub(super) fn process(settings: &Settings) -> SessionConfig<NodeConfig<AnyConfig
     layers.process(AnyConfig { algorithm: settings.algorithm, inner })
 }
 
-/// A generator that no other process shares.
+/// A random generator, seeded by the operating system.
 fn random() -> Result<Pcg64Mcg, Failure> {
     let mut seed = [0; 16];
     let failed = |error: getrandom::Error| Failure::System {
@@ -184,44 +180,4 @@ fn random() -> Result<Pcg64Mcg, Failure> {
     };
     getrandom::fill(&mut seed).map_err(failed)?;
     Ok(Pcg64Mcg::from_seed(seed))
-}
-
-/// What is known before anything has happened.
-pub(super) fn status_before(settings: &Settings) -> Status {
-    let members = settings.members.iter().map(|member| MemberStatus {
-        id: member.id,
-        name: member.name.clone(),
-        address: member.address.clone(),
-        seen_at: None,
-        priority: member.priority,
-        witness: member.witness,
-        heard: member.id == settings.me,
-        configured_otherwise: false,
-        silent_ms: None,
-        rtt_us: None,
-        misses: None,
-        eligible: !member.witness,
-        losses: 0,
-    });
-    Status {
-        cluster: settings.cluster.clone(),
-        algorithm: settings.algorithm.to_string(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        id: settings.me,
-        name: settings.own().name.clone(),
-        incarnation: Incarnation::default(),
-        role: Role::Follower,
-        leader: None,
-        term: Term::default(),
-        lease: None,
-        why: None,
-        rejoining: false,
-        drained: false,
-        never_leads: false,
-        drained_remaining_ms: None,
-        preference: None,
-        next: None,
-        line: Vec::new(),
-        members: members.collect(),
-    }
 }

@@ -1,141 +1,106 @@
-//! What a node says of itself and of the others: the snapshot that the loop publishes, the history, the counters.
+//! The status of a node: the snapshot that the loop publishes, entries of the history, and counters.
 //!
-//! The loop owns the state; everybody else sees these. A [`Status`] is published at once when the view changes, and a
-//! few times a second for what changes all the time (round trips, who was heard when).
+//! A [`Status`] is published at once when the view changes, and a few times a second for values that change all the time
+//! (round-trip times, when a member was last seen).
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use doyen_core::change::LeaderChange;
-use doyen_core::members::{Incarnation, NodeId, Term};
-use doyen_core::protocol::Role;
+use doyen_core::members::{Incarnation, NodeId, PeerSet, Term};
+use doyen_core::protocol::{Role, View};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a node believes and knows.
+use super::inspect::Diagnostics;
+use super::network::{Network, canonical};
+use super::wire::Rejection;
+use crate::clock::Moment;
+use crate::config::Settings;
+
+/// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
-    /// The cluster's name.
+    /// The name of the cluster.
     pub cluster: String,
-    /// The algorithm's name.
+    /// The name of the algorithm.
     pub algorithm: String,
     /// The version of the program.
     pub version: String,
-    /// Which member this is.
+    /// The id of this member.
     #[schema(value_type = u32)]
     pub id: NodeId,
-    /// Its name.
+    /// The name of this member.
     pub name: String,
-    /// How often this member has started.
+    /// How many times this member has started.
     #[schema(value_type = u32)]
     pub incarnation: Incarnation,
-    /// What it does.
+    /// Its role: `follower`, `candidate`, `leader`, or `retiring` while it transfers leadership.
     #[schema(value_type = String)]
     pub role: Role,
-    /// Whom it follows; itself, if it leads.
+    /// The leader that it follows; itself, if it leads.
     #[schema(value_type = Option<u32>)]
     pub leader: Option<NodeId>,
-    /// The term: later leaders have higher ones.
+    /// The term. A later leader has a higher term.
     #[schema(value_type = u64)]
     pub term: Term,
     /// Its lease, if it leads under one.
     pub lease: Option<Lease>,
-    /// Why the leader leads, in words.
+    /// Why the leader leads, as text.
     pub why: Option<String>,
-    /// Whether it has lost its state and takes no part before every other member has answered.
+    /// Whether it has lost its state and waits for an answer from every other member.
     pub rejoining: bool,
-    /// Whether its operator does not want it to lead.
+    /// Whether an operator has drained it: it leads only if no other member can.
     pub drained: bool,
-    /// For how much longer it is drained, in milliseconds; null if it is not, or until that is undone.
+    /// How much longer it is drained, in milliseconds; null if it is not, or until `undrain`.
     pub drained_remaining_ms: Option<u64>,
-    /// Whether it is drained for good: it does not even lead if every member that could is drained. Earlier programs do
-    /// not say, since there such a drain is not known.
+    /// Whether it does not lead even if every other eligible member is drained.
     #[serde(default)]
     pub never_leads: bool,
-    /// Who the leader would rather have in its place, and for how long still.
+    /// The member that an operator prefers as leader, if any.
     pub preference: Option<Preferred>,
-    /// Who would lead next if the leader died now, as far as this member can tell: the first in line that it hears, and
-    /// that reaches a majority without the leader.
+    /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
+    /// and that reaches a majority without the leader.
     #[schema(value_type = Option<u32>)]
     pub next: Option<NodeId>,
-    /// Who would lead, the best first, as this member sees it, whether heard or not; the leader is in its place.
+    /// The eligible members by rank, the highest first, as this member sees them, whether reachable or not. It includes
+    /// the leader.
+    #[serde(alias = "line")]
     #[schema(value_type = Vec<u32>)]
-    pub line: Vec<NodeId>,
-    /// Everybody, in the order of their ids.
+    pub succession: Vec<NodeId>,
+    /// All members, by id.
     pub members: Vec<MemberStatus>,
-}
-
-impl Status {
-    /// What is known of a member; nothing if it is none.
-    pub fn member(&self, id: NodeId) -> Option<&MemberStatus> {
-        self.members.iter().find(|member| member.id == id)
-    }
-
-    /// What people call a member.
-    pub fn name_of(&self, id: NodeId) -> String {
-        self.member(id).map_or_else(|| id.to_string(), |member| member.name.clone())
-    }
-
-    /// That this node is drained and for how much longer, in words, if it is.
-    pub fn drain(&self) -> Option<String> {
-        let lasting = match self.drained_remaining_ms {
-            // Rounded up: what is not over yet is not "0s".
-            Some(left) => {
-                let left = Duration::from_secs(left.div_ceil(1000));
-                format!("for another {}", humantime::format_duration(left))
-            }
-            None => "until that is undone".to_owned(),
-        };
-        let so = match self.role {
-            _ if self.never_leads => "it never leads",
-            Role::Leader | Role::Retiring => "it leads because no other member can",
-            Role::Follower | Role::Candidate => "it leads only if no other member can",
-        };
-        self.drained.then(|| format!("is drained {lasting}: {so}"))
-    }
-
-    /// That this node rejoins and for whom it waits, in words, if it does.
-    pub fn rejoin(&self) -> Option<String> {
-        let silent = self.members.iter().filter(|member| !member.heard);
-        let names: Vec<&str> = silent.map(|member| &*member.name).collect();
-        self.rejoining.then(|| {
-            let names = names.join(", ");
-            format!("has lost its state and rejoins: it waits for an answer from {names}")
-        })
-    }
-
-    /// Whether `one` hears `other`, as far as this node knows: of the others it knows what they say, if they are heard
-    /// themselves.
-    pub fn hears(&self, one: &MemberStatus, other: &MemberStatus) -> Option<bool> {
-        if one.id == self.id {
-            return Some(other.heard);
-        }
-        one.misses.as_ref().filter(|_| one.heard).map(|misses| !misses.contains(&other.id))
-    }
 }
 
 /// A lease.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Lease {
-    /// Its end, in nanoseconds since this machine booted: comparable on this machine only. A hand-over may end it
-    /// sooner: it is for looking at, and a token of the library is for acting on.
+    /// Its deadline, in nanoseconds since this machine booted: comparable on this machine only. A transfer of leadership
+    /// may end it sooner, so it is for display; a program that acts as the leader needs a permit of the library.
     pub until: u64,
-    /// How long it still ran when this was written, in milliseconds.
+    /// The time until the deadline when this was written, in milliseconds.
     pub remaining_ms: u64,
 }
 
-/// A preference of the operator's.
+impl Lease {
+    /// The lease with this deadline, as of `now`.
+    pub(crate) fn new(deadline: Moment, now: Moment) -> Self {
+        let remaining_ms = deadline.since(now).as_millis() as u64;
+        Self { until: deadline.as_nanos(), remaining_ms }
+    }
+}
+
+/// A preference of an operator.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Preferred {
-    /// Who.
+    /// The preferred member.
     #[schema(value_type = u32)]
     pub member: NodeId,
-    /// For how long still, in milliseconds.
+    /// How much longer it is preferred, in milliseconds.
     pub remaining_ms: u64,
 }
 
-/// What a node knows of a member.
+/// What a node knows about a member.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberStatus {
     /// Its id.
@@ -143,103 +108,257 @@ pub struct MemberStatus {
     pub id: NodeId,
     /// Its name.
     pub name: String,
-    /// Where it is configured to be.
+    /// Its configured address.
     pub address: String,
-    /// Where its datagrams come from, once it has been heard.
-    pub seen_at: Option<String>,
-    /// Its attribute, as last told: the highest leads.
+    /// The address that its datagrams come from, once one has arrived.
+    #[serde(alias = "seen_at")]
+    pub observed_address: Option<String>,
+    /// Its attribute, as it last reported it: the highest leads.
     pub priority: i64,
     /// Whether it votes and never leads.
     pub witness: bool,
-    /// Whether this node hears it: something has come from it since this node started, it is not configured otherwise,
-    /// and it has not fallen silent. True of the node itself.
-    pub heard: bool,
-    /// Whether it is ignored, for it is configured otherwise: with other members, or another algorithm.
-    pub configured_otherwise: bool,
-    /// How long ago it was last heard, in milliseconds.
-    pub silent_ms: Option<u64>,
-    /// The round-trip time, smoothed, in microseconds.
+    /// Whether this node reaches it: it has sent something since this node started, its configuration matches, and it has
+    /// not become silent. True for the node itself.
+    #[serde(alias = "heard")]
+    pub reachable: bool,
+    /// Whether it is ignored because its member list or its algorithm differs from this node's.
+    #[serde(alias = "configured_otherwise")]
+    pub config_mismatch: bool,
+    /// How long ago its last datagram arrived, in milliseconds.
+    #[serde(alias = "silent_ms")]
+    pub last_seen_ms: Option<u64>,
+    /// The smoothed round-trip time, in microseconds.
     pub rtt_us: Option<u64>,
-    /// Whom this member says it does not hear; null if it is not heard itself, or says nothing of that.
+    /// The members that it reports as unreachable; null if it is unreachable itself, or does not report that.
+    #[serde(alias = "misses")]
     #[schema(value_type = Option<Vec<u32>>)]
-    pub misses: Option<Vec<NodeId>>,
-    /// Whether it may lead, as far as is known: no witness, not drained.
+    pub unreachable: Option<Vec<NodeId>>,
+    /// Whether it may lead, as far as this node knows: it is neither a witness nor drained.
     pub eligible: bool,
-    /// How often it has lost its office of late without wanting to, as this node saw it: it ranks behind those with
-    /// fewer losses, whatever its priority, until they are forgiven.
-    pub losses: u8,
+    /// Its penalty: how many recent failures as leader count against it. It ranks behind members with fewer, whatever
+    /// its priority, until they decay.
+    #[serde(alias = "losses")]
+    pub recent_failures: u8,
+    /// How much longer the latest of these failures counts, in milliseconds, where this node knows it.
+    #[serde(default)]
+    pub penalty_remaining_ms: Option<u64>,
 }
 
-impl MemberStatus {
-    /// What is held against it, in words, if anything is.
-    pub fn penalty(&self) -> Option<String> {
-        match self.losses {
-            0 => None,
-            1 => Some("lost its office once lately".to_owned()),
-            2 => Some("lost its office twice lately".to_owned()),
-            losses => Some(format!("lost its office {losses} times lately")),
+/// A change of leadership that this node took part in or learned of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Entry {
+    /// Its number; numbers rise by one.
+    pub number: u64,
+    /// When it happened, by this machine's wall clock, in milliseconds since 1970: for display, never for decisions.
+    pub at_unix_ms: u64,
+    /// The change, for programs.
+    #[schema(value_type = Object)]
+    pub change: LeaderChange,
+    /// The change and its reason, as text.
+    pub text: String,
+    /// How long no lease was valid before this one began, in microseconds, where this node knows it.
+    #[serde(alias = "dead_air_us")]
+    pub downtime_us: Option<u64>,
+}
+
+impl Status {
+    /// What is known before anything has happened.
+    pub(super) fn initial(settings: &Settings) -> Self {
+        let members = settings.members.iter().map(|member| MemberStatus {
+            id: member.id,
+            name: member.name.clone(),
+            address: member.address.clone(),
+            observed_address: None,
+            priority: member.priority,
+            witness: member.witness,
+            reachable: member.id == settings.me,
+            config_mismatch: false,
+            last_seen_ms: None,
+            rtt_us: None,
+            unreachable: None,
+            eligible: !member.witness,
+            recent_failures: 0,
+            penalty_remaining_ms: None,
+        });
+        Self {
+            cluster: settings.cluster.clone(),
+            algorithm: settings.algorithm.to_string(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            id: settings.me,
+            name: settings.own().name.clone(),
+            incarnation: Incarnation::default(),
+            role: Role::Follower,
+            leader: None,
+            term: Term::default(),
+            lease: None,
+            why: None,
+            rejoining: false,
+            drained: false,
+            drained_remaining_ms: None,
+            never_leads: false,
+            preference: None,
+            next: None,
+            succession: Vec::new(),
+            members: members.collect(),
         }
+    }
+
+    /// While the node rejoins: the members in `awaited` have not answered.
+    pub(super) fn rejoining(settings: &Settings, awaited: &PeerSet) -> Self {
+        let mut status = Self { rejoining: true, ..Self::initial(settings) };
+        for member in &mut status.members {
+            member.reachable = !awaited.contains(member.id);
+        }
+        status
+    }
+
+    /// The leader and the lease.
+    pub(super) fn set_view(&mut self, view: View, lease_deadline: Option<Moment>) {
+        (self.role, self.leader, self.term) = (view.role, view.leader, view.term);
+        self.lease = lease_deadline.map(|deadline| Lease::new(deadline, Moment::now()));
+    }
+
+    /// What the algorithm knows.
+    pub(super) fn set_diagnostics(&mut self, diagnostics: Diagnostics, reachable: &PeerSet) {
+        let millis = |left: Duration| left.as_millis() as u64;
+        self.drained = diagnostics.drained;
+        self.never_leads = diagnostics.never_leads;
+        self.drained_remaining_ms = diagnostics.drain_remaining.map(millis);
+        self.preference = diagnostics
+            .preference
+            .map(|(member, left)| Preferred { member, remaining_ms: left.as_nanos() / 1_000_000 });
+        self.next = diagnostics.next;
+        self.succession = diagnostics.succession;
+        for member in &mut self.members {
+            let Some(info) = diagnostics.members.get(&member.id) else { continue };
+            member.priority = info.attribute;
+            member.eligible = info.eligible;
+            member.recent_failures = info.recent_failures;
+            let penalty = info.penalty_remaining.filter(|_| info.recent_failures > 0);
+            member.penalty_remaining_ms = penalty.map(millis);
+            // What another member reports counts only while it is reachable itself.
+            member.unreachable = info.unreachable.clone().filter(|_| reachable.contains(member.id));
+        }
+    }
+
+    /// What the network knows. This node's own entry lists the members that it does not reach.
+    pub(super) fn set_network(&mut self, network: &Network, reachable: &PeerSet) {
+        let now = Moment::now();
+        let ids = self.members.iter().map(|member| member.id);
+        let unreachable: Vec<NodeId> = ids.filter(|&id| !reachable.contains(id)).collect();
+        for member in &mut self.members {
+            member.reachable = reachable.contains(member.id);
+            if member.id == self.id {
+                member.unreachable = Some(unreachable.clone());
+            }
+            let Some(peer) = network.peer(member.id) else { continue };
+            member.observed_address = peer.address.map(canonical);
+            member.config_mismatch = peer.config_mismatch;
+            member.last_seen_ms = peer.last_seen.map(|at| now.since(at).as_millis() as u64);
+            member.rtt_us = peer.round_trip.map(|trip| trip.as_micros() as u64);
+        }
+    }
+
+    /// The status of a member; none if there is no such member.
+    pub fn member(&self, id: NodeId) -> Option<&MemberStatus> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    /// The name of a member; its id, if there is no such member.
+    pub fn name_of(&self, id: NodeId) -> String {
+        self.member(id).map_or_else(|| id.to_string(), |member| member.name.clone())
+    }
+
+    /// As text: that this node is drained, and for how much longer. None if it is not.
+    pub fn drain(&self) -> Option<String> {
+        let lasting = match self.drained_remaining_ms {
+            Some(left) => format!("for another {}", rounded_up(left)),
+            None => "until `undrain`".to_owned(),
+        };
+        let effect = match self.role {
+            _ if self.never_leads => "it never leads",
+            Role::Leader | Role::Retiring => "it leads because no other member can",
+            Role::Follower | Role::Candidate => "it leads only if no other member can",
+        };
+        self.drained.then(|| format!("is drained {lasting}: {effect}"))
+    }
+
+    /// As text: that this node rejoins, and which members have not answered. None if it does not.
+    pub fn rejoin(&self) -> Option<String> {
+        let awaited = self.members.iter().filter(|member| !member.reachable);
+        let names: Vec<&str> = awaited.map(|member| &*member.name).collect();
+        let names = names.join(", ");
+        self.rejoining.then(|| format!("lost its state and rejoins; no answer yet from {names}"))
+    }
+
+    /// Whether `one` reaches `other`, as far as this node knows: other members report it, while they are reachable.
+    pub fn reaches(&self, one: &MemberStatus, other: &MemberStatus) -> Option<bool> {
+        if one.id == self.id {
+            return Some(other.reachable);
+        }
+        let reported = one.unreachable.as_ref().filter(|_| one.reachable);
+        reported.map(|unreachable| !unreachable.contains(&other.id))
     }
 }
 
-/// A change that this node took part in or learnt of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Entry {
-    /// Its number; they rise by one.
-    pub number: u64,
-    /// When, by this machine's wall clock, in milliseconds since 1970: for people, never for decisions.
-    pub at_unix_ms: u64,
-    /// What, as a machine reads it.
-    #[schema(value_type = Object)]
-    pub change: LeaderChange,
-    /// What and why, in words.
-    pub text: String,
-    /// For how long nobody held a lease before this one began, in microseconds, where this node can tell.
-    pub dead_air_us: Option<u64>,
+impl MemberStatus {
+    /// Its penalty as text; none if it has none.
+    pub fn penalty(&self) -> Option<String> {
+        let failed = match self.recent_failures {
+            0 => return None,
+            1 => "failed as leader recently".to_owned(),
+            failures => format!("failed as leader {failures} times recently"),
+        };
+        let lasting = match self.penalty_remaining_ms {
+            Some(left) => format!("for another {}", rounded_up(left)),
+            None => "until the penalty decays".to_owned(),
+        };
+        Some(format!("{failed}; ranked behind other members {lasting}"))
+    }
 }
 
-/// What is counted. Every count only ever rises.
+/// Whole seconds, rounded up: a time that is not over is not "0s".
+fn rounded_up(millis: u64) -> humantime::FormattedDuration {
+    humantime::format_duration(Duration::from_secs(millis.div_ceil(1000)))
+}
+
+/// Counters since the start. None of them ever falls.
 #[derive(Debug, Default)]
 pub struct Counters {
     /// Datagrams sent.
     pub sent: AtomicU64,
     /// Bytes sent.
     pub sent_bytes: AtomicU64,
-    /// Datagrams received, whatever they were.
+    /// Datagrams received, including those that were rejected.
     pub received: AtomicU64,
     /// Bytes received.
     pub received_bytes: AtomicU64,
     /// Datagrams that could not be sent.
     pub unsent: AtomicU64,
-    /// Datagrams dropped, by reason, in the order of [`Rejection::ALL`](super::wire::Rejection::ALL).
-    pub rejected: [AtomicU64; super::wire::Rejection::ALL.len()],
-    /// Times that this node stored something.
+    /// Datagrams rejected, by reason, in the order of [`Rejection::ALL`].
+    pub rejected: [AtomicU64; Rejection::ALL.len()],
+    /// Writes to the state file.
     pub stored: AtomicU64,
-    /// How long that took altogether, in microseconds.
+    /// The time that these writes took, in microseconds.
     pub stored_us: AtomicU64,
-    /// Times that this node began to lead.
-    pub took_office: AtomicU64,
-    /// Elections that this node began.
+    /// Elections that this node started.
     pub elections: AtomicU64,
     /// Events handled.
     pub events: AtomicU64,
 }
 
 impl Counters {
-    /// Raises one.
+    /// Adds `amount` to a counter.
     pub fn add(counter: &AtomicU64, amount: u64) {
         counter.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// Reads one.
+    /// Reads a counter.
     pub fn read(counter: &AtomicU64) -> u64 {
         counter.load(Ordering::Relaxed)
     }
 
-    /// How many datagrams were dropped, by the reason's name; reasons that did not occur are left out.
-    pub fn rejections(&self) -> BTreeMap<&'static str, u64> {
-        let counts = self.rejected.iter().map(Self::read);
-        let named = super::wire::Rejection::ALL.iter().map(|reason| reason.name()).zip(counts);
-        named.filter(|(_, count)| *count > 0).collect()
+    pub(super) fn reject(&self, reason: Rejection) {
+        Self::add(&self.rejected[reason as usize], 1);
     }
 }

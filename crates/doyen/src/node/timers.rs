@@ -1,13 +1,13 @@
 //! The one table of timers.
 //!
-//! A tag is armed once: arming it again replaces it. A timer that was cancelled or replaced never fires, even if it was
-//! due. Lease timers are kept apart, for they go first (rule 8 at the head of the core).
+//! A tag is armed at most once: arming it again replaces it. A timer that was cancelled or replaced never fires, even if it
+//! was due. Lease timers have a queue of their own, because they fire first (rule 8 at the head of the core).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clock::Moment;
+use crate::clock::Moment;
 
-/// When which timers are due.
+/// The armed timers.
 #[derive(Debug)]
 pub(super) struct Timers<T> {
     due_of: BTreeMap<T, Moment>,
@@ -17,19 +17,17 @@ pub(super) struct Timers<T> {
 }
 
 impl<T: Copy + Ord> Timers<T> {
-    /// No timers; `is_lease` tells which of them go first.
+    /// No timers; `is_lease` says which of them fire first.
     pub(super) fn new(is_lease: fn(T) -> bool) -> Self {
         Self { due_of: BTreeMap::new(), leases: BTreeSet::new(), others: BTreeSet::new(), is_lease }
     }
 
-    /// Arms `timer`.
     pub(super) fn arm(&mut self, timer: T, due: Moment) {
         self.disarm(timer);
         self.due_of.insert(timer, due);
         self.queue_of(timer).insert((due, timer));
     }
 
-    /// Disarms `timer`, if it is armed.
     pub(super) fn disarm(&mut self, timer: T) {
         if let Some(due) = self.due_of.remove(&timer) {
             self.queue_of(timer).remove(&(due, timer));
@@ -41,20 +39,20 @@ impl<T: Copy + Ord> Timers<T> {
         self.due_of.get(&timer).copied()
     }
 
-    /// When the next of all is due.
+    /// When the next timer is due.
     pub(super) fn next_due(&self) -> Option<Moment> {
         let first = |queue: &BTreeSet<(Moment, T)>| queue.first().map(|&(due, _)| due);
         first(&self.leases).into_iter().chain(first(&self.others)).min()
     }
 
-    /// Takes the lease timer that has been due the longest.
+    /// Removes and returns the lease timer that has been due for the longest time.
     pub(super) fn pop_lease(&mut self, now: Moment) -> Option<T> {
         let timer = due_by(&self.leases, now)?;
         self.disarm(timer);
         Some(timer)
     }
 
-    /// Takes the timer, of a lease or not, that has been due the longest.
+    /// Removes and returns a due timer: lease timers first, then the one that has been due for the longest time.
     pub(super) fn pop(&mut self, now: Moment) -> Option<T> {
         let timer = self.pop_lease(now).or_else(|| due_by(&self.others, now))?;
         self.disarm(timer);
@@ -82,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_go_first_and_nothing_fires_early_or_twice() {
+    fn leases_fire_first_and_no_timer_fires_early_or_twice() {
         let mut timers = Timers::new(|timer: u32| timer >= 100);
         timers.arm(1, at(10));
         timers.arm(2, at(5));
@@ -97,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_replaced_or_cancelled_does_not_fire() {
+    fn a_replaced_or_cancelled_timer_does_not_fire() {
         let mut timers = Timers::new(|_: u32| false);
         timers.arm(1, at(10));
         timers.arm(1, at(30));

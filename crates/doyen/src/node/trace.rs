@@ -1,8 +1,8 @@
-//! Recording what happens to a member, so that it can be taken apart at a desk.
+//! Records every event of a member, so that it can be replayed and analysed later.
 //!
-//! One JSON object a line, as the simulator's traces are, with the same words for what happens. What the simulator need
-//! not write is here too, so that [`replay`](super::replay) can feed the very events to the very state machine: messages
-//! whole, the configuration, what the disk held at the start, and what the member wanted done.
+//! One JSON object per line, like the simulator's traces, with the same names of events. It also contains what the
+//! simulator need not write, so that [`replay`](super::replay) can feed the same events to the same state machine: whole
+//! messages, the configuration, the durable state at the start, and the effects.
 //!
 //! ```json
 //! {"doyen":"node-trace","version":3,"program":"0.1.0","config":"cluster = …","member":1,"incarnation":3,…}
@@ -12,44 +12,47 @@
 //! {"line":5,"at":98400,"event":"ended","member":1}
 //! ```
 //!
-//! Every line says which it is, so that one that is missing is noticed. The last says that the member stopped. A trace
-//! without it is of a process that was killed or still runs, or has lost its end.
+//! Every line has its number, so that a missing line is noticed. The last line says that the member stopped. A trace
+//! without it belongs to a process that was killed or still runs, or its end is missing.
 //!
-//! Times are nanoseconds since the machine booted. The file is written by a thread of its own, for a disk may be slow
-//! and the loop must not wait: if the queue is full the trace ends there, the log says so, and the node goes on. A trace
-//! with a gap would be worth nothing.
+//! Times are nanoseconds since the machine booted. The file is written by a thread of its own, because a disk may be slow
+//! and the loop must not wait: if the queue is full, the trace ends there, the log says so, and the node goes on. A trace
+//! with a gap could not be replayed.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
 use doyen_core::members::{Incarnation, NodeId};
-use doyen_core::protocol::{AdminCommand, EffectOf, Event, Origin, Protocol, name_of};
+use doyen_core::protocol::{
+    AdminCommand, Boot, Durable, EffectOf, Event, Origin, Protocol, name_of,
+};
 use doyen_core::session::SessionId;
 use serde::{Deserialize, Serialize};
 
-use super::clock::Moment;
-use super::journal::{Journal, Line};
+use super::Failure;
+use super::log::{LogLine, Logger};
+use crate::clock::Moment;
+use crate::config::Settings;
 
-/// What the first line calls the rest.
 pub(super) const MAGIC: &str = "node-trace";
 
-/// The version this program writes and reads.
+/// The version that this program writes and reads.
 pub(super) const VERSION: u32 = 3;
 
 /// How many lines may wait to be written.
-const ROOM: usize = 16_384;
+const CAPACITY: usize = 16_384;
 
-/// How long a line waits at most before it is in the file.
+/// A line is in the file after this time at the latest.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// How long the end of a node waits for the last lines.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a node that ends waits for its last lines to be written.
+const FLUSH_WITHIN: Duration = Duration::from_secs(1);
 
-/// The first line: everything a replay must know.
+/// The first line: everything that a replay needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Header {
     /// Always `node-trace`.
@@ -60,29 +63,49 @@ pub struct Header {
     pub program: String,
     /// The configuration, as a `doyen.toml`.
     pub config: String,
-    /// Whose trace it is.
+    /// The member that was recorded.
     pub member: NodeId,
-    /// In which life; the lowest that it could take, if its state was lost.
+    /// Its incarnation; if its state was lost, the lowest that it could take.
     pub incarnation: Incarnation,
     /// Its session.
     pub session: SessionId,
     /// The time of day at the start, in seconds since 1970.
     pub time_of_day: u32,
-    /// Into what it came.
+    /// How the process started.
     pub origin: Arrived,
-    /// What its disk held, in hexadecimal digits.
+    /// Its durable state at the start, in hexadecimal digits.
     pub durable: Option<String>,
-    /// What it wanted done at the start.
+    /// The effects of its start.
     pub did: Vec<String>,
 }
 
-/// Into what a process came.
+impl Header {
+    /// The header for a process that starts like this, without the effects. `config` is the configuration as a file.
+    pub(super) fn new<D: Durable>(settings: &Settings, config: String, boot: &Boot<D>) -> Self {
+        let durable = boot.durable.as_ref().and_then(|it| postcard::to_allocvec(it).ok());
+        Self {
+            doyen: MAGIC.to_owned(),
+            version: VERSION,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            config,
+            member: settings.me,
+            incarnation: boot.incarnation,
+            session: boot.session,
+            time_of_day: boot.time_of_day,
+            origin: boot.origin.into(),
+            durable: durable.map(|bytes| hex(&bytes)),
+            did: Vec::new(),
+        }
+    }
+}
+
+/// How a process started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arrived {
-    /// The group may have been running.
+    /// With its state, into a cluster that may be running.
     Joining,
-    /// It had lost its disk.
+    /// Without its state.
     Rejoining,
 }
 
@@ -107,132 +130,123 @@ impl From<Arrived> for Origin {
 /// A line after the first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Record {
-    /// On which line of the file it was written. Traces of old had no numbers.
+    /// The number of the line. Older traces have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// When.
+    /// The time of the event.
     pub at: u64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What happened.
+/// An event. `did`: its effects.
+#[expect(missing_docs, reason = "the names of most fields say it")]
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum What {
-    /// A message came.
+    /// A message arrived.
     Received {
-        /// From whom.
         from: NodeId,
-        /// To whom: the member whose trace it is.
+        /// The receiver: the member that was recorded.
         to: NodeId,
-        /// The sources' word for it.
         kind: String,
-        /// The word and the fields.
+        /// The message as text.
         text: String,
-        /// The message as it was on the wire, in hexadecimal digits.
+        /// The encoded message, in hexadecimal digits.
         bytes: String,
-        /// What the member wanted done.
         did: Vec<String>,
     },
     /// A timer fired.
-    Fired {
-        /// Whose.
-        member: NodeId,
-        /// Which.
-        timer: String,
-        /// What the member wanted done.
-        did: Vec<String>,
-    },
-    /// Somebody wanted an election.
-    Campaign {
-        /// Who was told.
-        member: NodeId,
-        /// What the member wanted done.
-        did: Vec<String>,
-    },
-    /// The operator wanted something.
-    Commanded {
-        /// Of whom.
-        member: NodeId,
-        /// What.
-        command: AdminCommand,
-        /// What the member wanted done.
-        did: Vec<String>,
-    },
-    /// Nothing runs any more under the lease of a retiring leader.
-    Retired {
-        /// Whose.
-        member: NodeId,
-        /// What the member wanted done.
-        did: Vec<String>,
-    },
-    /// A lease runs until another time than before.
+    Fired { member: NodeId, timer: String, did: Vec<String> },
+    /// The member was told to campaign.
+    Campaign { member: NodeId, did: Vec<String> },
+    /// An operator gave a command.
+    Commanded { member: NodeId, command: AdminCommand, did: Vec<String> },
+    /// The last permit of a retiring leader ended.
+    Retired { member: NodeId, did: Vec<String> },
+    /// The deadline of the lease changed.
     Leased {
-        /// Whose.
         member: NodeId,
-        /// Until when; no lease runs any more, if it is empty.
+        /// The new deadline; none if the lease is over.
         until: Option<u64>,
     },
-    /// The member stopped, and nothing happens any more.
-    Ended {
-        /// Who.
-        member: NodeId,
-    },
+    /// The member stopped. This is the last line.
+    Ended { member: NodeId },
 }
 
-/// What a member wants done, as a trace says it.
+/// Effects as a trace writes them.
 pub(super) fn told<P: Protocol>(effects: &[EffectOf<P>]) -> Vec<String> {
     effects.iter().map(|effect| format!("{effect:?}")).collect()
 }
 
-/// Bytes in hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Hexadecimal digits as bytes.
 pub(super) fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
-/// Records.
+/// Writes a trace.
 #[derive(Debug)]
 pub(super) struct Tracer {
     member: NodeId,
     lines: Option<SyncSender<String>>,
-    /// Ends when everything has been written.
+    /// Disconnects when everything has been written.
     written: Receiver<()>,
-    journal: Journal,
-    /// How many lines there are.
+    log: Logger,
+    /// How many lines have been written.
     length: u64,
-    /// The lease that was last recorded.
+    /// The deadline that was recorded last.
     lease: Option<Moment>,
 }
 
 impl Tracer {
-    /// Begins a trace; an old one of that name is not overwritten.
-    pub(super) fn begin(path: &Path, header: &Header, journal: Journal) -> io::Result<Self> {
+    /// Begins the trace at `path`, if there is one. No file is overwritten: if `path` exists, the number of this start
+    /// is added to it.
+    pub(super) fn begin(
+        path: Option<&Path>,
+        header: Option<Header>,
+        log: &Logger,
+    ) -> Result<Option<Self>, Failure> {
+        let (Some(path), Some(header)) = (path, header) else { return Ok(None) };
+        let mut path = path.to_owned();
+        let begun = Self::create(&path, &header, log).or_else(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                path.as_mut_os_string().push(format!(".{}", header.incarnation.0));
+                Self::create(&path, &header, log)
+            }
+            _ => Err(error),
+        });
+        let tracer = begun.map_err(|error| Failure::Trace { path: path.clone(), error })?;
+        let text = format!("recording every event in {}", path.display());
+        log.write(LogLine::info("trace-started", text));
+        Ok(Some(tracer))
+    }
+
+    fn create(path: &Path, header: &Header, log: &Logger) -> io::Result<Self> {
         let file = File::create_new(path)?;
-        let (lines, waiting) = sync_channel(ROOM);
+        let (lines, waiting) = sync_channel(CAPACITY);
         let (ends, written) = sync_channel(1);
-        let (name, log) = (path.display().to_string(), journal.clone());
+        let (path, logger) = (PathBuf::from(path), log.clone());
         thread::Builder::new().name("doyen-trace".to_owned()).spawn(move || {
             let _ends: SyncSender<()> = ends;
             if let Err(error) = write_all(file, &waiting) {
-                log.write(Line::Warning(format!("the trace {name} ends early: {error}")));
+                let text = format!("the trace {} ends here: {error}", path.display());
+                let line = LogLine::warning("trace-ended", text);
+                logger.write(LogLine { reason: Some(error.to_string()), ..line });
             }
         })?;
-        let (member, lines) = (header.member, Some(lines));
-        let mut tracer = Self { member, lines, written, journal, length: 0, lease: None };
+        let (member, lines, log) = (header.member, Some(lines), log.clone());
+        let mut tracer = Self { member, lines, written, log, length: 0, lease: None };
         tracer.push(header);
         Ok(tracer)
     }
 
-    /// What an event is called. To be asked before the event is handled, which consumes it.
+    /// The record of an event, to be made before the event is handled, which consumes it.
     pub(super) fn name<P: Protocol>(&self, event: &Event<P::Message, P::Timer>) -> What {
         let (member, did) = (self.member, Vec::new());
         match event {
@@ -248,14 +262,14 @@ impl Tracer {
             Event::Timer(timer) => What::Fired { member, timer: format!("{timer:?}"), did },
             Event::Command(command) => What::Commanded { member, command: *command, did },
             Event::Retired => What::Retired { member, did },
-            // This host has no failure detector of its own.
+            // A node's failure detector is a layer beneath the algorithm and gives no events.
             Event::Campaign | Event::PeerDown(_) | Event::PeerUp(_) => {
                 What::Campaign { member, did }
             }
         }
     }
 
-    /// Records an event and what the member wanted done.
+    /// Records an event and its effects.
     pub(super) fn event(&mut self, at: Moment, mut what: What, wanted: Vec<String>) {
         match &mut what {
             What::Received { did, .. }
@@ -268,7 +282,7 @@ impl Tracer {
         self.record(at, what);
     }
 
-    /// Records the lease, if it is another.
+    /// Records the deadline of the lease, if it has changed.
     pub(super) fn lease(&mut self, until: Option<Moment>) {
         if self.lease != until {
             self.lease = until;
@@ -277,7 +291,7 @@ impl Tracer {
         }
     }
 
-    /// Records that nothing happens any more.
+    /// Records that the member stopped.
     pub(super) fn end(&mut self) {
         let what = What::Ended { member: self.member };
         self.record(Moment::now(), what);
@@ -289,25 +303,26 @@ impl Tracer {
 
     fn push(&mut self, line: &impl Serialize) {
         let Some(lines) = &self.lines else { return };
-        // What is recorded are numbers and texts, which can always be written as JSON.
+        // Records consist of numbers and texts, which can always be written as JSON.
         let text = serde_json::to_string(line).unwrap_or_default();
         self.length += 1;
         if lines.try_send(text).is_err() {
-            self.lines = None; // the thread writes what it has
-            self.journal.write(Line::Warning("the trace ends: the disk is too slow".to_owned()));
+            self.lines = None; // the thread writes the lines that it has
+            let text = "the trace ends here: the disk is too slow";
+            self.log.write(LogLine::warning("trace-ended", text));
         }
     }
 }
 
 impl Drop for Tracer {
-    /// The loop is over: waits until what it recorded has been written, but not for ever.
+    /// The loop has ended: waits until everything has been written, for a limited time.
     fn drop(&mut self) {
         self.lines = None;
-        let _ = self.written.recv_timeout(PATIENCE);
+        let _ = self.written.recv_timeout(FLUSH_WITHIN);
     }
 }
 
-/// Writes what comes, and flushes when nothing more does for a moment.
+/// Writes lines as they come, and flushes when none comes for a moment.
 fn write_all(file: File, lines: &Receiver<String>) -> io::Result<()> {
     let mut out = BufWriter::new(file);
     loop {

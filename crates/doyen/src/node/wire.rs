@@ -1,39 +1,38 @@
-//! What goes over the network: one sealed datagram a message.
+//! The wire format: one sealed datagram per message.
 //!
 //! ```text
 //!   magic 2 │ version 1 │ cluster 8 │ key id 4 │ nonce 24 │ sealed: envelope 38, kind 1, content │ tag 16
 //!   └────────────────── in the clear ─────────────────────┘
 //! ```
 //!
-//! All numbers are little-endian and of fixed length, so every part has its place and there is one way to write a
-//! thing. The envelope is who (4) to whom (4), the sender's session (8), the receiver's as the sender knows it (8,
-//! zero if it does not), a counter (8), the number of the configuration (4) and that of a group (2, zero: there is
-//! one group). Kind 1 is a [`Greeting`], kind 2 is a message of the layers above, in the encoding of the core, which
-//! means nothing here, and kind 3 is a [`Roster`]: for each entry the member (4), its incarnation (4) and session (8).
-//! A greeting is the question (8) and the answer (8), zero if there is none, the sender's incarnation (4), the one it has
-//! seen of the receiver's (4) and, since version 2, whether it wants a roster (1).
+//! All numbers are little-endian and of fixed length, so there is one way to encode a datagram. The envelope is the sender
+//! (4), the receiver (4), the sender's session (8), the receiver's session (8, zero if the sender does not know it), a
+//! counter (8), the number of the configuration (4) and that of a group (2, zero: there is one group). Kind 1 is a
+//! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, and kind 3 a [`Roster`]: for each entry
+//! the member (4), its incarnation (4) and session (8). A greeting is a challenge (8) and an answer (8), zero if there is
+//! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and, since version 2, whether
+//! it asks for a roster (1).
 //!
-//! **Sealed** is XChaCha20-Poly1305 with what is in the clear as associated data: nothing in a datagram can be
-//! altered, and nothing of the sealed part be read, without the key. The nonce is random for each datagram. A counter
-//! would have to be kept on disk and would repeat after a restored or cloned disk, and a nonce that repeats under one
-//! key betrays both texts and lets anybody forge. 24 random bytes do not repeat. They come from the operating system
-//! for each datagram, not from a store in this process: when a running machine is copied, the kernel is told and its
-//! randomness changes, while a store would be copied with it. That is a system call of a third of a microsecond
-//! (measured), where sealing and opening take two each and sending is a longer call anyway.
+//! **Sealing** is XChaCha20-Poly1305 with the clear part as associated data: without the key nothing in a datagram can be
+//! altered, and nothing of the sealed part can be read. The nonce is random for each datagram. A counter would have to be
+//! stored and would repeat after a disk was restored or cloned, and a repeated nonce reveals both plaintexts and allows
+//! forgeries. 24 random bytes do not repeat. They come from the operating system for each datagram, not from a generator
+//! in this process: when a running machine is copied, the kernel is notified and reseeds, but a generator would be copied.
+//! This costs a system call of a third of a microsecond (measured); sealing and opening take two each, and sending takes
+//! longer.
 //!
-//! **Opening** goes from cheap to dear, and every step has a [`Rejection`] of its own: size, magic, version, cluster,
-//! key, and only then the cipher. It works in place and allocates nothing, whatever comes. Who reaches the port but
-//! has no key can make the node compute a checksum over what it sends, and nothing else.
+//! **Opening** checks the cheapest things first, and every check has its own [`Rejection`]: size, magic, version, cluster,
+//! key, and only then the cipher. It works in place and never allocates. An attacker without the key can only make the
+//! node compute one authentication tag per datagram.
 //!
-//! **The limit** is 8 KiB. Nearly all datagrams are below 200 bytes and none in a group of some dozens exceeds what
-//! an Ethernet frame carries. But rings send lists, up to 15 bytes a member, and a list cannot be cut in two: 8 KiB
-//! are lists of five hundred. The network takes such a datagram apart and puts it together again, which is worse than
-//! not having to and better than not being able to elect.
+//! **The limit** is 8 KiB. Nearly all datagrams are below 200 bytes, and in a cluster of some dozens none exceeds an
+//! Ethernet frame. But rings send lists of up to 15 bytes per member that cannot be split: 8 KiB hold five hundred
+//! entries. The network fragments such a datagram, which is better than no election.
 //!
-//! **Versions.** The version stands in the clear and is part of what is authenticated. This program writes version 2 and
-//! reads version 1 too, which has no rosters. It greets a member that it has not met in both versions, answers in the
-//! version in which it was asked, and talks to each member in the highest version in which that session has talked to it
-//! (`network.rs`). So members can be upgraded one after the other.
+//! **Versions.** The version is in the clear part and authenticated. This program writes version 2 and also reads version
+//! 1, which has no rosters. It greets a member that it has not met in both versions, answers in the version of the
+//! question, and otherwise uses the highest version that the member's session has spoken (`network.rs`). So members can be
+//! upgraded one after the other.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -42,23 +41,23 @@ use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
 use doyen_core::members::{Incarnation, NodeId};
 use doyen_core::node::Packet;
+use doyen_core::protocol::Dropped;
 use doyen_core::registry::{Algorithm, AnyMessage};
 use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster, SessionId};
 
 use crate::key::{Keyring, cluster_tag};
 
-/// No datagram is longer. A buffer that is to notice a longer one is one byte longer.
+/// The longest datagram.
 pub const LIMIT: usize = 8 * 1024;
 
-/// By how much a datagram is longer than the message of the core in it.
+/// The length of a datagram without its content.
 pub const OVERHEAD: usize = HEADER + ENVELOPE + TAG;
 
 const MAGIC: [u8; 2] = [0xd0, 0x9e];
 /// The version that this program writes.
 pub const VERSION: u8 = 2;
-/// The earliest version that it reads, and writes to those who know no later one.
+/// The earliest version that it reads, and writes to members that know no later one.
 pub const EARLIEST: u8 = 1;
-/// Where the version stands.
 const VERSION_AT: usize = 2;
 /// Magic, version, cluster, key id: the associated data.
 const CLEAR: usize = 2 + 1 + 8 + 4;
@@ -76,118 +75,110 @@ const KIND_GREETING: u8 = 1;
 const KIND_ELECTION: u8 = 2;
 const KIND_ROSTER: u8 = 3;
 
-/// Why a datagram was dropped. Each is counted by its name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Rejection {
-    /// It is shorter than any datagram of doyen's, or longer.
-    Size,
-    /// It does not begin as a datagram of doyen's does.
-    Foreign,
-    /// It is of another version of the protocol.
-    Version,
-    /// It is for another cluster.
-    Cluster,
-    /// It is sealed with a key that this node does not have.
-    Key,
-    /// It does not open: it was altered, or forged.
-    Forged,
-    /// It opens, and cannot be read.
-    Malformed,
-    /// Its sender is no member, or this node itself.
-    Stranger,
-    /// It is for another member or another group.
-    Misdirected,
-    /// Its sender is configured otherwise: other members, or another algorithm.
-    Configuration,
-    /// It is from or for another life of the process.
-    Session,
-    /// It came before, or is so old that nobody can tell.
-    Replayed,
-    /// It greets from a life that is not known yet, sooner after another such than they are answered.
-    Limited,
+macro_rules! rejections {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// Why a datagram was dropped.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        pub enum Rejection {
+            $($(#[$doc])* $reason,)*
+        }
+
+        impl Rejection {
+            /// Every reason, in the order of their numbers.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$reason),*];
+
+            /// Its name in metrics and logs.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$reason => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Rejection {
-    /// Every reason.
-    pub const ALL: [Self; 13] = [
-        Self::Size,
-        Self::Foreign,
-        Self::Version,
-        Self::Cluster,
-        Self::Key,
-        Self::Forged,
-        Self::Malformed,
-        Self::Stranger,
-        Self::Misdirected,
-        Self::Configuration,
-        Self::Session,
-        Self::Replayed,
-        Self::Limited,
-    ];
+rejections! {
+    /// It is shorter or longer than any datagram of doyen.
+    Size = "size",
+    /// It does not begin like a datagram of doyen.
+    Foreign = "foreign",
+    /// It has another version of the protocol.
+    Version = "version",
+    /// It belongs to another cluster.
+    Cluster = "cluster",
+    /// It is sealed with a key that this node does not have.
+    Key = "key",
+    /// Its authentication failed: it was altered or forged.
+    Forged = "forged",
+    /// It was authenticated, but cannot be decoded.
+    Malformed = "malformed",
+    /// Its sender is not another member.
+    Stranger = "stranger",
+    /// It is for another member or another group.
+    Misdirected = "misdirected",
+    /// Its sender has another configuration: another member list or algorithm.
+    Configuration = "configuration",
+    /// It is from or for another session.
+    Session = "session",
+    /// It was received before, or is too old to tell.
+    Replayed = "replayed",
+    /// It is a greeting from an unknown session, too soon after another one.
+    Limited = "limited",
+}
 
-    /// Its name in metrics and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Size => "size",
-            Self::Foreign => "foreign",
-            Self::Version => "version",
-            Self::Cluster => "cluster",
-            Self::Key => "key",
-            Self::Forged => "forged",
-            Self::Malformed => "malformed",
-            Self::Stranger => "stranger",
-            Self::Misdirected => "misdirected",
-            Self::Configuration => "configuration",
-            Self::Session => "session",
-            Self::Replayed => "replayed",
-            Self::Limited => "limited",
+impl From<Dropped> for Rejection {
+    fn from(why: Dropped) -> Self {
+        match why {
+            Dropped::Session => Self::Session,
+            Dropped::Replayed => Self::Replayed,
+            Dropped::Limited => Self::Limited,
         }
     }
 }
 
-/// What stands with every content: who to whom, in which of their lives.
+/// Sender and receiver of a datagram, with their sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Envelope {
-    /// Who sent it.
+    /// The sender.
     pub from: NodeId,
-    /// To whom.
+    /// The receiver.
     pub to: NodeId,
     /// The sender's session.
     pub session: SessionId,
     /// The receiver's session, if the sender knows it.
     pub known: Option<SessionId>,
-    /// Rises with every datagram that the sender sends this receiver in this session; never zero.
+    /// Rises with every datagram from this session to this receiver; never zero.
     pub counter: u64,
     /// The number of the sender's configuration.
     pub configuration: u32,
-    /// Which of many groups on the same members it is about.
+    /// The group, always zero.
     pub group: u16,
 }
 
-/// What a datagram says.
+/// The content of a datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content<'a> {
-    /// A question, an answer, or both: how processes get to know each other.
+    /// A challenge, an answer, or both: how two processes meet.
     Greeting(Greeting),
-    /// A packet of the core's, as the core encodes it.
+    /// An encoded packet of the core.
     Election(&'a [u8]),
-    /// What a member has stored of every other; not in version 1.
+    /// The sessions that a member has stored; not in version 1.
     Roster(Roster),
 }
 
-/// A datagram that opened.
+/// An authenticated datagram.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Opened<'a> {
     /// Its version.
     pub version: u8,
-    /// Who to whom.
+    /// Sender and receiver.
     pub envelope: Envelope,
-    /// What it says.
+    /// Its content.
     pub content: Content<'a>,
 }
 
 impl Opened<'_> {
-    /// The letter as the core knows it, from this address; nothing if it holds no message of `algorithm`.
+    /// The letter for the core, from this address; none if its content is not a message of `algorithm`.
     pub fn into_letter(
         self,
         algorithm: Algorithm,
@@ -206,16 +197,16 @@ impl Opened<'_> {
     }
 }
 
-/// Why something cannot be sealed.
+/// Why a datagram cannot be sealed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsealed {
     /// It is too long.
-    #[error("a message of {0} bytes does not fit into a datagram of {LIMIT} with all around it")]
+    #[error("a message of {0} bytes is too long for a datagram of {LIMIT} bytes")]
     TooLong(usize),
-    /// There is no randomness for a nonce.
-    #[error("the operating system gives no random numbers")]
+    /// There are no random numbers for a nonce.
+    #[error("the operating system returns no random numbers")]
     Random,
-    /// It cannot be said in that version.
+    /// This version does not have the content.
     #[error("version {0} of the protocol has no rosters")]
     Version(u8),
 }
@@ -224,13 +215,12 @@ pub enum Unsealed {
 #[derive(Debug)]
 pub struct Sealer {
     cluster: String,
-    /// What every datagram of this cluster begins with, in the version that this program writes.
+    /// The first bytes of every datagram of this cluster, in the version that this program writes.
     start: [u8; CLEAR - 4],
-    /// The first seals, all of them open. There is at least one, for a keyring is never empty.
+    /// The first one seals, all of them open. A keyring is never empty.
     locks: Vec<Lock>,
 }
 
-/// A key, ready for use.
 #[derive(Debug)]
 struct Lock {
     id: [u8; 4],
@@ -238,7 +228,7 @@ struct Lock {
 }
 
 impl Sealer {
-    /// One for a cluster.
+    /// For the datagrams of a cluster.
     pub fn new(keys: &Keyring, cluster: &str) -> Self {
         let mut start = [0; CLEAR - 4];
         start[..2].copy_from_slice(&MAGIC);
@@ -249,7 +239,7 @@ impl Sealer {
         sealer
     }
 
-    /// Uses other keys from now on.
+    /// Replaces the keys.
     pub fn rekey(&mut self, keys: &Keyring) {
         let lock = |key: &crate::key::Key| Lock {
             id: key.id(&self.cluster),
@@ -258,7 +248,7 @@ impl Sealer {
         self.locks = keys.keys().iter().map(lock).collect();
     }
 
-    /// Appends a sealed datagram of a version to `out`, or leaves it as it was.
+    /// Appends a sealed datagram to `out`; on an error `out` is unchanged.
     pub fn seal(
         &self,
         version: u8,
@@ -280,7 +270,7 @@ impl Sealer {
         })
     }
 
-    /// Appends a datagram with the text that `write` appends sealed in it.
+    /// Appends a datagram that contains, sealed, what `write` appends.
     pub(crate) fn enclose(
         &self,
         version: u8,
@@ -305,7 +295,7 @@ impl Sealer {
         Ok(())
     }
 
-    /// Opens a datagram in place. What does not open is left as it was.
+    /// Opens a datagram in place. One that is rejected is unchanged.
     pub fn open<'a>(&self, datagram: &'a mut [u8]) -> Result<Opened<'a>, Rejection> {
         if !(OVERHEAD..=LIMIT).contains(&datagram.len()) {
             return Err(Rejection::Size);
@@ -332,7 +322,7 @@ impl Sealer {
         Err(reason)
     }
 
-    /// The version of a datagram that begins like this, or what is wrong with it.
+    /// The version of a datagram that begins like this.
     fn version_of(&self, start: &[u8]) -> Result<u8, Rejection> {
         let (before, rest) = start.split_at(VERSION_AT);
         let (version, cluster) = (rest[0], &rest[1..]);
@@ -371,7 +361,7 @@ impl Envelope {
 }
 
 impl Content<'_> {
-    /// Its length without its kind.
+    /// Its length without the kind.
     fn len(&self, version: u8) -> usize {
         match self {
             Self::Greeting(_) => GREETING + usize::from(version > EARLIEST),
@@ -439,7 +429,7 @@ fn read_roster(from: &[u8]) -> Option<Roster> {
     entries.map(entry).collect()
 }
 
-/// Reads what was sealed.
+/// Decodes the plaintext.
 fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
     let envelope = Envelope::read(&mut opened)?;
     let [kind] = take(&mut opened)?;
@@ -452,19 +442,17 @@ fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
     Some(Opened { version, envelope, content })
 }
 
-/// Takes the next number; zero means none.
+/// The next number; zero means none.
 fn number(from: &mut &[u8]) -> Option<Option<NonZeroU64>> {
     Some(NonZeroU64::new(u64::from_le_bytes(take(from)?)))
 }
 
-/// Takes the next bytes.
 fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (taken, rest) = from.split_first_chunk()?;
     *from = rest;
     Some(*taken)
 }
 
-/// A copy of bytes whose number is known.
 fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     bytes.try_into().expect("the datagram was split at these lengths")
 }

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use doyen::api::TOKEN_FILE;
-use doyen::node::NotDone;
+use doyen::api::SECRET_FILE;
+use doyen::node::CommandError;
 use doyen::node::status::Preferred;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Refusal, Role};
@@ -18,7 +18,7 @@ use crate::fake::{Fake, Folder};
 fn doyen(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_doyen"));
     command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("NO_COLOR", "1");
-    command.env_remove("DOYEN_NODE").env_remove("DOYEN_TOKEN_FILE");
+    command.env_remove("DOYEN_NODE").env_remove("DOYEN_SECRET_FILE");
     command
 }
 
@@ -53,11 +53,13 @@ impl Fake {
         came(output.expect("it runs"))
     }
 
-    /// Gives an order with the token.
-    fn command(&self, arguments: &[&str]) -> Came {
-        let token = self.folder.path().join(TOKEN_FILE);
-        let output =
-            doyen(arguments).env("DOYEN_NODE", self.url()).env("DOYEN_TOKEN_FILE", token).output();
+    /// Runs an admin command with the secret.
+    fn admin(&self, arguments: &[&str]) -> Came {
+        let secret = self.folder.path().join(SECRET_FILE);
+        let output = doyen(arguments)
+            .env("DOYEN_NODE", self.url())
+            .env("DOYEN_SECRET_FILE", secret)
+            .output();
         came(output.expect("it runs"))
     }
 }
@@ -66,9 +68,9 @@ impl Fake {
 fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
     let fake = Fake::follower();
     fake.publish(|status| {
-        status.members[1].heard = false;
-        status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = Some(vec![NodeId(2)]);
+        status.members[1].reachable = false;
+        status.members[1].last_seen_ms = Some(12_345);
+        status.members[2].unreachable = Some(vec![NodeId(2)]);
         status.next = None;
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 7_199_000 });
     });
@@ -76,16 +78,16 @@ fn status_shows_who_leads_who_is_there_and_who_hears_whom() {
     assert_eq!((came.code, came.stderr.as_str()), (0, ""));
     let expected = "\
 n3 leads test in term 7: elected; no previous leader known
-nobody could lead if it died now
+no failover possible: losing n3 would leave 1 of 3 members, and 2 are needed
 n2 is preferred for another 1h 59m 59s
 seen from n1 (start 4), quorum, doyen 0.1.0
 
-  id  name  role      term  lease  priority  heard              round trip  address
-   1  n1    follower     7      -        10  this node                   -  192.0.2.1:7070
-   2  n2    -            -      -        20  silent for 12.3 s      310 us  192.0.2.2:7070
-   3  n3    leader       7      -        30  12 ms ago              310 us  192.0.2.3:7070
+  id  name  role      term  lease  priority  last seen               round trip  address
+   1  n1    follower     7      -        10  this node                        -  192.0.2.1:7070
+   2  n2    -            -      -        20  unreachable for 12.3 s      310 us  192.0.2.2:7070
+   3  n3    leader       7      -        30  12 ms ago                   310 us  192.0.2.3:7070
 
-Who hears whom: a row hears (+) a column, does not (-), or does not say (?)
+Reachability: a row reaches (+) a column, does not (-), or does not report it (?)
 
       n1  n2  n3
   n1   .   -   +
@@ -100,20 +102,20 @@ fn status_marks_who_lost_its_office_and_says_how_long_a_drain_lasts() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.drained, status.drained_remaining_ms) = (true, Some(7_199_001));
-        status.members[1].losses = 2;
+        status.members[1].recent_failures = 2;
     });
     let came = fake.run(&["status"]);
     for line in [
-        "n2 would be next\n",
+        "n2 is next\n",
         "n1 is drained for another 2h: it leads only if no other member can\n",
         "   2  n2    -            -      -       20*  12 ms ago      310 us  192.0.2.2:7070\n",
-        "  * n2 lost its office twice lately: it ranks behind others for a while\n",
+        "  * n2 failed as leader 2 times recently; ranked behind other members until the penalty decays\n",
     ] {
         assert!(came.stdout.contains(line), "{line} in {}", came.stdout);
     }
     let json = fake.run(&["status", "--json"]).json();
     assert_eq!(
-        (&json["drained_remaining_ms"], &json["members"][1]["losses"]),
+        (&json["drained_remaining_ms"], &json["members"][1]["recent_failures"]),
         (&7_199_001.into(), &2.into())
     );
 }
@@ -132,7 +134,7 @@ fn status_says_when_a_drained_member_leads() {
         (Role::Leader, false, "it leads because no other member can"),
         (Role::Follower, true, "it never leads"),
     ] {
-        let line = format!("n1 is drained until that is undone: {words}\n");
+        let line = format!("n1 is drained until `undrain`: {words}\n");
         let said = says(role, never);
         assert!(said.contains(&line), "{line} in {said}");
     }
@@ -144,14 +146,14 @@ fn algorithms_in_which_members_do_not_say_whom_they_hear_are_not_made_to() {
     fake.publish(|status| {
         status.algorithm = "bully".to_owned();
         status.next = None;
-        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+        status.members[1..].iter_mut().for_each(|member| member.unreachable = None);
     });
     let came = fake.run(&["status"]);
     assert!(
         came.stdout.ends_with("  n1   .   +   +\n  n2   ?   .   ?\n  n3   ?   ?   .\n"),
         "{came:?}"
     );
-    assert!(!came.stdout.contains("if it died"), "{came:?}");
+    assert!(!came.stdout.contains("no failover"), "{came:?}");
 }
 
 #[test]
@@ -170,11 +172,8 @@ fn status_says_no_where_nobody_leads() {
     fake.publish(|status| (status.leader, status.drained) = (None, true));
     let came = fake.run(&["status"]);
     assert_eq!(came.code, 1);
-    assert!(
-        came.stdout.starts_with("nobody is known to lead test, and the term is 7\n"),
-        "{came:?}"
-    );
-    let drained = "n1 is drained until that is undone: it leads only if no other member can\n";
+    assert!(came.stdout.starts_with("no leader is known: test, term 7\n"), "{came:?}");
+    let drained = "n1 is drained until `undrain`: it leads only if no other member can\n";
     assert!(came.stdout.contains(drained), "{came:?}");
     let came = fake.run(&["status", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]), (1, &Value::Null));
@@ -186,7 +185,7 @@ fn status_waits_for_a_leader_until_its_time_is_over() {
     fake.publish(|status| status.leader = None);
     let came = fake.run(&["status", "--wait-leader", "--timeout", "300ms"]);
     assert_eq!((came.code, came.stdout.as_str()), (4, ""));
-    assert_eq!(came.stderr, "doyen: --timeout: the time is over: nobody is known to lead\n");
+    assert_eq!(came.stderr, "doyen: --timeout: no leader is known\n");
     let waiting = doyen(&["status", "--wait-leader", "--json", "--node", &fake.url()])
         .stdout(Stdio::piped())
         .spawn()
@@ -215,14 +214,14 @@ fn the_node_and_its_token_are_found_by_its_configuration() {
     };
     assert_eq!(run(&["status"]).code, 0);
     let obeyed = run(&["drain", "--for", "2h"]);
-    let said = "n1 does not lead for 2h, unless no other member can (term 7)\n";
+    let said = "n1 is drained for 2h: it leads only if no other member can (term 7)\n";
     assert_eq!((obeyed.code, obeyed.stdout.as_str()), (0, said));
-    assert_eq!(fake.asked(), ["drain for 7200s"]);
+    assert_eq!(fake.received(), ["drain for 7200s"]);
     let file = folder.path().join("doyen.toml").display().to_string();
     let mut elsewhere = doyen(&["undrain", "--config", &file]);
-    elsewhere.env("DOYEN_NODE", "127.0.0.1:1").env("DOYEN_TOKEN_FILE", "nowhere");
+    elsewhere.env("DOYEN_NODE", "127.0.0.1:1").env("DOYEN_SECRET_FILE", "nowhere");
     assert_eq!(came(elsewhere.output().expect("it runs")).code, 0, "flags go before variables");
-    assert_eq!(fake.asked(), ["undrain"]);
+    assert_eq!(fake.received(), ["undrain"]);
 }
 
 #[test]
@@ -230,112 +229,99 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
     let fake = Fake::leader();
     for (arguments, asked, said) in [
         (&["resign"][..], "resign", "n1 resigns (term 7)"),
-        (&["transfer", "n2"], "transfer to 2", "n1 hands over to n2 (term 7)"),
-        (&["transfer", "3", "--if-term", "7"], "transfer to 3", "n1 hands over to n3 (term 7)"),
+        (&["transfer", "n2"], "transfer to 2", "n1 transfers leadership to n2 (term 7)"),
+        (
+            &["transfer", "3", "--if-term", "7"],
+            "transfer to 3",
+            "n1 transfers leadership to n3 (term 7)",
+        ),
         (
             &["drain"],
             "drain",
-            "n1 does not lead until told otherwise, unless no other member can (term 7)",
+            "n1 is drained until `undrain`: it leads only if no other member can (term 7)",
         ),
         (
             &["drain", "--never"],
             "drain, never lead",
-            "n1 never leads until told otherwise (term 7)",
+            "n1 is drained until `undrain`: it never leads (term 7)",
         ),
-        (&["undrain"], "undrain", "n1 may lead again (term 7)"),
+        (&["undrain"], "undrain", "n1 is no longer drained (term 7)"),
         (
             &["prefer", "n2", "--for", "90m"],
             "prefer 2 for 5400s",
             "n1 prefers n2 for 1h 30m (term 7)",
         ),
-        (&["prefer", "n2", "--for", "0s"], "prefer 2 for 0", "n1 prefers nobody (term 7)"),
-        (&["campaign"], "campaign", "n1 calls no election: it leads, and nothing happens (term 7)"),
+        (
+            &["prefer", "n2", "--for", "0s"],
+            "prefer 2 for 0",
+            "n1 withdraws the preference (term 7)",
+        ),
         (
             &["reload-keys"],
             "reload keys",
-            "n1 has read its keys, and seals and opens with 00ecce3a (term 7)",
+            "n1 reloaded its keys: seals and opens with 00ecce3a (term 7)",
         ),
     ] {
-        let came = fake.command(arguments);
+        let came = fake.admin(arguments);
         assert_eq!((came.code, came.stdout.trim_end()), (0, said), "{came:?}");
-        assert_eq!(fake.asked(), [asked]);
+        assert_eq!(fake.received(), [asked]);
     }
-    let came = fake.command(&["resign", "--json"]);
+    let came = fake.admin(&["resign", "--json"]);
     assert_eq!(came.stdout, "{\"name\":\"n1\",\"accepted\":\"resigns\",\"term\":7}\n");
 }
 
 #[test]
 fn who_prefers_a_member_that_lost_its_office_is_told_that_this_weighs_more() {
     let fake = Fake::leader();
-    fake.publish(|status| status.members[1].losses = 1);
-    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    fake.publish(|status| status.members[1].recent_failures = 1);
+    let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     let expected = "\
 n1 prefers n2 for 2h (term 7)
-but n2 lost its office once lately, which weighs more than a preference: it ranks behind others until that is forgiven; \
-`doyen transfer n2` has it lead all the same
+n2 failed as leader recently; ranked behind other members until the penalty decays. A penalty outweighs a preference; \
+`doyen transfer n2` makes it leader now
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
     assert_eq!(
-        fake.command(&["prefer", "n2", "--for", "0s"]).stdout,
-        "n1 prefers nobody (term 7)\n"
+        fake.admin(&["prefer", "n2", "--for", "0s"]).stdout,
+        "n1 withdraws the preference (term 7)\n"
     );
-    let json = fake.command(&["prefer", "n2", "--for", "2h", "--json"]).json();
-    assert!(json["note"].as_str().is_some_and(|note| note.contains("weighs more")), "{json}");
+    let json = fake.admin(&["prefer", "n2", "--for", "2h", "--json"]).json();
+    assert!(json["note"].as_str().is_some_and(|note| note.contains("outweighs")), "{json}");
     // If everybody has, the preference decides.
-    fake.publish(|status| status.members.iter_mut().for_each(|member| member.losses = 1));
-    let came = fake.command(&["prefer", "n2", "--for", "2h"]);
+    fake.publish(|status| status.members.iter_mut().for_each(|member| member.recent_failures = 1));
+    let came = fake.admin(&["prefer", "n2", "--for", "2h"]);
     assert_eq!(came.stdout, "n1 prefers n2 for 2h (term 7)\n");
 }
 
 #[test]
 fn a_drain_for_no_time_is_refused_and_names_what_ends_one() {
     let fake = Fake::leader();
-    let came = fake.command(&["drain", "--for", "0s"]);
+    let came = fake.admin(&["drain", "--for", "0s"]);
     assert_eq!((came.code, came.stdout.as_str()), (2, ""));
-    assert_eq!(
-        came.stderr,
-        "doyen: for: a drain must last; `undrain` lets a drained member lead again\n"
-    );
-    assert_eq!(fake.asked(), [] as [&str; 0]);
-}
-
-#[test]
-fn who_is_to_campaign_says_whether_that_does_anything() {
-    let fake = Fake::follower();
-    let campaign = || fake.command(&["campaign"]).stdout;
-    let nothing = "n1 calls no election: n3 leads, and nothing happens (term 7)\n";
-    assert_eq!(campaign(), nothing);
-    fake.publish(|status| status.leader = None);
-    assert_eq!(campaign(), "n1 calls an election, unless a promise still binds it (term 7)\n");
-    fake.publish(|status| status.members[0].eligible = false);
-    let nothing = "n1 calls no election: it does not stand, and nothing happens (term 7)\n";
-    assert_eq!(campaign(), nothing);
-    fake.publish(|status| {
-        (status.algorithm, status.leader) = ("bully".to_owned(), Some(NodeId(3)));
-    });
-    assert_eq!(campaign(), "n1 calls an election (term 7)\n");
+    assert_eq!(came.stderr, "doyen: for: a drain must last longer than 0s; `undrain` ends one\n");
+    assert_eq!(fake.received(), [] as [&str; 0]);
 }
 
 #[test]
 fn an_order_that_is_refused_says_why_and_where_to_go() {
     let fake = Fake::follower();
-    fake.refuse(Refusal::NotLeading);
-    let came = fake.command(&["resign"]);
+    fake.reject(Refusal::NotLeading);
+    let came = fake.admin(&["resign"]);
     assert_eq!((came.code, came.stdout.as_str()), (1, ""));
-    let told = "doyen: n1 does not lead; n3 does; give this order on n3's machine, or with --node and --token-file\n";
+    let told = "doyen: n1 is not the leader; n3 is; run this on n3's machine, or with --node and --secret-file\n";
     assert_eq!(came.stderr, told);
-    let came = fake.command(&["resign", "--json"]);
+    let came = fake.admin(&["resign", "--json"]);
     assert_eq!((came.code, &came.json()["leader"]["name"]), (1, &"n3".into()));
-    let came = fake.command(&["resign", "--if-term", "6"]);
+    let came = fake.admin(&["resign", "--if-term", "6"]);
     assert_eq!(
         (came.code, came.stderr.as_str()),
-        (1, "doyen: the term is 7, and the order is for \"6\"\n")
+        (1, "doyen: the term is 7, but the command is for term \"6\"\n")
     );
-    fake.fail(NotDone::Busy);
-    assert_eq!(fake.command(&["resign"]).code, 3, "that is no answer");
-    let came = fake.command(&["transfer", "n9"]);
+    fake.fail(CommandError::Busy);
+    assert_eq!(fake.admin(&["resign"]).code, 3, "that is no answer");
+    let came = fake.admin(&["transfer", "n9"]);
     assert_eq!(came.code, 2);
-    assert_eq!(came.stderr, "doyen: n9 is not a member; there are n1, n2, n3\n");
+    assert_eq!(came.stderr, "doyen: n9 is not a member; the members are n1, n2, n3\n");
 }
 
 #[test]
@@ -343,14 +329,14 @@ fn an_order_without_the_token_is_not_given() {
     let fake = Fake::leader();
     let came = fake.run(&["resign"]);
     assert_eq!(came.code, 2);
-    assert!(came.stderr.contains("--token-file"), "{came:?}");
+    assert!(came.stderr.contains("--secret-file"), "{came:?}");
     let wrong = fake.folder.path().join("wrong");
     std::fs::write(&wrong, "0".repeat(64)).expect("a file");
     let wrong = wrong.display().to_string();
-    let came = fake.run(&["resign", "--token-file", &wrong]);
+    let came = fake.run(&["resign", "--secret-file", &wrong]);
     assert_eq!(came.code, 2);
-    assert!(came.stderr.contains("not the token"), "{came:?}");
-    assert_eq!(fake.asked(), [] as [&str; 0]);
+    assert!(came.stderr.contains("not the admin secret"), "{came:?}");
+    assert_eq!(fake.received(), [] as [&str; 0]);
 }
 
 #[test]
@@ -360,7 +346,7 @@ fn history_says_what_happened_and_why() {
     fake.remember(1..=3);
     let came = fake.run(&["history"]);
     let expected = "\
-2026-01-01T00:00:01.000Z  follows 3 (term 1): elected; no previous leader known; nobody led for 1.5 ms
+2026-01-01T00:00:01.000Z  follows 3 (term 1): elected; no previous leader known; downtime 1.5 ms
 2026-01-01T00:00:02.000Z  lost contact with leader 3 (term 2)
 2026-01-01T00:00:03.000Z  follows 3 (term 3): elected; no previous leader known
 ";
@@ -374,23 +360,23 @@ fn explain_says_why_this_leader_why_it_moved_and_who_is_next() {
     let fake = Fake::follower();
     fake.remember(1..=3);
     fake.publish(|status| {
-        (status.members[0].witness, status.line) = (true, [2, 3].map(NodeId).to_vec());
+        (status.members[0].witness, status.succession) = (true, [2, 3].map(NodeId).to_vec());
     });
     let came = fake.run(&["explain"]);
     let expected = "\
 n3 leads in term 7
   elected; no previous leader known
 
-how it came about, as n1 saw it
+last change, as n1 saw it
   2026-01-01T00:00:02.000Z  lost contact with leader 3 (term 2)
   2026-01-01T00:00:03.000Z  follows 3 (term 3): elected; no previous leader known
 
-in this order they would lead
+succession
   n2 priority 20
   n3 priority 30, leads
-  n1 priority 10, cannot: a witness
+  n1 priority 10, ineligible: a witness
 
-n2 is next if the leader dies now
+n2 is next if the leader fails now
 ";
     assert_eq!((came.code, came.stdout.as_str()), (0, expected));
     let explained = fake.run(&["explain", "--json"]).json();
@@ -398,7 +384,7 @@ n2 is next if the leader dies now
         (&explained["leader"]["name"], &explained["next"]["name"]),
         (&"n3".into(), &"n2".into())
     );
-    assert_eq!(explained["moved"][0]["number"], 2);
+    assert_eq!(explained["last_change"][0]["number"], 2);
     assert_eq!(explained["ranking"][2]["eligible"], false);
 }
 
@@ -407,27 +393,27 @@ fn explain_says_why_somebody_is_not_the_first_in_line() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.leader, status.next) = (Some(NodeId(1)), None);
-        status.line = [2, 1, 3].map(NodeId).to_vec();
-        status.members[1].configured_otherwise = true;
-        status.members[1].heard = false;
-        status.members[2].losses = 1;
+        status.succession = [2, 1, 3].map(NodeId).to_vec();
+        status.members[1].config_mismatch = true;
+        status.members[1].reachable = false;
+        status.members[2].recent_failures = 1;
     });
     let came = fake.run(&["explain"]);
     let expected = "\
-in this order they would lead
+succession
   n1 priority 10, leads
-  n3 priority 30, lost its office once lately: ranks behind others for a while
-  n2 priority 20, cannot: it is configured otherwise and ignored
+  n3 priority 30, failed as leader recently; ranked behind other members until the penalty decays
+  n2 priority 20, ignored: its configuration differs
 
-nobody could lead if the leader died now: 1 of 3 members would be left, and 2 must agree
+no failover possible: losing n1 would leave 1 of 3 members, and 2 are needed
 ";
     assert!(came.stdout.ends_with(expected), "{}", came.stdout);
     let ranking = &fake.run(&["explain", "--json"]).json()["ranking"];
     assert_eq!(
-        (&ranking[1]["losses"], &ranking[2]["configured_otherwise"]),
+        (&ranking[1]["recent_failures"], &ranking[2]["config_mismatch"]),
         (&1.into(), &true.into())
     );
-    assert_eq!(&ranking[2]["heard"], &Value::Bool(false));
+    assert_eq!(&ranking[2]["reachable"], &Value::Bool(false));
 }
 
 #[test]
@@ -435,18 +421,18 @@ fn explain_says_what_is_missing_where_nobody_leads() {
     let fake = Fake::follower();
     fake.publish(|status| {
         (status.leader, status.why, status.next) = (None, None, None);
-        status.members[1].heard = false;
-        status.members[2].heard = false;
+        status.members[1].reachable = false;
+        status.members[2].reachable = false;
     });
     let came = fake.run(&["explain"]);
     let expected = "\
-nobody is known to lead, and the term is 7
-  1 of 3 members are heard, and 2 must agree
+no leader is known (term 7)
+  n1 reaches only itself; 2 of 3 members are needed
 
-in this order they would lead
+succession
   n1 priority 10
-  n3 priority 30, cannot: it is not heard
-  n2 priority 20, cannot: it is not heard
+  n3 priority 30, unreachable
+  n2 priority 20, unreachable
 ";
     assert_eq!((came.code, came.stdout.as_str()), (1, expected));
 }
@@ -461,25 +447,25 @@ fn if_dies(fake: &Fake, members: &str) -> (i32, String) {
 fn explain_rehearses_a_death_with_the_state_machines_themselves() {
     let fake = Fake::follower();
     let says = |code: i32, text: &str| (code, text.to_owned());
-    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
-    assert_eq!(if_dies(&fake, "2"), says(0, "if n2 died now, n3 would lead on"));
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 failed now, n2 would lead"));
+    assert_eq!(if_dies(&fake, "2"), says(0, "if n2 failed now, n3 would stay leader"));
     let nobody =
-        "if n3 and n2 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
+        "if n3 and n2 failed now, no member could lead: 1 of 3 would be left, and 2 are needed";
     assert_eq!(if_dies(&fake, "n3,n2,3"), says(1, nobody));
     assert_eq!(if_dies(&fake, " n3, n2"), says(1, nobody));
-    fake.publish(|status| status.line = [1, 3, 2].map(NodeId).to_vec());
-    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n1 would lead"));
-    assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 died now, n3 would lead on"));
+    fake.publish(|status| status.succession = [1, 3, 2].map(NodeId).to_vec());
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 failed now, n1 would lead"));
+    assert_eq!(if_dies(&fake, "n2"), says(0, "if n2 failed now, n3 would stay leader"));
     fake.publish(|status| {
-        (status.members[0].eligible, status.line) = (false, [3, 2].map(NodeId).to_vec());
+        (status.members[0].eligible, status.succession) = (false, [3, 2].map(NodeId).to_vec());
     });
-    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 died now, n2 would lead"));
+    assert_eq!(if_dies(&fake, "n3"), says(0, "if n3 failed now, n2 would lead"));
     fake.publish(|status| {
-        (status.members[1].eligible, status.line) = (false, vec![NodeId(3)]);
+        (status.members[1].eligible, status.succession) = (false, vec![NodeId(3)]);
     });
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1);
-    assert!(text.contains("none of the 2 that would be left could be elected"), "{text}");
+    assert!(text.contains("none of the 2 members left could be elected"), "{text}");
     let unknown = "doyen: --if-dies: `n9`, `` are not members; there are n1, n2, n3\n";
     assert_eq!(if_dies(&fake, "n9, n1,"), says(2, unknown));
     let unknown = "doyen: --if-dies: `n8` is not a member; there are n1, n2, n3\n";
@@ -492,12 +478,12 @@ fn explain_rehearses_a_death_with_the_state_machines_themselves() {
 fn a_rehearsal_knows_who_does_not_hear_whom() {
     let fake = Fake::follower();
     // n2 is silent to n1, and n3 hears it: it is alive, but n1 and n2 alone are no majority that hears itself.
-    fake.publish(|status| status.members[1].heard = false);
+    fake.publish(|status| status.members[1].reachable = false);
     let (code, text) = if_dies(&fake, "n3");
     assert_eq!(code, 1, "{text}");
     // And if n3 does not hear it either, it is dead already.
-    fake.publish(|status| status.members[2].misses = Some(vec![NodeId(2)]));
-    let dead = "if n3 died now, nobody could lead: 1 of 3 members would be left, and 2 must agree";
+    fake.publish(|status| status.members[2].unreachable = Some(vec![NodeId(2)]));
+    let dead = "if n3 failed now, no member could lead: 1 of 3 would be left, and 2 are needed";
     assert_eq!(if_dies(&fake, "n3"), (1, dead.to_owned()));
 }
 
@@ -506,9 +492,9 @@ fn the_seeds_algorithms_are_rehearsed_too() {
     let fake = Fake::follower();
     fake.publish(|status| {
         status.algorithm = "bully".to_owned();
-        status.members[1..].iter_mut().for_each(|member| member.misses = None);
+        status.members[1..].iter_mut().for_each(|member| member.unreachable = None);
     });
-    assert_eq!(if_dies(&fake, "n3"), (0, "if n3 died now, n2 would lead".to_owned()));
+    assert_eq!(if_dies(&fake, "n3"), (0, "if n3 failed now, n2 would lead".to_owned()));
 }
 
 /// A command whose lines are read as they come.
@@ -570,30 +556,31 @@ fn watch_says_what_changes_in_words() {
         status.leader = Some(NodeId(2));
         status.role = Role::Retiring;
     });
-    assert_eq!(watching.news(), "n1 is retiring now", "of the leader it has told already");
+    assert_eq!(watching.news(), "n1 is now retiring", "of the leader it has told already");
     fake.publish(|status| {
         status.leader = None;
-        status.members[2].heard = false;
+        status.members[2].reachable = false;
         status.members[1].priority = 40;
-        status.members[1].misses = Some(vec![NodeId(3)]);
-        status.members[1].losses = 1;
+        status.members[1].unreachable = Some(vec![NodeId(3)]);
+        status.members[1].recent_failures = 1;
     });
-    assert_eq!(watching.news(), "n1 follows nobody, and the term is 7");
-    assert_eq!(watching.news(), "n1 does not hear n3 any more");
-    assert_eq!(watching.news(), "n2 has the priority 40 now");
-    let penalty = "n2 lost its office once lately: it ranks behind others for a while";
+    assert_eq!(watching.news(), "n1 knows no leader (term 7)");
+    assert_eq!(watching.news(), "n1 no longer reaches n3");
+    assert_eq!(watching.news(), "n2 now has priority 40");
+    let penalty =
+        "n2 failed as leader recently; ranked behind other members until the penalty decays";
     assert_eq!(watching.news(), penalty);
-    assert_eq!(watching.news(), "n2 does not hear n3 any more");
+    assert_eq!(watching.news(), "n2 no longer reaches n3");
     fake.publish(|status| {
-        (status.drained, status.members[2].heard) = (true, true);
-        (status.members[1].misses, status.members[1].losses) = (Some(vec![]), 0);
+        (status.drained, status.members[2].reachable) = (true, true);
+        (status.members[1].unreachable, status.members[1].recent_failures) = (Some(vec![]), 0);
         status.preference = Some(Preferred { member: NodeId(2), remaining_ms: 1000 });
     });
     assert_eq!(watching.news(), "n1 is drained");
     assert_eq!(watching.news(), "n2 is preferred");
-    assert_eq!(watching.news(), "n1 hears n3 again");
-    assert_eq!(watching.news(), "n2 is forgiven that it lost its office");
-    assert_eq!(watching.news(), "n2 hears n3 again");
+    assert_eq!(watching.news(), "n1 reaches n3 again");
+    assert_eq!(watching.news(), "n2 is no longer penalised for failing as leader");
+    assert_eq!(watching.news(), "n2 reaches n3 again");
 }
 
 #[test]
@@ -621,8 +608,7 @@ fn a_node_that_is_not_there_is_said_to_be_so_soon() {
         let began = Instant::now();
         let came = came(doyen(&[command, "--node", url]).output().expect("it runs"));
         assert_eq!((came.code, came.stdout.as_str()), (3, ""), "{command}");
-        let told =
-            format!("doyen: cannot reach {url}: nobody listens there; is the node running?\n");
+        let told = format!("doyen: cannot reach {url}: connection refused; is the node running?\n");
         assert_eq!(came.stderr, told, "{command}");
         assert!(began.elapsed() < Duration::from_secs(5));
     }
@@ -644,5 +630,5 @@ fn what_is_no_node_is_not_taken_for_one() {
     });
     let came = came(doyen(&["status", "--node", &url]).output().expect("it runs"));
     assert_eq!(came.code, 3);
-    assert!(came.stderr.contains("no doyen node"), "{came:?}");
+    assert!(came.stderr.contains("not a doyen node"), "{came:?}");
 }

@@ -1,4 +1,4 @@
-//! A node without a cluster: what its loop would publish is set by the test, what it would be asked for is written down.
+//! A node without a cluster: the test decides what it publishes, and the commands that it receives are recorded.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::thread;
 use std::time::Duration;
 
 use doyen::api::{self, Admin, Limits, ServeError, Server};
-use doyen::leadership::Reign;
-use doyen::node::clock::Moment;
-use doyen::node::stand_in::{Questions, StandIn};
+use doyen::clock::Moment;
+use doyen::leadership::LeadershipState;
 use doyen::node::status::{Counters, Entry, Lease, MemberStatus, Status};
-use doyen::node::{Handle, NotDone, Request};
+use doyen::node::testing::{Commands, FakeNode};
+use doyen::node::{Command, CommandError, Handle};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{Refusal, Role};
@@ -42,11 +42,11 @@ impl Drop for Folder {
     }
 }
 
-/// How the stand-in answers.
+/// How the fake node answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Manners {
-    pub(crate) refusal: Option<NotDone>,
-    /// It does not answer, and keeps whoever asks waiting.
+    pub(crate) error: Option<CommandError>,
+    /// It does not answer, and keeps the caller waiting.
     pub(crate) is_stuck: bool,
     /// It ends instead of answering.
     pub(crate) ends: bool,
@@ -55,12 +55,12 @@ pub(crate) struct Manners {
 /// What a node is to the HTTP interface.
 pub(crate) struct Fake {
     pub(crate) folder: Folder,
-    /// Nothing once the loop has ended.
-    published: Option<StandIn>,
+    /// None once the loop has ended.
+    published: Option<FakeNode>,
     handle: Handle,
     pub(crate) counters: Arc<Counters>,
     pub(crate) manners: Arc<Mutex<Manners>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     server: Option<Server>,
 }
 
@@ -79,24 +79,24 @@ impl Fake {
 
     pub(crate) fn serving(status: Status, limits: Limits) -> Self {
         let folder = Folder::new();
-        let (published, handle, questions) = StandIn::new(status).expect("a stand-in");
+        let (published, handle, commands) = FakeNode::new(status).expect("a fake node");
         let counters = Arc::clone(&published.counters);
         let manners = Arc::new(Mutex::new(Manners::default()));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (of_loop, written) = (manners.clone(), asked.clone());
-        thread::spawn(move || obey(questions, &of_loop, &written));
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let (of_loop, recorded) = (manners.clone(), received.clone());
+        thread::spawn(move || answer(commands, &of_loop, &recorded));
         let server = start(handle.clone(), folder.path(), limits, 0).expect("a server");
         let published = Some(published);
-        Self { folder, published, handle, counters, manners, asked, server: Some(server) }
+        Self { folder, published, handle, counters, manners, received, server: Some(server) }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.server.as_ref().expect("it runs").address()
     }
 
-    pub(crate) fn token(&self) -> String {
-        let file = self.folder.path().join(api::TOKEN_FILE);
-        std::fs::read_to_string(file).expect("a token").trim().to_owned()
+    pub(crate) fn secret(&self) -> String {
+        let file = self.folder.path().join(api::SECRET_FILE);
+        std::fs::read_to_string(file).expect("a secret").trim().to_owned()
     }
 
     /// The node ends, and the server does not.
@@ -118,19 +118,19 @@ impl Fake {
         self.server = Some(server.expect("a server"));
     }
 
-    /// What the loop has been asked for since this was last called.
-    pub(crate) fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().expect("nobody panics"))
+    /// The commands that the loop has received since the last call.
+    pub(crate) fn received(&self) -> Vec<String> {
+        std::mem::take(&mut self.received.lock().expect("no panic"))
     }
 
-    /// The loop refuses whatever it is ordered from now on.
-    pub(crate) fn refuse(&self, refusal: Refusal) {
-        self.fail(NotDone::Refused(refusal));
+    /// The member rejects every command from now on.
+    pub(crate) fn reject(&self, refusal: Refusal) {
+        self.fail(CommandError::Rejected(refusal));
     }
 
-    /// The loop does nothing of what it is asked for from now on.
-    pub(crate) fn fail(&self, why: NotDone) {
-        self.manners.lock().expect("nobody panics").refusal = Some(why);
+    /// Every command fails from now on.
+    pub(crate) fn fail(&self, error: CommandError) {
+        self.manners.lock().expect("no panic").error = Some(error);
     }
 
     /// The node leads from now on, with a lease of this length.
@@ -142,27 +142,27 @@ impl Fake {
             let remaining_ms = lease.as_nanos() / 1_000_000;
             status.lease = Some(Lease { until: until.as_nanos(), remaining_ms });
         });
-        self.reign(|reign| {
-            reign.leader = Some(NodeId(1));
-            reign.role = Some(Role::Leader);
-            reign.until = Some(until);
+        self.announce(|state| {
+            state.leader = Some(NodeId(1));
+            state.role = Some(Role::Leader);
+            state.lease_deadline = Some(until);
         });
     }
 
-    fn published(&self) -> &StandIn {
+    fn published(&self) -> &FakeNode {
         self.published.as_ref().expect("the loop has not ended")
     }
 
-    /// The loop announces something else.
-    pub(crate) fn reign(&self, change: impl FnOnce(&mut Reign)) {
-        self.published().reign.send_modify(change);
+    /// The loop announces another leadership state.
+    pub(crate) fn announce(&self, change: impl FnOnce(&mut LeadershipState)) {
+        self.published().leadership.send_modify(change);
     }
 
-    /// The loop publishes another snapshot, and announces what has changed of who leads.
+    /// The loop publishes another snapshot, and announces its leader.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Status)) {
         self.published().status.send_modify(|status| change(Arc::make_mut(status)));
         let Status { leader, term, role, .. } = **self.published().status.borrow();
-        self.reign(|reign| (reign.leader, reign.term, reign.role) = (leader, term, Some(role)));
+        self.announce(|state| (state.leader, state.term, state.role) = (leader, term, Some(role)));
     }
 
     /// The loop publishes the history with these numbers.
@@ -184,43 +184,43 @@ fn start(handle: Handle, folder: &Path, limits: Limits, port: u16) -> Result<Ser
     api::start(handle, listener, &Admin::new(folder), limits)
 }
 
-/// A server whose state folder is this; it is not of this world for long.
+/// Tries to start a server with this state folder.
 pub(crate) fn try_start(folder: &Path) -> Result<Server, ServeError> {
-    let (_published, handle, _questions) = StandIn::new(follower_of_n3()).expect("a stand-in");
+    let (_published, handle, _commands) = FakeNode::new(follower_of_n3()).expect("a fake node");
     start(handle, folder, Limits::default(), 0)
 }
 
-/// The stand-in for the loop: it writes down what it is asked for, and answers.
-fn obey(questions: Questions, manners: &Mutex<Manners>, asked: &Mutex<Vec<String>>) {
-    let note = |what: String| asked.lock().expect("nobody panics").push(what);
+/// In place of the loop: records the commands, and answers them.
+fn answer(commands: Commands, manners: &Mutex<Manners>, received: &Mutex<Vec<String>>) {
+    let note = |what: String| received.lock().expect("no panic").push(what);
     let mut unanswered = Vec::new();
-    for request in questions {
-        let manners = manners.lock().expect("nobody panics").clone();
-        let Manners { refusal, is_stuck, ends } = manners;
+    for command in commands {
+        let manners = manners.lock().expect("no panic").clone();
+        let Manners { error, is_stuck, ends } = manners;
         if ends {
             return;
         }
         if is_stuck {
-            unanswered.push(request);
+            unanswered.push(command);
             continue;
         }
-        let answer = refusal.map_or(Ok(()), Err);
-        let answered = match request {
-            Request::Command(command, sender) => {
+        let answer = error.map_or(Ok(()), Err);
+        let answered = match command {
+            Command::Admin(command, sender) => {
                 note(command.to_string());
                 sender.send(answer).is_ok()
             }
-            Request::Campaign(sender) => {
+            Command::Campaign(sender) => {
                 note("campaign".to_owned());
                 sender.send(answer).is_ok()
             }
-            Request::Keys(_, sender) => {
+            Command::UseKeys(_, sender) => {
                 note("reload keys".to_owned());
                 sender.send(answer).is_ok()
             }
-            Request::Resolved { .. } | Request::Stop { .. } => return,
+            Command::AddressResolved { .. } | Command::Stop { .. } => return,
         };
-        assert!(answered, "somebody waits for the answer");
+        assert!(answered, "the caller waits for the answer");
     }
 }
 
@@ -242,12 +242,12 @@ pub(crate) fn entry(number: u64) -> Entry {
             reason: ElectionReason::Elected { after: None },
         },
     };
-    let (told, dead_air_us) = match number {
-        1 => ("; nobody led for 1.5 ms", Some(1500)),
+    let (downtime, downtime_us) = match number {
+        1 => ("; downtime 1.5 ms", Some(1500)),
         _ => ("", None),
     };
-    let text = format!("{change}{told}");
-    Entry { number, at_unix_ms: 1_767_225_600_000 + number * 1000, text, change, dead_air_us }
+    let text = format!("{change}{downtime}");
+    Entry { number, at_unix_ms: 1_767_225_600_000 + number * 1000, text, change, downtime_us }
 }
 
 pub(crate) fn follower_of_n3() -> Status {
@@ -269,7 +269,7 @@ pub(crate) fn follower_of_n3() -> Status {
         drained_remaining_ms: None,
         preference: None,
         next: Some(NodeId(2)),
-        line: vec![NodeId(3), NodeId(2), NodeId(1)],
+        succession: vec![NodeId(3), NodeId(2), NodeId(1)],
         members: (1..=3).map(member).collect(),
     }
 }
@@ -280,15 +280,16 @@ fn member(id: u32) -> MemberStatus {
         id: NodeId(id),
         name: format!("n{id}"),
         address: format!("192.0.2.{id}:7070"),
-        seen_at: other.then(|| format!("192.0.2.{id}:7070")),
+        observed_address: other.then(|| format!("192.0.2.{id}:7070")),
         priority: i64::from(id) * 10,
         witness: false,
-        heard: true,
-        configured_otherwise: false,
-        silent_ms: other.then_some(12),
+        reachable: true,
+        config_mismatch: false,
+        last_seen_ms: other.then_some(12),
         rtt_us: other.then_some(310),
-        misses: Some(Vec::new()),
+        unreachable: Some(Vec::new()),
         eligible: true,
-        losses: 0,
+        recent_failures: 0,
+        penalty_remaining_ms: None,
     }
 }

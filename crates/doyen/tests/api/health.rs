@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use doyen::api::Limits;
-use doyen::node::clock::Moment;
+use doyen::clock::Moment;
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
@@ -34,7 +34,7 @@ fn a_lease_ends_by_the_clock_although_the_loop_says_nothing() {
     assert!(fake.get("/v1/leader").json()["lease"].is_null());
     assert!(fake.get("/v1/status").json()["lease"].is_null());
     let until = Moment::now().after(Span::from_millis(60_000));
-    fake.reign(|reign| reign.until = Some(until));
+    fake.announce(|state| state.lease_deadline = Some(until));
     assert_eq!(fake.get("/leader").status, 200, "it has been renewed");
     assert_eq!(fake.get("/v1/status").json()["lease"]["until"], until.as_nanos());
 }
@@ -42,7 +42,7 @@ fn a_lease_ends_by_the_clock_although_the_loop_says_nothing() {
 #[test]
 fn who_is_about_to_hand_over_gets_no_new_traffic() {
     let fake = Fake::leader();
-    fake.reign(|reign| reign.role = Some(Role::Retiring));
+    fake.announce(|state| state.role = Some(Role::Retiring));
     fake.get("/leader").problem(503, "no-lease");
 }
 
@@ -85,11 +85,11 @@ fn alive_is_whose_loop_goes_on() {
 
 #[test]
 fn a_loop_that_says_nothing_is_stuck() {
-    let limits = Limits { stuck_after: Duration::from_millis(400), ..Limits::default() };
+    let limits = Limits { loop_timeout: Duration::from_millis(400), ..Limits::default() };
     let fake = Fake::serving(follower_of_n3(), limits);
     assert!(comes_true(|| fake.get("/livez").status == 503), "it has said nothing");
     let detail = fake.get("/livez").problem(503, "stuck");
-    assert!(detail.starts_with("the loop has said nothing"), "{detail}");
+    assert!(detail.starts_with("the event loop has not responded for "), "{detail}");
     let speaks = || {
         fake.publish(|_| {});
         fake.get("/livez").status == 200

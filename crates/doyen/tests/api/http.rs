@@ -1,4 +1,4 @@
-//! As little of a client as will do: what goes over the connection is what stands here.
+//! A minimal HTTP client that sends exactly the bytes it is given.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -72,15 +72,14 @@ impl Fake {
         exchange(address, &format!("{head}{headers}\r\n"))
     }
 
-    /// An order as it should be given.
-    pub(crate) fn order(&self, path: &str, body: &str) -> Answer {
-        self.order_with(path, body, "")
+    /// An authorized command.
+    pub(crate) fn command(&self, path: &str, body: &str) -> Answer {
+        self.command_with(path, body, "")
     }
 
     /// `headers` end with a line break each.
-    pub(crate) fn order_with(&self, path: &str, body: &str, headers: &str) -> Answer {
-        let token = self.token();
-        let authorization = format!("authorization: Bearer {token}\r\n");
+    pub(crate) fn command_with(&self, path: &str, body: &str, headers: &str) -> Answer {
+        let authorization = format!("authorization: Bearer {}\r\n", self.secret());
         self.post(
             path,
             body,

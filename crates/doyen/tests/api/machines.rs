@@ -1,4 +1,4 @@
-//! What machines read: the description of the interface, and metrics.
+//! The `OpenAPI` description and the metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -42,11 +42,11 @@ fn the_description_names_every_route_and_no_other() {
         let other = if method == "GET" { "POST" } else { "GET" };
         fake.ask(other, path, "").problem(405, "method-not-allowed");
     }
-    let orders = paths.iter().filter(|path| document["paths"][path]["post"].is_object());
-    for order in orders {
-        let order = &document["paths"][order]["post"];
-        assert_eq!(order["security"][0]["token"], serde_json::json!([]), "{order}");
-        assert_eq!(order["parameters"][0]["name"], "If-Match");
+    let commands = paths.iter().filter(|path| document["paths"][path]["post"].is_object());
+    for command in commands {
+        let command = &document["paths"][command]["post"];
+        assert_eq!(command["security"][0]["admin_secret"], serde_json::json!([]), "{command}");
+        assert_eq!(command["parameters"][0]["name"], "If-Match");
     }
     assert_eq!(paths.len(), 18, "{paths:?}");
     let operations = paths.iter().flat_map(|path| document["paths"][path].as_object());
@@ -92,7 +92,7 @@ fn metrics_are_what_has_been_counted_and_what_is_so_now() {
     let replayed = Rejection::ALL.iter().position(|reason| *reason == Rejection::Replayed);
     Counters::add(&counters.rejected[replayed.expect("a reason")], 5);
     fake.remember(1..=5);
-    fake.publish(|status| status.members[2].heard = false);
+    fake.publish(|status| status.members[2].reachable = false);
     let counted = "doyen_leader_changes_total{cluster=\"test\",member=\"n1\"} 3\n";
     assert!(comes_true(|| fake.get("/metrics").body.contains(counted)), "changes are counted");
     let answer = fake.get("/metrics");
@@ -112,15 +112,15 @@ fn metrics_are_what_has_been_counted_and_what_is_so_now() {
         format!("doyen_store_seconds_total{{{labels}}} 2.5"),
         format!("doyen_datagrams_rejected_total{{{labels},reason=\"replayed\"}} 5"),
         format!("doyen_datagrams_rejected_total{{{labels},reason=\"forged\"}} 0"),
-        format!("doyen_peer_heard{{{labels},peer=\"n2\"}} 1"),
-        format!("doyen_peer_heard{{{labels},peer=\"n3\"}} 0"),
+        format!("doyen_peer_reachable{{{labels},peer=\"n2\"}} 1"),
+        format!("doyen_peer_reachable{{{labels},peer=\"n3\"}} 0"),
         format!("doyen_peer_rtt_seconds{{{labels},peer=\"n2\"}} 0.00031"),
         format!("doyen_build_info{{{labels},version=\"0.1.0\",algorithm=\"quorum\"}} 1"),
         "# EOF".to_owned(),
     ] {
         assert!(answer.body.lines().any(|line| line == sample), "{sample} in {}", answer.body);
     }
-    fake.reign(|reign| (reign.role, reign.until) = (Some(Role::Retiring), None));
+    fake.announce(|state| (state.role, state.lease_deadline) = (Some(Role::Retiring), None));
     let body = fake.get("/metrics").body;
     for sample in
         [format!("doyen_has_lease{{{labels}}} 0"), format!("doyen_is_leader{{{labels}}} 1")]

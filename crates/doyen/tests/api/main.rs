@@ -1,12 +1,12 @@
-//! The HTTP interface over real connections, before a node whose loop is a stand-in; and the commands that use it.
+//! The HTTP interface over real connections, in front of a fake node; and the commands that use it.
 
 mod fake;
 mod http;
 
+mod admin;
 mod commands;
-mod door;
 mod health;
 mod machines;
-mod orders;
 mod report;
+mod server;
 mod watch;

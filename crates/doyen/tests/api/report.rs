@@ -1,5 +1,6 @@
 //! What a node says of itself and of the others.
 
+use doyen::node::status::{Entry, Status};
 use doyen_core::members::NodeId;
 
 use crate::fake::Fake;
@@ -20,10 +21,11 @@ fn browsers_get_a_page_that_runs_nothing() {
     fake.remember(1..=3);
     fake.publish(|status| {
         status.cluster = "<script>alert(1)</script>".to_owned();
-        status.members[1].heard = false;
-        status.members[1].silent_ms = Some(12_345);
-        status.members[2].misses = Some(vec![NodeId(2)]);
-        status.members[2].losses = 1;
+        status.members[1].reachable = false;
+        status.members[1].last_seen_ms = Some(12_345);
+        status.members[2].unreachable = Some(vec![NodeId(2)]);
+        (status.members[2].recent_failures, status.members[2].penalty_remaining_ms) =
+            (1, Some(47_400));
         (status.drained, status.drained_remaining_ms) = (true, Some(1_500));
     });
     let accept = "accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n";
@@ -33,19 +35,19 @@ fn browsers_get_a_page_that_runs_nothing() {
     let policy = answer.header("content-security-policy").expect("a policy");
     assert!(policy.starts_with("default-src 'none'"), "{policy}");
     for part in [
-        "n3 leads in term 7",
-        "silent for 12 s",
+        "n3 is the leader (term 7)",
+        "unreachable, 12 s ago",
         "<td>n2</td>",
         "follows 3 (term 3)",
-        "n3 lost its office once lately: it ranks behind others for a while",
+        "n3 failed as leader recently; ranked behind other members for another 48s",
         "This node is drained for another 2s: it leads only if no other member can",
     ] {
         assert!(answer.body.contains(part), "{part} in {}", answer.body);
     }
     assert!(!answer.body.contains("<script"), "{}", answer.body);
-    fake.publish(|status| status.members[1].configured_otherwise = true);
+    fake.publish(|status| status.members[1].config_mismatch = true);
     let answer = fake.ask("GET", "/", accept);
-    assert!(answer.body.contains("configured otherwise"), "{}", answer.body);
+    assert!(answer.body.contains("config mismatch"), "{}", answer.body);
 }
 
 #[test]
@@ -103,4 +105,28 @@ fn what_is_not_there_is_a_problem_too() {
     let answer = fake.get("/v1/resign");
     answer.problem(405, "method-not-allowed");
     assert_eq!(answer.header("allow"), Some("POST"));
+}
+
+/// During an upgrade the commands talk to nodes of an earlier version.
+#[test]
+fn the_names_of_earlier_versions_are_read() {
+    let status = crate::fake::follower_of_n3();
+    let mut text = serde_json::to_string(&status).expect("JSON");
+    for (new, old) in [
+        ("reachable", "heard"),
+        ("unreachable", "misses"),
+        ("last_seen_ms", "silent_ms"),
+        ("observed_address", "seen_at"),
+        ("config_mismatch", "configured_otherwise"),
+        ("recent_failures", "losses"),
+        ("succession", "line"),
+    ] {
+        let (new, old) = (format!("\"{new}\":"), format!("\"{old}\":"));
+        assert!(text.contains(&new), "{new} in {text}");
+        text = text.replace(&new, &old);
+    }
+    assert_eq!(serde_json::from_str::<Status>(&text).expect("a status"), status);
+    let entry = crate::fake::entry(1);
+    let text = serde_json::to_string(&entry).expect("JSON").replace("downtime_us", "dead_air_us");
+    assert_eq!(serde_json::from_str::<Entry>(&text).expect("an entry"), entry);
 }

@@ -36,17 +36,17 @@ fn time_that_passes_is_no_change() {
     let mut events = fake.watch(None);
     assert_eq!(events.brief(), brief("snapshot", 0));
     fake.publish(|status| {
-        status.members[1].silent_ms = Some(20);
+        status.members[1].last_seen_ms = Some(20);
         status.members[1].rtt_us = Some(400);
         status.lease.as_mut().expect("a lease").until += 1;
     });
     fake.publish(|status| (status.drained, status.drained_remaining_ms) = (true, Some(5000)));
     assert_eq!(events.brief(), brief("snapshot", 0), "it is drained");
     fake.publish(|status| status.drained_remaining_ms = Some(4000));
-    fake.publish(|status| status.members[1].heard = false);
+    fake.publish(|status| status.members[1].reachable = false);
     let next = events.next().expect("an event");
     assert_eq!(
-        (next.name.as_str(), &next.data["members"][1]["heard"]),
+        (next.name.as_str(), &next.data["members"][1]["reachable"]),
         ("snapshot", &Value::Bool(false))
     );
 }

@@ -56,8 +56,7 @@ pub struct Plan {
     pub algorithm: &'static str,
     /// How fast.
     pub profile: &'static str,
-    /// Whether a better member takes over, of a quorum. At once in tests: whoever happens to start last must not have to
-    /// wait.
+    /// The preemption policy of a quorum. Immediate in tests: the member that happens to start last must not have to wait.
     pub preemption: &'static str,
     /// The address that all of them listen on, without a port.
     pub host: &'static str,
@@ -141,9 +140,10 @@ impl Trial {
         });
         let nodes = nodes.collect();
         let patience = Some(Duration::from_secs(2));
-        let http = Agent::config_builder().timeout_global(patience).build().into();
+        let http = Agent::config_builder().timeout_global(patience).http_status_as_error(false);
+        let http = http.build().into();
         let policy = ("DOYEN_PREEMPTION_POLICY", plan.preemption);
-        // On a busy machine the best may lose its first office at once. It is to be forgiven while a test still waits.
+        // On a busy machine the best member may fail as leader at once; its penalty must decay while a test still waits.
         let penalty_decay = ("DOYEN_TIMING_PENALTY_DECAY", "10s");
         let variables = match (plan.algorithm, plan.preemption) {
             ("quorum", "immediate") => vec![policy, penalty_decay],
@@ -315,18 +315,40 @@ impl Trial {
         serde_json::from_str(&text).expect("a history")
     }
 
-    /// What a member answers.
-    pub fn get(&self, member: usize, path: &str) -> Option<String> {
-        let mut answer = self.http.get(format!("{}{path}", self.url(member))).call().ok()?;
-        answer.body_mut().read_to_string().ok()
+    /// The status and the body of a member's response; none if there is no response.
+    pub fn response(&self, member: usize, path: &str) -> Option<(u16, String)> {
+        let mut response = self.http.get(format!("{}{path}", self.url(member))).call().ok()?;
+        Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
     }
 
-    /// Gives a member an order by the command line, and says how that ended.
-    pub fn order(&self, member: usize, words: &[&str]) -> Output {
-        let token = self.folder_of(member).join("state").join("admin-token");
+    /// The body of a member's response, if its status is 200.
+    pub fn get(&self, member: usize, path: &str) -> Option<String> {
+        self.response(member, path).filter(|(status, _)| *status == 200).map(|(_, body)| body)
+    }
+
+    /// The value of a metric of a member: the first sample whose name begins like this and that has this label, if any.
+    pub fn metric(&self, member: usize, name: &str, label: &str) -> Option<u64> {
+        let metrics = self.get(member, "/metrics")?;
+        let mut lines = metrics.lines();
+        let line = lines.find(|line| line.starts_with(name) && line.contains(label))?;
+        line.rsplit(' ').next()?.parse::<f64>().ok().map(|value| value as u64)
+    }
+
+    /// Waits until a metric of a member has risen by `amount`.
+    pub fn wait_for_rise(&self, member: usize, name: &str, label: &str, amount: u64) {
+        let value = || self.metric(member, name, label);
+        let before = self.wait(&format!("n{member} shows {name}"), value);
+        self.wait(&format!("{name} of n{member} to rise by {amount}"), || {
+            value().filter(|&value| value >= before + amount).map(drop)
+        });
+    }
+
+    /// Gives a member an admin command on the command line.
+    pub fn command(&self, member: usize, words: &[&str]) -> Output {
+        let secret = self.folder_of(member).join("state").join("admin-secret");
         let mut all = words.to_vec();
         all.extend(["--node", self.url(member)]);
-        all.extend(["--token-file", token.to_str().expect("a plain path")]);
+        all.extend(["--secret-file", secret.to_str().expect("a plain path")]);
         doyen(&all)
     }
 
@@ -361,7 +383,7 @@ impl Trial {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let mut report = format!("waited in vain for: {what}\n");
+        let mut report = format!("timed out waiting for: {what}\n");
         for member in self.everybody() {
             let status = self.status(member);
             let brief = status.map(|status| (status.role, status.leader, status.term));

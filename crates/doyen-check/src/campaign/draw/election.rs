@@ -18,8 +18,8 @@ use doyen_sim::scenario::{Initiator, Initiators, MemberList, RingOrder, Scenario
 
 /// How long things go wrong, in steps.
 const LENGTHS: [u64; 4] = [150, 400, 1_000, 2_500];
-/// At most so many faults, besides what follows from them.
-const MOST_FAULTS: u64 = 10;
+/// The maximum number of faults, besides what follows from them.
+const MAX_FAULTS: u64 = 10;
 /// Rates of clocks that run wrong, in parts per million.
 const RATES: [u32; 6] = [500_000, 800_000, 950_000, 1_050_000, 1_250_000, 2_000_000];
 /// Delays and the rate of loss that goes with them.
@@ -44,7 +44,7 @@ pub(super) fn draw(
     scenario.seed.get_or_insert(random.between(1, 999_999_999));
     // Whether everything said so far makes sense, and who takes part.
     let case = scenario.resolve()?;
-    // Where somebody is named who notices, somebody of them is left to do so.
+    // If initiators are named, at least one of them stays up.
     let noticing = case.initiators.iter().map(|(id, _)| id);
     let noticing: Vec<NodeId> =
         if scenario.initiators.is_some() { noticing.collect() } else { Vec::new() };
@@ -56,7 +56,7 @@ pub(super) fn draw(
     draw_beginning(&mut generator, scenario);
     inject(&mut generator, full, case.algorithm.kinds());
     generator.heal();
-    // Without a detector somebody must notice a crash by using what is no longer there.
+    // Without a detector a member must notice a crash by a request that is not answered.
     if !full {
         generator.add(end + 1, Action::Campaign(survivor));
     }
@@ -99,10 +99,10 @@ fn draw_network(scenario: &mut Scenario, random: &mut Random) {
     }
 }
 
-/// Who leads, who is dead and who has noticed.
+/// The leader, the dead members and the initiators.
 fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
     if scenario.dead.is_empty() && generator.random.happens(0.15) {
-        let dead = generator.anybody();
+        let dead = generator.any_member();
         let must_live = dead == generator.survivor || scenario.leader == Some(dead.0);
         if !must_live && !names(scenario, dead) {
             scenario.dead = vec![dead.0];
@@ -114,7 +114,7 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
             }
         }
     }
-    // Where nobody is to notice that there is no leader, there must be one.
+    // Without initiators there must be a leader.
     let needs_leader = scenario.initiators == Some(Initiators::None);
     let may_have_leader = needs_leader || scenario.initiators.is_none();
     if scenario.leader.is_none()
@@ -124,7 +124,7 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
         let leader = if generator.random.happens(0.7) {
             generator.best_up(0)
         } else {
-            generator.anybody_up(0)
+            generator.any_member_up(0)
         };
         scenario.leader = Some(leader.0);
     }
@@ -146,11 +146,11 @@ fn draw_beginning(generator: &mut FaultGenerator<'_>, scenario: &mut Scenario) {
 
 /// Everything goes wrong, or only what a textbook algorithm is made for.
 fn inject(generator: &mut FaultGenerator<'_>, full: bool, kinds: &[Kind]) {
-    for at in generator.times(MOST_FAULTS) {
+    for at in generator.times(MAX_FAULTS) {
         match generator.random.between(0, 99) {
             0..=34 => crash(generator, at, full),
             35..=44 => {
-                let member = generator.anybody();
+                let member = generator.any_member();
                 generator.add(at, Action::Campaign(member));
             }
             _ if !full => crash(generator, at, full),
@@ -167,12 +167,12 @@ fn crash(generator: &mut FaultGenerator<'_>, at: u64, full: bool) {
     let victim = if generator.random.happens(0.5) {
         generator.best_up(at)
     } else {
-        generator.anybody_up(at)
+        generator.any_member_up(at)
     };
     generator.crash(victim, at);
     if !full && generator.random.happens(0.8) {
-        // Somebody uses what is no longer there.
-        let member = generator.anybody();
+        // A member makes a request to the crashed leader.
+        let member = generator.any_member();
         let at = at + generator.random.between(1, 50);
         generator.add(at.min(generator.end), Action::Campaign(member));
     }
@@ -188,7 +188,7 @@ fn restart(generator: &mut FaultGenerator<'_>, id: NodeId, at: u64) {
 }
 
 fn crash_in_the_middle(generator: &mut FaultGenerator<'_>, kinds: &[Kind]) {
-    let victim = generator.anybody();
+    let victim = generator.any_member();
     if victim == generator.survivor {
         return;
     }
@@ -200,7 +200,7 @@ fn crash_in_the_middle(generator: &mut FaultGenerator<'_>, kinds: &[Kind]) {
 }
 
 fn upset_clock(generator: &mut FaultGenerator<'_>, at: u64) {
-    let id = generator.anybody();
+    let id = generator.any_member();
     let rate = pick(&RATES, &mut generator.random);
     let jumps = generator.random.happens(0.3);
     let jump = if jumps { time(generator.random.between(1, 100)) } else { Span::ZERO };

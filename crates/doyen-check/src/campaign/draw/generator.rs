@@ -17,7 +17,7 @@ pub(super) struct FaultGenerator<'m> {
     pub(super) end: u64,
     /// How long something lasts, at most: one of these.
     pub(super) spells: [u64; 4],
-    /// Comes up again whatever happens, so that somebody does.
+    /// The member that always comes up again.
     pub(super) survivor: NodeId,
     /// Until when a member is down.
     down: Vec<(NodeId, u64)>,
@@ -92,7 +92,7 @@ impl<'m> FaultGenerator<'m> {
     }
 
     pub(super) fn pause(&mut self, at: u64) {
-        let member = self.anybody();
+        let member = self.any_member();
         let lasting = time(self.some_time().min(self.end - at).max(1));
         self.add(at, Action::Pause { member, lasting });
     }
@@ -106,7 +106,7 @@ impl<'m> FaultGenerator<'m> {
     }
 
     pub(super) fn cut(&mut self, at: u64) {
-        let (from, to) = (self.anybody(), self.anybody());
+        let (from, to) = (self.any_member(), self.any_member());
         if from == to {
             return;
         }
@@ -162,7 +162,7 @@ impl<'m> FaultGenerator<'m> {
         self.random.between(1, longest)
     }
 
-    pub(super) fn anybody(&mut self) -> NodeId {
+    pub(super) fn any_member(&mut self) -> NodeId {
         self.members.at(self.random.between(0, self.members.len() as u64 - 1) as usize)
     }
 
@@ -179,7 +179,7 @@ impl<'m> FaultGenerator<'m> {
         self.members.iter().filter(move |&id| self.is_up(id, at))
     }
 
-    pub(super) fn anybody_up(&mut self, at: u64) -> NodeId {
+    pub(super) fn any_member_up(&mut self, at: u64) -> NodeId {
         let up: Vec<NodeId> = self.up(at).collect();
         if up.is_empty() { self.survivor } else { pick(&up, &mut self.random) }
     }

@@ -61,7 +61,7 @@ pub(super) fn draw(
     let settings = &case.config.quorum;
     let is_steady = settings.preemption == Preemption::Never || settings.margin == WIDE_MARGIN;
     if is_steady && base.random.happens(0.5) {
-        let member = base.anybody();
+        let member = base.any_member();
         let (lasting, every) = (time(until), time((until / 200).max(1)));
         let values = (0..3).map(|_| base.random.between(0, HIGHEST_ATTRIBUTE) as i64).collect();
         base.add(1, Action::Attributes { member, values, every, lasting });

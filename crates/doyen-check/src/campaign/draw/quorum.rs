@@ -1,19 +1,18 @@
 //! Faults for a quorum.
 //!
-//! Its members tolerate more than those of the other algorithms, so more goes wrong: messages take far longer than the
-//! promises last, a third of them gets lost, whole kinds of them stray, and operators give orders at the worst of times.
-//! Clocks are wrong from the beginning, by as much as they may be and never by more, for nobody promises that leases
-//! survive that. Times are drawn in proportion to the vote lease: what is shorter than it and what is longer meets other
-//! rules.
+//! A quorum tolerates more than the other algorithms, so there are more faults: messages take far longer than vote leases
+//! last, a third of them is lost, all messages of a kind are delayed, and operators give commands at the worst of times.
+//! Clocks are wrong from the beginning, up to the drift that members assume and never beyond, because leases do not promise
+//! to survive that. Times are drawn in proportion to the vote lease: shorter and longer times exercise different rules.
 //!
-//! In the end everybody is up, or enough are for a majority. In some runs members lose their disks, again and again but
-//! never two at the same time, and then nobody stays dead: such a member needs an answer from all others. Some members
+//! In the end all members are up, or enough for a majority. In some runs members lose their disks, repeatedly but never two
+//! at the same time, and then all members come up: such a member needs an answer from all others. Some members
 //! restart with another pace than before, and some attributes go on changing.
 //!
 //! Half of the runs have sessions. In those some members restart at another address, and where disks are lost, machines are
 //! replaced: the old process runs on beside its replacement, or hangs and wakes up, perhaps on the other side of a
 //! partition. A disk that is restored from a copy is found where members that know better are reachable: so that happens when
-//! everything is mended and everybody is up. Clones and members that are founded a second time are left to scenarios.
+//! everything is healed and all members are up. Clones and members that are founded a second time are left to scenarios.
 
 use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
 use doyen_core::members::NodeId;
@@ -29,8 +28,8 @@ use doyen_sim::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario,
 
 /// How long things go wrong, in promises.
 const LENGTHS: [u64; 3] = [2, 5, 12];
-/// At most so many faults, besides what follows from them.
-const MOST_FAULTS: u64 = 20;
+/// The maximum number of faults, besides what follows from them.
+const MAX_FAULTS: u64 = 20;
 /// Delays in calm: `D` is a millisecond.
 pub(super) const BOUND: Span = Span::from_millis(1);
 const DELAYS: [DelayModel; 4] = [fixed(100), fixed(1_000), uniform(50, 300), uniform(200, 1_000)];
@@ -98,7 +97,7 @@ pub(super) fn draw_settings(
     }
     scenario.heartbeat.get_or_insert(time(heartbeat));
     scenario.preempt.get_or_insert_with(|| time(pick(&[20, 100, 300], random)));
-    // Who takes part, and how long an answer takes.
+    // The members, and how long an answer takes.
     let case = scenario.resolve()?;
     let drift = pick(&DRIFTS, random);
     let mut options = QuorumOptions {
@@ -119,7 +118,7 @@ pub(super) fn draw_settings(
     for id in ids.iter().take(other_paces) {
         options.pace.insert(id.to_string(), draw_pace(&case, drift, random));
     }
-    // Somebody must be able to lead.
+    // At least one member must be able to lead.
     random.shuffle(&mut ids);
     ids.pop();
     let mut some = |probability| match random.happens(probability) {
@@ -138,7 +137,7 @@ fn draw_pace(case: &Case, drift: u32, random: &mut Random) -> PaceOverride {
     PaceOverride { heartbeat: Some(heartbeat), vote_lease: Some(vote_lease) }
 }
 
-/// A vote_lease that suits the heartbeat: the shortest, or a more generous one.
+/// A vote lease that suits the heartbeat: the shortest, or a more generous one.
 fn vote_lease(case: &Case, heartbeat: Span, drift: u32, random: &mut Random) -> Span {
     let lease = heartbeat * 3 + case.config.timing.reply();
     let generosity = pick(&GENEROSITIES, random);
@@ -158,7 +157,7 @@ pub(super) struct QuorumGenerator<'m> {
     pub(super) base: FaultGenerator<'m>,
     /// Whether members may restart with another pace.
     paces_vary: bool,
-    /// The usual vote_lease, in steps.
+    /// The usual vote lease, in steps.
     vote_lease: u64,
     /// By how much clocks may be wrong, in thousandths.
     drift: u64,
@@ -168,8 +167,8 @@ pub(super) struct QuorumGenerator<'m> {
     replaces: bool,
     /// Whose machines have been replaced.
     replaced: Vec<NodeId>,
-    /// Whose configured name leads elsewhere: one at most, for two of them might never find each other. Nobody else is
-    /// replaced then: a replacement cannot know where this one is, nor this one where the replacement is.
+    /// The member whose configured name leads elsewhere. Two of them might never find each other, so there is at most one,
+    /// and no other member is replaced: neither could find the other.
     unnamed: Option<NodeId>,
     /// So many more may stay dead.
     expendable: usize,
@@ -210,11 +209,11 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// Who leads, and who is dead. Nobody needs to notice anything: members watch over their leader themselves.
+    /// The leader and the dead members. Members watch their leader by themselves, so no initiator is needed.
     pub(super) fn draw_beginning(&mut self, scenario: &mut Scenario) {
         let base = &mut self.base;
         if scenario.dead.is_empty() && self.expendable > 0 && base.random.happens(0.1) {
-            let dead = base.anybody();
+            let dead = base.any_member();
             if dead != base.survivor && scenario.leader != Some(dead.0) {
                 scenario.dead = vec![dead.0];
                 base.is_dead(dead);
@@ -262,7 +261,7 @@ impl<'m> QuorumGenerator<'m> {
     }
 
     fn inject(&mut self, kinds: &[Kind]) {
-        for at in self.base.times(MOST_FAULTS) {
+        for at in self.base.times(MAX_FAULTS) {
             if self.replaces && self.base.random.happens(0.2) {
                 self.replace(at);
                 continue;
@@ -272,7 +271,7 @@ impl<'m> QuorumGenerator<'m> {
                 22..=29 => self.crash_in_the_middle(kinds),
                 30..=41 => self.base.pause(at),
                 42..=48 => {
-                    let id = self.base.anybody();
+                    let id = self.base.any_member();
                     self.upset_clock(id, at);
                 }
                 49..=59 => self.base.cut(at),
@@ -319,7 +318,7 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// The machine of a member is replaced. The old one runs on, or hangs and wakes up later.
+    /// The model of a member is replaced. The old one runs on, or hangs and wakes up later.
     fn replace(&mut self, at: u64) {
         let id = self.unnamed.unwrap_or(self.likely_leader(at));
         self.replaced.push(id);
@@ -367,7 +366,7 @@ impl<'m> QuorumGenerator<'m> {
 
     /// When that happens is not known, so it counts as if its victim stayed dead even if it is restarted in the end.
     fn crash_in_the_middle(&mut self, kinds: &[Kind]) {
-        let victim = self.base.anybody();
+        let victim = self.base.any_member();
         if victim == self.base.survivor || self.expendable == 0 {
             return;
         }
@@ -380,10 +379,10 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// From `at` on some messages take long, or get lost: on a link, of a kind, from somebody, or all of them.
+    /// From `at` on some messages take long, or get lost: on a link, of a kind, from one member, or all of them.
     fn link_override(&mut self, at: u64, kinds: &[Kind]) {
         let mut link = LinkOverride::default();
-        let (one, other) = (self.base.anybody(), self.base.anybody());
+        let (one, other) = (self.base.any_member(), self.base.any_member());
         match self.base.random.between(0, 5) {
             0 => link.from = Some(one),
             1 => link.to = Some(one),
@@ -406,10 +405,10 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// An operator gives an command.
+    /// An operator gives a command.
     fn command(&mut self, at: u64) {
         let member = self.likely_leader(at);
-        let (other, lasting) = (self.base.anybody(), time(self.base.some_time()));
+        let (other, lasting) = (self.base.any_member(), time(self.base.some_time()));
         let command = match self.base.random.between(0, 7) {
             7 => {
                 let what = self.changing_attribute(member, at);
@@ -458,8 +457,8 @@ impl<'m> QuorumGenerator<'m> {
         }
     }
 
-    /// In calm, a member comes up with a copy of its disk that was made before. Everybody else is up, and tells it if that
-    /// is an old one.
+    /// In calm, a member comes up with a copy of its disk that was made before. All other members are up, and
+    /// tell it if the copy is old.
     fn restore_a_disk(&mut self) {
         let base = &mut self.base;
         let end = base.end;
@@ -468,7 +467,7 @@ impl<'m> QuorumGenerator<'m> {
         if !is_suitable || self.forgets || base.has_untimed() || !base.random.happens(0.3) {
             return;
         }
-        let victim = base.anybody();
+        let victim = base.any_member();
         if victim == base.survivor {
             return;
         }
@@ -485,8 +484,12 @@ impl<'m> QuorumGenerator<'m> {
         );
     }
 
-    /// The best leads if anybody does, as long as nothing goes wrong.
+    /// As long as there are no faults the best member leads, if any.
     fn likely_leader(&mut self, at: u64) -> NodeId {
-        if self.base.random.happens(0.5) { self.base.best_up(at) } else { self.base.anybody_up(at) }
+        if self.base.random.happens(0.5) {
+            self.base.best_up(at)
+        } else {
+            self.base.any_member_up(at)
+        }
     }
 }

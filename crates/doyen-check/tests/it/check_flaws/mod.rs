@@ -6,9 +6,9 @@ mod lens;
 
 use std::time::Duration;
 
+use doyen_check::StepText;
 use doyen_check::budget::Budget;
 use doyen_check::property::Property;
-use doyen_check::schedule::StepText;
 use doyen_check::search::{Limits, Plan};
 use doyen_check::{Explorable, Report, Rules, Scene, Timers};
 use doyen_core::algorithm::chang_roberts::ChangRoberts;
@@ -79,7 +79,7 @@ fn rules(budget: Budget, timers: Timers, properties: &[Property]) -> Rules {
 
 fn plan() -> Plan {
     let limits = Limits { time: Some(Duration::from_secs(120)), ..Limits::default() };
-    Plan { depth_first: false, reduce: false, threads: 2, limits }
+    Plan { reduce: false, threads: 2, limits }
 }
 
 /// What the report says is broken, which must be this.

@@ -90,7 +90,7 @@ impl Trial {
         let inner =
             MutantConfig { inner: Config::new(members.clone(), timing, self.mode), mutation };
         let limits = Limits { states: Some(MOST_STATES), ..Limits::default() };
-        let plan = Plan { depth_first: false, reduce: false, threads: 1, limits };
+        let plan = Plan { reduce: false, threads: 1, limits };
         if self.mode == Mode::Hardened {
             let (members, filter) = (members.clone(), self.filter);
             let config = NodeConfig { inner, members, filter, link: None, detector: None };

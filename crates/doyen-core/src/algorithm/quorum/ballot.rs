@@ -118,7 +118,7 @@ impl Ballot {
         true
     }
 
-    /// It is no longer candidate or leader. Its vote in this term stands.
+    /// It is no longer candidate or leader. Its vote in this term remains.
     pub(super) fn withdraw(&mut self) {
         if !self.rules.keeps(Rule::VoteOutlivesRole) {
             self.stored.voted = None;

@@ -365,7 +365,7 @@ impl Quorum {
         }
     }
 
-    /// Its campaign failed. It tries again at a random time, and not because another member asks meanwhile: otherwise all
+    /// Its campaign failed. It tries again at a random time, and not because another member asks in the meantime: otherwise all
     /// higher-ranked members would campaign at the same moment and split the votes, again and again.
     fn retry_later(&mut self, config: &Config, out: &mut Out) {
         self.search.failed = true;

@@ -46,7 +46,7 @@ pub(super) struct VoteLease {
     pub(super) length: Span,
 }
 
-/// A follower on its way to take over from its leader.
+/// A follower that is about to take over from its leader.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Takeover {
     /// Waits in case its higher rank does not last; [`Timer::Takeover`] is armed.
@@ -128,7 +128,7 @@ impl Quorum {
         if let Some(preference) = self.ranking.hear(heartbeat.preference, is_new) {
             self.send(from, Body::Prefer { preference }, out);
         }
-        // Its patience with a lower-ranked leader goes on, whatever attributes are measured meanwhile.
+        // Its patience with a lower-ranked leader goes on, even if other attributes are measured in the meantime.
         if is_new || self.ranking.preferred() != preferred {
             self.stop_takeover(out);
         }
@@ -302,7 +302,7 @@ impl Quorum {
         }
     }
 
-    /// The members have answered. With a majority it asks its leader to hand over; in any case it tries again later, in
+    /// The members have answered. With a majority it asks its leader for a transfer; in any case it tries again later, in
     /// case the leader stays.
     pub(super) fn request_takeover(&mut self, config: &Config, has_majority: bool, out: &mut Out) {
         if let Some(leader) = self.leader().filter(|_| has_majority) {

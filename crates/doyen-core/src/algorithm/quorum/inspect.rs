@@ -2,7 +2,7 @@
 //!
 //! The leader is in the [view](crate::protocol::Protocol::view), and the history consists of the
 //! [changes](crate::change::LeaderChange) that a host has kept. Here is the rest: the succession, and what ranks the members.
-//! [`Quorum::hears`] says for every pair of members whether one hears the other.
+//! [`Quorum::hears`] says for every pair of members whether one receives from the other.
 
 use crate::change::ElectionReason;
 use crate::config::Config;
@@ -24,9 +24,9 @@ impl Quorum {
         members
     }
 
-    /// Which member leads next if the leader dies now: the first of the succession that this member hears and that reaches a
-    /// majority of all, both ways, without the leader. The caller says who hears whom: [`hears`](Self::hears), or what a
-    /// host knows besides.
+    /// Which member leads next if the leader dies now: the first of the succession that reaches this member and a
+    /// majority of all, both ways, without the leader. The caller says which member receives from which: [`hears`](Self::hears), or what a
+    /// host knows in addition.
     pub fn next_leader(
         &self,
         config: &Config,

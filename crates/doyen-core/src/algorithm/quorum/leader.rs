@@ -14,7 +14,7 @@
 //! (5.3), as its amendment 7.3 demands. It is safe, because the proof does not need a lease to be without gaps. A resumed
 //! lease rests on a round that was sent after the lapsed one and that a majority acknowledged; each of these members had
 //! stored no later term by then, and votes for no other member until its vote lease is over. A majority that elected
-//! another leader meanwhile would share a member with it, and that member refuses the earlier term. The same holds for the
+//! another leader in the meantime would share a member with it, and that member refuses the earlier term. The same holds for the
 //! leader itself: once it has voted in a later term it no longer leads in this one. Two conditions must hold. A round whose
 //! timer has fired never counts again, the lapsed one included; and programs that act under the lease compare its deadline
 //! with the clock. The third gap within one tenure ends the leadership and counts as a failure.
@@ -93,7 +93,7 @@ impl Leader {
     }
 
     /// Whether `id` has acknowledged one of the last three heartbeats.
-    pub(super) fn hears_from(&self, id: NodeId) -> bool {
+    pub(super) fn is_reachable(&self, id: NodeId) -> bool {
         self.acks.get(&id).is_some_and(|round| round.0 + 2 >= self.newest.0)
     }
 
@@ -316,7 +316,7 @@ impl Quorum {
         }
     }
 
-    /// Q10: `from` knows of a later term. Whatever its role was, it becomes a follower.
+    /// Q10: `from` knows of a later term. In any role, it becomes a follower.
     pub(super) fn step_down(&mut self, config: &Config, term: Term, from: NodeId, out: &mut Out) {
         if term <= self.ballot.term() {
             return;

@@ -81,7 +81,7 @@ pub enum Body {
         round: Round,
         /// The follower's rank.
         rank: Rank,
-        /// The members that the follower does not hear.
+        /// The members from which the follower receives nothing.
         unreachable: Unreachable,
     },
     /// "There is a later term."
@@ -121,11 +121,11 @@ pub enum Body {
         /// The other member's recent failures as leader, which it may have forgotten.
         failures: u8,
     },
-    /// "I am here, and do not hear these members."
+    /// A probe: shows that the sender is alive.
     Probe {
         /// The sender's rank.
         rank: Rank,
-        /// The members that the sender does not hear.
+        /// The members from which the sender receives nothing.
         unreachable: Unreachable,
     },
     /// "The operator prefers this member": to a new leader, which does not know.
@@ -148,7 +148,7 @@ pub struct Heartbeat {
     pub preference: Option<Preference>,
     /// Why the leader leads.
     pub reason: ElectionReason,
-    /// The members that the leader does not hear.
+    /// The members from which the leader receives nothing.
     pub unreachable: Unreachable,
 }
 
@@ -163,7 +163,7 @@ pub enum Answer {
     Higher,
 }
 
-/// The members that a member does not hear: none where probing is off.
+/// The members from which a member receives nothing: none where probing is off.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Unreachable(pub Vec<NodeId>);

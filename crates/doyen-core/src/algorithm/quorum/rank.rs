@@ -158,7 +158,7 @@ impl Ranking {
 
     /// `id` reports its rank.
     pub(super) fn learn(&mut self, config: &Config, id: NodeId, rank: Rank) {
-        // Whatever it reports: a witness is one by configuration, and failures are limited.
+        // Its report does not change that: a witness is one by configuration, and failures are limited.
         let eligible = rank.eligible && !config.quorum.witnesses.contains(id);
         let rank = Rank { eligible, failures: rank.failures.min(MAX_FAILURES), ..rank };
         if rank == configured(config, id) {

@@ -1,9 +1,9 @@
-//! Which member reaches which: what keeps a partly connected member from being in the way.
+//! Which member reaches which: what keeps a partly connected member from delaying others.
 //!
 //! Followers send each other nothing in normal operation, so when the leader dies a follower would not know that it
 //! receives messages but that its own are lost. Where probing is on, members tell each other from time to time which
-//! members are unreachable for them, in heartbeats and acknowledgements too. So every member knows of every member that it
-//! hears which members that one hears.
+//! members are unreachable for them, in heartbeats and acknowledgements too. So every member knows, of every member that it
+//! receives from, which members that one receives from.
 //!
 //! A member that, as far as it knows, does not reach a majority both ways never answers "higher": it could not win, and would
 //! only make others wait. It may still ask, because what it knows may be outdated; but it has the last turn, since members
@@ -26,14 +26,14 @@ const MISSED_PROBES: u64 = 3;
 /// Which members are unreachable for which. A member is reachable until there is evidence against it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Reachability {
-    /// The members that this one does not hear; kept only where probing is on.
+    /// The members from which this one receives nothing; kept only where probing is on.
     own: PeerSet,
-    /// What the others reported last; members that hear all others are left out.
+    /// What the others reported last; members that receive from all others are left out.
     reports: BTreeMap<NodeId, PeerSet>,
 }
 
 impl Reachability {
-    /// The members that this one does not hear, to be sent to others.
+    /// The members from which this one receives nothing, to be sent to others.
     pub(super) fn unreachable(&self) -> Unreachable {
         Unreachable::from(&self.own)
     }
@@ -105,7 +105,7 @@ impl Quorum {
         }
     }
 
-    /// Whether `one` hears `other`, as far as this member knows from its own timers and the reports of the others.
+    /// Whether `one` receives from `other`, as far as this member knows from its own timers and the reports of the others.
     pub fn hears(&self, one: NodeId, other: NodeId) -> bool {
         let unreachable = match one == self.id {
             true => Some(&self.reachability.own),
@@ -114,7 +114,7 @@ impl Quorum {
         unreachable.is_none_or(|unreachable| !unreachable.contains(other))
     }
 
-    /// Whether a majority hears `id` and is heard by it, as far as this member knows.
+    /// Whether messages pass in both directions between `id` and a majority, as far as this member knows.
     pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
         let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
         let reached = config.members.others(id).filter(both_ways).count() + 1;

@@ -10,7 +10,7 @@
 //! current term would not do: a heartbeat that arrives before the answer raises it. Nor may the member send anything in a
 //! later term before it is answered, or the answer would be about this incarnation: it sends nothing but HELLO to a member
 //! that has not answered, however long that takes, and accepts no heartbeat from it. It repeats HELLO for a while, and
-//! later whenever it hears from a member that has not answered yet, or would send something to it. (A copy from an earlier
+//! later whenever it receives from a member that has not answered yet, or would send something to it. (A copy from an earlier
 //! incarnation is found by the sessions beneath.)
 //!
 //! A member that lost its disk may *rejoin* at the operator's request. It asks every other member and waits for all of them.

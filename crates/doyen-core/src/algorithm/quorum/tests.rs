@@ -1,4 +1,4 @@
-//! What golden scripts cannot show: whatever peers send, in whatever order, a member never panics, never sends before it has
+//! What golden scripts cannot show: for any messages of peers, in any order, a member never panics, never sends before it has
 //! stored, always announces a change of its view, and never waits for a timer that is not armed.
 
 use std::collections::BTreeSet;
@@ -374,7 +374,7 @@ fn bodies() -> impl Strategy<Value = Body> {
 /// What can happen to a member.
 #[derive(Clone, Debug)]
 enum Happening {
-    /// From whom, in which term, and what.
+    /// Sender, term and content.
     Heard(u32, When, Body),
     /// One of the armed timers fires.
     Due(prop::sample::Index),
@@ -383,7 +383,7 @@ enum Happening {
     Retired,
 }
 
-/// A term, as seen by the member that hears of it.
+/// A term, as seen by the member that learns of it.
 #[derive(Clone, Debug)]
 enum When {
     Present,
@@ -544,7 +544,7 @@ fn reachability_and_succession_can_be_shown() {
     };
     assert_eq!(next(&bench), Some(NodeId(3)));
 
-    // 3 reports that it hears only 4; ids of strangers are ignored.
+    // 3 reports that it receives only from 4; unknown ids are ignored.
     let unreachable = Unreachable(vec![NodeId(1), NodeId(2), NodeId(99)]);
     bench.hear(3, 1, Body::Probe { rank: RANK, unreachable });
     let member = &bench.member;
@@ -636,7 +636,7 @@ fn ids_of_strangers_are_ignored() {
     assert!(refused(&bench));
 }
 
-/// A peer that claims to be in the last of all terms takes the terms away from everybody. That ends the elections, as
+/// A peer that claims to be in the last of all terms leaves no terms for the others. That ends the elections, as
 /// it must; it breaks nothing else.
 #[test]
 fn after_the_last_term_no_member_campaigns_and_nothing_breaks() {

@@ -75,7 +75,7 @@ impl Quorum {
             return true; // the choice of a successor is not a safety rule
         }
         self.ranking.rank(config, id).eligible
-            && leader.hears_from(id)
+            && leader.is_reachable(id)
             && (self.reaches_majority(config, id)
                 || !config.quorum.keeps(Rule::SuccessorReachesMajority))
     }
@@ -287,7 +287,7 @@ impl Quorum {
         }
         let eligible =
             config.members.contains(member) && self.ranking.rank(config, member).eligible;
-        // A preference can be withdrawn whatever has become of the member.
+        // A preference can be withdrawn regardless of the state of the member.
         if !eligible && lasting > Span::ZERO {
             return Err(Refusal::Unfit(member));
         }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
-use doyen_sim::account::Outcome;
+use doyen_sim::metrics::Outcome;
 use doyen_sim::run;
 use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, RingOrder, Scenario};
 use doyen_sim::trace::TraceEvent;

@@ -7,7 +7,7 @@
 use doyen_core::protocol::Role;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
-use doyen_sim::account::Ended;
+use doyen_sim::metrics::Ended;
 use doyen_sim::network::DelayModel;
 use doyen_sim::scenario::{Initiator, Initiators, Scenario};
 use doyen_sim::trace::EventKind;

@@ -6,17 +6,12 @@ use std::fmt::Write;
 pub type Point = (f64, f64);
 
 /// A picture in the making.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Canvas {
     body: String,
 }
 
 impl Canvas {
-    /// An empty canvas.
-    pub fn new() -> Self {
-        Self { body: String::new() }
-    }
-
     /// The whole document.
     pub fn finish(self, width: f64, height: f64, title: &str, style: &str) -> String {
         let (width, height, title) = (n(width.ceil()), n(height.ceil()), escaped(title));

@@ -1,178 +1,208 @@
-//! `doyen check --random`: a campaign of random faults.
+//! `doyen check --random`: random runs with random faults.
 //!
-//! The report goes to the standard output, for people or as one JSON object. Every run that failed is named with the
-//! command that repeats it alone; the first is made as small as it can be and written to a file.
+//! Every run that fails is named with the command that repeats it; the first is shrunk and written to a file.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use doyen_check::campaign::shrink::{self, Shrunk};
-use doyen_check::campaign::waits::Wait;
-use doyen_check::campaign::{self, Campaign, Failure, Report, Unmade};
+use doyen_check::campaign::{self, Campaign, Failure, GenerateError, Report};
 use doyen_check::counterexample::Counterexample;
 use doyen_check::oracle::Breach;
 use doyen_check::property::Property;
-use doyen_check::shard::Shard;
-use doyen_core::algorithm::quorum::rules::Rule;
 use doyen_core::config::Mode;
 use doyen_core::registry::Algorithm;
-use doyen_sim::scenario::Scenario;
+use doyen_sim::scenario::{Initiators, RingOrder, Scenario};
 use serde_json::{Value, json};
 
-use super::asked::Asked;
-use super::report::count;
+use super::Check;
+use super::report::written_to;
+use super::selection::Selection;
 use crate::cli::election::as_flag;
 use crate::cli::output::Output;
-use crate::cli::{Answer, progress};
+use crate::cli::progress::Progress;
+use crate::cli::terminal::{self, count};
+use crate::cli::{Answer, system};
 
-/// At most so many runs are made to shrink a failure, and for so long.
-const SHRINKING: u32 = 5_000;
-const PATIENCE: Duration = Duration::from_secs(25);
-
-/// What a campaign is asked for, besides what all of its runs have in common.
-#[derive(Clone, Debug)]
-pub(super) struct Options {
-    /// How many runs there are.
-    pub(super) runs: u64,
-    /// What they are drawn from.
-    pub(super) seed: u64,
-    /// Which of them are made here.
-    pub(super) shard: Shard,
-    /// This run alone.
-    pub(super) only_run: Option<u64>,
-    /// Whether faults last.
-    pub(super) lasting: bool,
-    /// The rule that is taken away.
-    pub(super) without: Option<Rule>,
-    /// What must hold; what the algorithms promise, if that is not said.
-    pub(super) asked: Option<Asked>,
-    /// How many threads make them.
-    pub(super) threads: usize,
-    /// After how long no more are made.
-    pub(super) most_time: Option<Duration>,
-    /// Whether somebody has had enough.
-    pub(super) interrupt: &'static AtomicBool,
-    /// For programs.
-    pub(super) json: bool,
-    /// Where the first failure is written; a name that says which it is, if none is given.
-    pub(super) out: Option<PathBuf>,
-}
-
-impl Options {
-    /// How many runs are to be made here.
-    fn total(&self) -> u64 {
-        self.only_run.map_or_else(|| self.shard.numbers(self.runs).count() as u64, |_| 1)
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.interrupt.load(Ordering::Relaxed)
-    }
-}
+/// How many runs, and how long, shrinking takes at most.
+const SHRINK_RUNS: u32 = 5_000;
+const SHRINK_TIME: Duration = Duration::from_secs(25);
 
 /// Why not all runs were made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
-    /// So many had failed that it was enough.
     Failures,
     Time,
     Interrupt,
 }
 
-/// A campaign that was made.
-struct Made {
+/// A finished campaign.
+struct Finished {
     campaign: Campaign,
-    options: Options,
     report: Report,
-    /// What stopped it before all runs were made.
+    selection: Selection,
+    wanted_runs: u64,
     stop: Option<Stop>,
-    /// What was judged in it, and what was not.
-    asked: Asked,
     took: Duration,
+    /// The first failure, shrunk, and its file.
+    shrunk: Option<(Shrunk, PathBuf)>,
 }
 
-/// Makes the campaign in which everything that `base` leaves open is drawn.
-pub(super) fn run(base: &Scenario, options: &Options) -> Result<Answer> {
-    let mut campaign = Campaign {
-        shard: options.shard,
-        lasting: options.lasting,
-        without: options.without,
-        properties: options.asked.as_ref().map(|asked| asked.judged.clone()),
-        ..Campaign::new(base.clone(), options.runs, options.seed)
-    };
-    if options.without.is_some() {
-        campaign.patience = 1; // that it is noticed is all there is to know
-    }
-    check_base(&campaign, options)?;
-    let made = match make(campaign, options)? {
-        Ok(made) => made,
-        Err(unmade) if unmade.panicked => return Ok(own_up(&unmade, options.seed)),
+pub(super) fn run(check: &Check) -> Result<Answer> {
+    let mut finished = match make(check)? {
+        Ok(finished) => finished,
+        Err(unmade) if unmade.panicked => return Ok(internal_error(check, &unmade)),
         Err(unmade) => return Err(anyhow!(unmade)),
     };
     // A file cannot say that a rule is missing, so there would be nothing to replay.
-    let first = made.report.failures.first().filter(|_| options.without.is_none());
-    let shrunk = first.map(|failure| (failure, shrink(failure, options)));
-    let shown = match shrunk {
-        None => None,
-        Some((failure, Ok(shrunk))) => Some(Shown::new(failure, shrunk, options)?),
-        Some((_, Err(unmade))) => return Ok(own_up(&unmade, options.seed)),
-    };
-    let text = match options.json {
-        true => format!("{}\n", as_json(&made, shown.as_ref())),
-        false => in_words(&made, shown.as_ref())?,
+    if let (Some(failure), None) = (finished.report.failures.first(), check.parts.without) {
+        let stop = system::stop_flag()?;
+        match shrink(failure, stop) {
+            Ok(shrunk) => finished.shrunk = Some((shrunk.clone(), write(check, failure, shrunk)?)),
+            Err(unmade) => return Ok(internal_error(check, &unmade)),
+        }
+    }
+    let text = match check.json {
+        true => format!("{}\n", finished.as_json(check)),
+        false => finished.as_text(check)?,
     };
     io::stdout().write_all(text.as_bytes())?;
-    Ok(made.answer())
+    Ok(finished.answer())
 }
 
-/// Refuses what makes no sense in the first run, by the flag that says it.
-fn check_base(campaign: &Campaign, options: &Options) -> Result<()> {
-    let first = options.only_run.or_else(|| options.shard.numbers(options.runs).next());
-    let drawn = first.map(|first| campaign.scenario(first).and_then(|drawn| drawn.resolve()));
-    drawn.transpose().map_err(|error| anyhow!(as_flag(&error)))?;
-    Ok(())
-}
-
-fn make(campaign: Campaign, options: &Options) -> Result<Result<Made, Unmade>> {
-    let began = Instant::now();
-    let has_time = || options.most_time.is_none_or(|most| began.elapsed() < most);
-    let report = match options.only_run {
+fn make(check: &Check) -> Result<Result<Finished, GenerateError>> {
+    let (flags, base) = (&check.random, check.scenario()?);
+    check_names(&base)?;
+    if check.parts.without.is_some() && base.algorithm != Some(Algorithm::Quorum) {
+        bail!("--without: only the quorum has such rules; add --algorithm quorum");
+    }
+    let named = selection(check, &[])?.checked;
+    let mut campaign = Campaign {
+        lasting: flags.lasting,
+        without: check.parts.without,
+        properties: (!check.property.is_empty()).then_some(named),
+        ..Campaign::new(base, flags.runs, flags.seed)
+    };
+    if campaign.without.is_some() {
+        campaign.patience = 1; // one failure shows that the rule is needed
+    }
+    // A wrong flag is reported as such before any run.
+    let first = campaign.scenario(flags.run.unwrap_or(1)).and_then(|scenario| scenario.resolve());
+    first.map_err(as_flag)?;
+    let (began, stop) = (Instant::now(), system::stop_flag()?);
+    let made = match flags.run {
         Some(number) => {
-            let _spinner = progress::Spinner::start("one run");
+            let _spinner = Progress::spinner("one run");
             campaign::run_one(&campaign, number)
         }
         None => {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads).build();
-            let pool = pool.with_context(|| format!("cannot start {} threads", options.threads))?;
-            let tally = progress::Tally::start(options.total(), "random runs");
+            let threads = check.threads();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let pool = pool.with_context(|| format!("cannot start {threads} threads"))?;
+            let progress = Progress::bar(flags.runs, "random runs");
             let go_on = |made: u64| {
-                tally.set(made);
-                has_time() && !options.is_interrupted()
+                progress.set_position(made);
+                let has_time = check.max_time.is_none_or(|most| began.elapsed() < most);
+                has_time && !stop.load(Ordering::Relaxed)
             };
             pool.install(|| campaign::run(&campaign, go_on))
         }
     };
+    let report = match made {
+        Ok(report) => report,
+        Err(unmade) => return Ok(Err(unmade)),
+    };
+    let wanted_runs = flags.run.map_or(flags.runs, |_| 1);
+    let stop = match report.runs < wanted_runs {
+        false => None,
+        true if report.failures.len() >= campaign.patience.max(1) => Some(Stop::Failures),
+        true if stop.load(Ordering::Relaxed) => Some(Stop::Interrupt),
+        true => Some(Stop::Time),
+    };
+    let algorithms: Vec<Algorithm> = report.by_algorithm.keys().copied().collect();
+    let selection = selection(check, &algorithms)?;
     let took = began.elapsed();
-    Ok(report.map(|report| {
-        let stop = match report.runs < options.total() {
-            false => None,
-            true if report.failures.len() >= campaign.patience.max(1) => Some(Stop::Failures),
-            true if options.is_interrupted() => Some(Stop::Interrupt),
-            true => Some(Stop::Time),
-        };
-        let ran: Vec<Algorithm> = report.by_algorithm.keys().copied().collect();
-        let asked = options.asked.clone().unwrap_or_else(|| match options.lasting {
-            true => Asked::usual_while_faults_last(),
-            false => Asked::usual_at_random(&ran),
-        });
-        Made { campaign, options: options.clone(), report, stop, asked, took }
-    }))
+    Ok(Ok(Finished { campaign, report, selection, wanted_runs, stop, took, shrunk: None }))
 }
 
-impl Made {
+/// Rejects names of members where the number of members is drawn.
+fn check_names(scenario: &Scenario) -> Result<()> {
+    let named = [
+        ("leader", scenario.leader.is_some()),
+        ("dead", !scenario.dead.is_empty()),
+        ("initiators", matches!(scenario.initiators, Some(Initiators::Listed(_)))),
+        ("attr", !scenario.attr.is_empty()),
+        ("ring", matches!(scenario.ring, Some(RingOrder::Listed(_)))),
+    ];
+    match named.into_iter().find(|&(_, is_named)| is_named) {
+        Some((flag, _)) if scenario.members.is_none() => {
+            bail!("--{flag}: the number of members is random; fix it with --members")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The properties that are checked in runs of these algorithms.
+fn selection(check: &Check, algorithms: &[Algorithm]) -> Result<Selection> {
+    let lasting = check.random.lasting;
+    let usual: Vec<Property> = match lasting {
+        true => Property::usual_while_faults_last(),
+        false => algorithms.iter().flat_map(|&algorithm| Property::usual_of(algorithm)).collect(),
+    };
+    let usual = Property::ALL.into_iter().filter(|property| usual.contains(property)).collect();
+    Selection::new(&check.property, usual, |property| {
+        match (Property::LASTING.contains(&property), lasting) {
+            (true, true) => None,
+            (true, false) => Some(("about lasting faults", "add --lasting")),
+            (false, true) if !property.is_safety() => {
+                Some(("about faults that end", "leave out --lasting"))
+            }
+            (false, _) if property.is_judged_at_random() => None,
+            (false, _) => Some(("checked by exploration only", "leave out --random")),
+        }
+    })
+}
+
+/// Reports a panic in a run and the command that repeats it.
+fn internal_error(check: &Check, unmade: &GenerateError) -> Answer {
+    let again = repeating(std::env::args().skip(1), check.random.run, unmade.run);
+    eprintln!("doyen: internal error: {unmade}; repeat it with: {again}");
+    Answer::Panicked
+}
+
+/// A panic while shrinking is a panic because of this failure.
+fn shrink(failure: &Failure, stop: &AtomicBool) -> Result<Shrunk, GenerateError> {
+    let Failure { run, breach, scenario, .. } = failure;
+    let _spinner = Progress::spinner("shrinking");
+    let began = Instant::now();
+    let go_on = || began.elapsed() < SHRINK_TIME && !stop.load(Ordering::Relaxed);
+    match campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINK_RUNS, &go_on)) {
+        Ok(Some(shrunk)) => Ok(shrunk),
+        Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
+        Err(problem) => {
+            let problem = format!("{problem}, while shrinking");
+            Err(GenerateError { run: *run, problem, panicked: true })
+        }
+    }
+}
+
+fn write(check: &Check, failure: &Failure, shrunk: Shrunk) -> Result<PathBuf> {
+    let (algorithm, seed, run) = (failure.algorithm, check.random.seed, failure.run);
+    let usual = || PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"));
+    let file = check.out.clone().unwrap_or_else(usual);
+    let mut output = Output::create(&file)?;
+    let text = Counterexample::timed(shrunk.scenario, failure.breach.property).to_toml();
+    output.write_text(&text)?;
+    output.finish()?;
+    Ok(file)
+}
+
+impl Finished {
     fn answer(&self) -> Answer {
         match (&self.report.failures[..], self.stop) {
             ([_, ..], _) => Answer::No,
@@ -183,189 +213,188 @@ impl Made {
         }
     }
 
-    /// In which mode the members were.
     fn mode(&self) -> Mode {
         self.campaign.base.mode.unwrap_or(Mode::Hardened)
     }
-}
 
-/// Says in which run doyen itself failed, and how to see that again.
-fn own_up(unmade: &Unmade, seed: u64) -> Answer {
-    let typed: Vec<String> = std::env::args().skip(1).collect();
-    let again = repeating(&typed, None, seed, unmade.run);
-    eprintln!("doyen: {unmade}; that is a mistake in doyen; again: {again}");
-    Answer::Panicked
-}
-
-/// Makes a failure as small as it can be. What panics on the way panics because of it.
-fn shrink(failure: &Failure, options: &Options) -> Result<Shrunk, Unmade> {
-    let Failure { run, breach, scenario, .. } = failure;
-    let _spinner = progress::Spinner::start("shrinking");
-    let began = Instant::now();
-    let go_on = || began.elapsed() < PATIENCE && !options.is_interrupted();
-    let shrunk = campaign::catch(|| shrink::shrink(scenario, breach.property, SHRINKING, &go_on));
-    match shrunk {
-        Ok(Some(shrunk)) => Ok(shrunk),
-        Ok(None) => Ok(Shrunk { scenario: scenario.clone(), breach: breach.clone(), runs: 0 }),
-        Err(problem) => {
-            let problem = format!("{problem}, while it was shrunk");
-            Err(Unmade { run: *run, problem, panicked: true })
+    fn as_text(&self, check: &Check) -> Result<String> {
+        let (runs, wanted) = (self.report.runs, self.wanted_runs);
+        let mut text = self.summary()?;
+        writeln!(text)?;
+        if self.report.failures.is_empty() {
+            self.write_verdict(&mut text)?;
         }
-    }
-}
-
-/// The first failure, shrunk, and where it was written.
-struct Shown {
-    shrunk: Shrunk,
-    file: PathBuf,
-}
-
-impl Shown {
-    fn new(failure: &Failure, shrunk: Shrunk, options: &Options) -> Result<Self> {
-        let property = failure.breach.property;
-        let file = options.out.clone().unwrap_or_else(|| {
-            let (algorithm, seed, run) = (failure.algorithm, options.seed, failure.run);
-            PathBuf::from(format!("counterexample-{algorithm}-{seed}-{run}.toml"))
-        });
-        let text = Counterexample::timed(shrunk.scenario.clone(), property).to_toml();
-        let mut output = Output::create(&file)?;
-        output.write_text(&text)?;
-        output.finish()?;
-        Ok(Self { shrunk, file })
-    }
-}
-
-/// The campaign for people.
-fn in_words(made: &Made, shown: Option<&Shown>) -> Result<String> {
-    let Made { campaign, report, .. } = made;
-    let mut text = String::new();
-    write_what(&mut text, made)?;
-    writeln!(text)?;
-    if report.failures.is_empty() {
-        write_verdict(&mut text, made)?;
-    }
-    for failure in &report.failures {
-        write_failure(&mut text, failure, campaign.seed)?;
-    }
-    let (runs, total) = (report.runs, made.options.total());
-    match made.stop {
-        None => {}
-        Some(Stop::Failures) => writeln!(
-            text,
-            "\nStopped there: so many failures are enough. The other runs were not made."
-        )?,
-        Some(Stop::Time) => {
-            writeln!(text, "Stopped at the limit of time: {runs} of {total} runs were made.")?;
+        for Failure { run, algorithm, breach, .. } in &self.report.failures {
+            let Breach { property, at, .. } = breach;
+            let seed = self.campaign.seed;
+            writeln!(
+                text,
+                "Violated in run {run} of seed {seed}, {algorithm}, at {at}: {property}"
+            )?;
+            writeln!(text, "  {}", property.words())?;
+            write_evidence(&mut text, breach, "but ")?;
+            let again = repeating(std::env::args().skip(1), check.random.run, *run);
+            writeln!(text, "  repeat it with: {again}\n")?;
         }
-        Some(Stop::Interrupt) => {
-            writeln!(text, "Interrupted: {runs} of {total} runs were made.")?;
+        match self.stop {
+            None => {}
+            Some(Stop::Failures) => writeln!(text, "Stopped after {runs} of {wanted} runs.")?,
+            Some(Stop::Time) => {
+                writeln!(text, "Stopped at the time limit: {runs} of {wanted} runs.")?;
+            }
+            Some(Stop::Interrupt) => writeln!(text, "Interrupted: {runs} of {wanted} runs.")?,
         }
+        if let Some((Shrunk { scenario, breach, runs }, file)) = &self.shrunk {
+            let faults = count(scenario.fault.len() as u64, "fault");
+            let runs = count(*runs, "run");
+            writeln!(text, "The first, shrunk in {runs} to {faults}, violated at {}:", breach.at)?;
+            write_evidence(&mut text, breach, "")?;
+            writeln!(text, "{}", written_to(file))?;
+        }
+        Ok(text)
     }
-    if let Some(shown) = shown {
-        write_shown(&mut text, shown)?;
-    }
-    Ok(text)
-}
 
-/// What was run, and how much.
-fn write_what(text: &mut String, made: &Made) -> Result<()> {
-    let Made { campaign, report, took, .. } = made;
-    let Report { runs, events, messages, elections, leader_changes, digest, .. } = *report;
-    let seconds = took.as_secs_f64();
-    let rate = runs as f64 / seconds.max(1e-9);
-    writeln!(text, "{} of seed {}", count(runs, "random run"), campaign.seed)?;
-    writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
-    writeln!(text, "  mode        {}", made.mode())?;
-    if let Some(rule) = campaign.without {
-        writeln!(text, "  without     {rule}")?;
-    }
-    writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
-    writeln!(text, "  faults      {}", list(&report.faults))?;
-    if !report.drawn.is_empty() {
-        writeln!(text, "  drawn       {}", list(&report.drawn))?;
-    }
-    writeln!(text, "  events      {events}, each judged; {}", count(messages, "election message"))?;
-    let changes = count(leader_changes, "time");
-    writeln!(text, "  elections   {elections} called; the leader changed {changes}")?;
-    if let Some((recovery, run)) = report.slowest_recovery {
-        let millis = recovery.as_nanos() as f64 / 1e6;
-        writeln!(text, "  recovery    at most {millis:.1} ms after the last fault, in run {run}")?;
-    }
-    if let Some(worst) = report.first_leases.worst() {
-        let (enough, share, run) = (report.first_leases.enough_for(999), worst.share(), worst.run);
+    fn summary(&self) -> Result<String> {
+        let Self { campaign, report, took, .. } = self;
+        let Report { runs, events, messages, elections, leader_changes, digest, .. } = *report;
+        let seconds = took.as_secs_f64();
+        let rate = runs as f64 / seconds.max(1e-9);
+        let mut text = String::new();
+        writeln!(text, "{}, seed {}", count(runs, "random run"), campaign.seed)?;
+        writeln!(text, "  took        {seconds:.1} s, {rate:.0} runs/s")?;
+        writeln!(text, "  mode        {}", self.mode())?;
+        if let Some(rule) = campaign.without {
+            writeln!(text, "  without     {rule}")?;
+        }
+        writeln!(text, "  algorithms  {}", list(&report.by_algorithm))?;
+        writeln!(text, "  faults      {}", list(&report.faults))?;
+        if !report.drawn.is_empty() {
+            writeln!(text, "  drawn       {}", list(&report.drawn))?;
+        }
         writeln!(
             text,
-            "  first lease 99.9 % of the runs within {enough} % of L1, all within {share} % (run {run})"
+            "  events      {events}, each checked; {}",
+            count(messages, "election message")
         )?;
+        let changed = terminal::leader_changes(leader_changes);
+        writeln!(text, "  elections   {elections} called; {changed}")?;
+        if let Some((recovery, run)) = report.slowest_recovery {
+            let millis = recovery.as_nanos() as f64 / 1e6;
+            writeln!(
+                text,
+                "  recovery    at most {millis:.1} ms after the last fault (run {run})"
+            )?;
+        }
+        if let Some(worst) = report.first_leases.worst() {
+            let (most, all, run) = (report.first_leases.enough_for(999), worst.share(), worst.run);
+            writeln!(
+                text,
+                "  first lease in 99.9 % of the runs within {most} % of L1, in all within {all} % (run {run})"
+            )?;
+        }
+        writeln!(text, "  fingerprint {digest:016x}")?;
+        Ok(text)
     }
-    writeln!(text, "  fingerprint {digest:016x}")?;
-    Ok(())
+
+    fn write_verdict(&self, text: &mut String) -> Result<()> {
+        let Self { campaign, report, selection, .. } = self;
+        match (report.undecided, self.stop) {
+            (0, None) => writeln!(text, "Held in every run:")?,
+            (0, Some(_)) => writeln!(text, "Held in every completed run:")?,
+            (undecided, _) => writeln!(
+                text,
+                "Not violated; but {} did not come to rest, which A3 is about, and the properties at rest were not checked there:",
+                count(undecided, "run")
+            )?,
+        }
+        // Not every algorithm promises every usual property.
+        let algorithms = report.by_algorithm.keys();
+        for property in &selection.checked {
+            let promises = |run: &&Algorithm| Property::usual_at_random(**run).contains(property);
+            let names: Vec<&str> =
+                algorithms.clone().filter(promises).map(|it| it.name()).collect();
+            let is_everywhere = campaign.lasting || campaign.properties.is_some();
+            let whose = match is_everywhere || names.len() == report.by_algorithm.len() {
+                true => String::new(),
+                false => format!(" (checked in the runs of {})", names.join(", ")),
+            };
+            writeln!(text, "  {:20} {}{whose}", property.name(), property.words())?;
+        }
+        text.push_str(&selection.describe_skipped());
+        Ok(())
+    }
+
+    fn as_json(&self, check: &Check) -> Value {
+        let Self { campaign, report, selection, took, .. } = self;
+        let first_lease = report.first_leases.worst().map(|worst| {
+            let most = report.first_leases.enough_for(999);
+            json!({ "percent_of_l1_p999": most, "percent_of_l1_max": worst.share(), "run": worst.run })
+        });
+        let by_algorithm: serde_json::Map<String, Value> = report
+            .by_algorithm
+            .iter()
+            .map(|(name, &runs)| (name.to_string(), runs.into()))
+            .collect();
+        let failure = |Failure { run, algorithm, breach, .. }: &Failure| {
+            json!({
+                "run": run,
+                "algorithm": algorithm.name(),
+                "property": breach.property.name(),
+                "at": breach.at.0,
+                "evidence": evidence(breach),
+                "command": repeating(std::env::args().skip(1), check.random.run, *run),
+            })
+        };
+        let counterexample = |(Shrunk { scenario, breach, .. }, file): &(Shrunk, PathBuf)| {
+            json!({
+                "file": file.display().to_string(),
+                "members": scenario.members,
+                "faults": scenario.fault.len(),
+                "at": breach.at.0,
+                "evidence": evidence(breach),
+            })
+        };
+        json!({
+            "verdict": match self.answer() {
+                Answer::No => "violated",
+                Answer::Yes => "holds",
+                _ => "limit",
+            },
+            "property": report.failures.first().map(|failure| failure.breach.property.name()),
+            "properties": selection.checked.iter().map(|it| it.name()).collect::<Vec<_>>(),
+            "not_judged": selection.skipped_json(),
+            "mode": self.mode().to_string(),
+            "seed": campaign.seed,
+            "runs": report.runs,
+            "runs_asked_for": self.wanted_runs,
+            "limit": self.stop.map(|stop| match stop {
+                Stop::Failures => "failures",
+                Stop::Time => "time",
+                Stop::Interrupt => "interrupt",
+            }),
+            "by_algorithm": by_algorithm,
+            "events": report.events,
+            "messages": report.messages,
+            "faults": report.faults,
+            "drawn": report.drawn,
+            "lasting": campaign.lasting,
+            "without": campaign.without.map(|rule| rule.to_string()),
+            "elections": report.elections,
+            "leader_changes": report.leader_changes,
+            "undecided": report.undecided,
+            "slowest_recovery": report.slowest_recovery.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
+            "first_lease": first_lease,
+            "seconds": took.as_secs_f64(),
+            "digest": format!("{:016x}", report.digest),
+            "failures": report.failures.iter().map(failure).collect::<Vec<_>>(),
+            "counterexample": self.shrunk.as_ref().map(counterexample),
+        })
+    }
 }
 
-/// What held, if nothing failed, and what was not judged.
-fn write_verdict(text: &mut String, made: &Made) -> Result<()> {
-    let Made { campaign, report, asked, .. } = made;
-    match (report.undecided, made.stop) {
-        (0, None) => writeln!(text, "Held in every run:")?,
-        (0, Some(_)) => writeln!(text, "Held in every run that was made:")?,
-        (undecided, _) => writeln!(
-            text,
-            "Not violated, but {} had not come to rest, and what must hold at rest was not judged in them; A3 is about \
-             that:",
-            count(undecided, "run")
-        )?,
-    }
-    for property in &asked.judged {
-        let whose = in_whose_runs(campaign, report, *property);
-        writeln!(text, "  {:20} {}{whose}", property.name(), property.words())?;
-    }
-    text.push_str(&asked.left_out_in_words());
-    Ok(())
-}
-
-/// In whose runs a property was judged, if not in all: not every algorithm promises every one.
-fn in_whose_runs(campaign: &Campaign, report: &Report, property: Property) -> String {
-    if campaign.lasting {
-        return String::new();
-    }
-    let owes = |run: &&Algorithm| Property::usual_at_random(**run).contains(&property);
-    let owing: Vec<&Algorithm> = report.by_algorithm.keys().filter(owes).collect();
-    if campaign.properties.is_some() || owing.len() == report.by_algorithm.len() {
-        return String::new();
-    }
-    let names: Vec<String> = owing.iter().map(ToString::to_string).collect();
-    format!(" (judged in the runs of {})", names.join(", "))
-}
-
-fn write_failure(text: &mut String, failure: &Failure, seed: u64) -> Result<()> {
-    let Failure { run, algorithm, breach, .. } = failure;
-    let property = breach.property;
-    writeln!(
-        text,
-        "Violated in run {run} of seed {seed}, {algorithm}, at {}: {property}",
-        breach.at
-    )?;
-    writeln!(text, "  {}", property.words())?;
-    write_evidence(text, breach, "but ")?;
-    writeln!(text, "  again: {}", command(failure, seed))?;
-    writeln!(text)?;
-    Ok(())
-}
-
-fn write_shown(text: &mut String, shown: &Shown) -> Result<()> {
-    let Shrunk { scenario, breach, runs } = &shown.shrunk;
-    let (at, file) = (breach.at, shown.file.display());
-    let faults = count(scenario.fault.len() as u64, "fault");
-    let runs = count(u64::from(*runs), "run");
-    writeln!(text, "The first of them, shrunk by {runs} to {faults}, broken at {at}:")?;
-    write_evidence(text, breach, "")?;
-    writeln!(text, "Written to {file}; `doyen replay {file}` shows it and says why.")?;
-    Ok(())
-}
-
-fn write_evidence(text: &mut String, breach: &Breach, each: &str) -> Result<()> {
+fn write_evidence(text: &mut String, breach: &Breach, prefix: &str) -> Result<()> {
     for fact in &breach.evidence {
-        writeln!(text, "  {each}{fact}")?;
+        writeln!(text, "  {prefix}{fact}")?;
     }
     if let Some(words) = breach.ending.words() {
         writeln!(text, "  {words}")?;
@@ -373,134 +402,26 @@ fn write_evidence(text: &mut String, breach: &Breach, each: &str) -> Result<()> 
     Ok(())
 }
 
-/// `bully 3, ring-list 4`.
-fn list<K: ToString>(counts: &std::collections::BTreeMap<K, u64>) -> String {
-    let each = |(name, count): (&K, &u64)| format!("{} {count}", name.to_string());
-    counts.iter().map(each).collect::<Vec<_>>().join(", ")
-}
-
-/// The campaign for programs.
-fn as_json(made: &Made, shown: Option<&Shown>) -> Value {
-    let Made { campaign, options, report, asked, took, .. } = made;
-    let judged: Vec<&str> = asked.judged.iter().map(|property| property.name()).collect();
-    let by_algorithm: serde_json::Map<String, Value> =
-        report.by_algorithm.iter().map(|(name, &runs)| (name.to_string(), runs.into())).collect();
-    let slowest = report.slowest_recovery;
-    let first_lease = |worst: Wait| {
-        let enough = report.first_leases.enough_for(999);
-        json!({ "percent_of_l1_p999": enough, "percent_of_l1_max": worst.share(), "run": worst.run })
-    };
-    json!({
-        "verdict": match made.answer() {
-            Answer::No => "violated",
-            Answer::Yes => "holds",
-            _ => "limit",
-        },
-        "property": report.failures.first().map(|failure| failure.breach.property.name()),
-        "properties": judged,
-        "not_judged": asked.left_out_as_json(),
-        "mode": made.mode().to_string(),
-        "seed": campaign.seed,
-        "shard": options.shard.to_string(),
-        "runs": report.runs,
-        "runs_asked_for": options.total(),
-        "limit": made.stop.map(|stop| match stop {
-            Stop::Failures => "failures",
-            Stop::Time => "time",
-            Stop::Interrupt => "interrupt",
-        }),
-        "by_algorithm": by_algorithm,
-        "events": report.events,
-        "messages": report.messages,
-        "faults": report.faults,
-        "drawn": report.drawn,
-        "lasting": campaign.lasting,
-        "without": campaign.without.map(|rule| rule.to_string()),
-        "elections": report.elections,
-        "leader_changes": report.leader_changes,
-        "undecided": report.undecided,
-        "slowest_recovery": slowest.map(|(span, run)| json!({ "nanos": span.as_nanos(), "run": run })),
-        "first_lease": report.first_leases.worst().map(first_lease),
-        "seconds": took.as_secs_f64(),
-        "digest": format!("{:016x}", report.digest),
-        "failures": report.failures.iter().map(|f| failure_json(f, campaign.seed)).collect::<Vec<_>>(),
-        "counterexample": shown.map(|shown| counterexample_json(&shown.shrunk, &shown.file)),
-    })
-}
-
-fn failure_json(failure: &Failure, seed: u64) -> Value {
-    json!({
-        "run": failure.run,
-        "algorithm": failure.algorithm.name(),
-        "property": failure.breach.property.name(),
-        "at": failure.breach.at.0,
-        "evidence": evidence(&failure.breach),
-        "command": command(failure, seed),
-    })
-}
-
-fn counterexample_json(shrunk: &Shrunk, file: &Path) -> Value {
-    json!({
-        "file": file.display().to_string(),
-        "members": shrunk.scenario.members,
-        "faults": shrunk.scenario.fault.len(),
-        "at": shrunk.breach.at.0,
-        "evidence": evidence(&shrunk.breach),
-    })
-}
-
 fn evidence(breach: &Breach) -> Vec<String> {
     breach.evidence.iter().map(ToString::to_string).collect()
 }
 
-/// The command that repeats one run: what was typed, with this run alone instead of all of them.
-fn command(failure: &Failure, seed: u64) -> String {
-    let typed: Vec<String> = std::env::args().skip(1).collect();
-    repeating(&typed, Some(failure.algorithm.name()), seed, failure.run)
+/// `bully 3, ring-list 4`.
+fn list<K: ToString>(counts: &BTreeMap<K, u64>) -> String {
+    let each = |(name, count): (&K, &u64)| format!("{} {count}", name.to_string());
+    counts.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
-/// Flags that say which runs are made and what becomes of the result: none of them changes a run.
-const DROPPED: [(&str, bool); 8] = [
-    ("--runs", true),
-    ("--shard", true),
-    ("--run", true),
-    ("--seed", true),
-    ("--out", true),
-    ("--threads", true),
-    ("--max-time", true),
-    ("--json", false),
-];
-
-fn repeating(typed: &[String], algorithm: Option<&str>, seed: u64, run: u64) -> String {
-    let mut words = vec!["doyen".to_owned()];
-    let mut rest = typed.iter();
-    while let Some(word) = rest.next() {
-        let (name, joined) =
-            word.split_once('=').map_or((&word[..], false), |(name, _)| (name, true));
-        match DROPPED.iter().find(|&&(dropped, _)| dropped == name) {
-            Some(&(_, has_value)) if has_value && !joined => drop(rest.next()),
-            Some(_) => {}
-            None => words.push(quoted(word)),
-        }
-    }
-    let is_algorithm = |word: &String| word.starts_with("--algorithm") || word.starts_with("-a");
-    // Without one it is the turn of the same as before.
-    if let Some(algorithm) = algorithm
-        && !words.iter().any(is_algorithm)
-    {
-        words.push(format!("--algorithm {algorithm}"));
-    }
-    words.push(format!("--seed {seed} --run {run}"));
-    words.join(" ")
-}
-
-/// A word as a shell takes it for one.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+/// The command that repeats one run: the one that was typed, with `--run`.
+fn repeating(typed: impl Iterator<Item = String>, given: Option<u64>, run: u64) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
+    let quote = |word: String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    };
+    let words: Vec<String> = ["doyen".to_owned()].into_iter().chain(typed.map(quote)).collect();
+    let run = if given.is_some() { String::new() } else { format!(" --run {run}") };
+    words.join(" ") + &run
 }
 
 #[cfg(test)]
@@ -508,19 +429,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_repeats_one_run_with_everything_that_shaped_it() {
-        let typed = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let plain = typed("check --random --runs 100000 --seed 4");
-        assert_eq!(
-            repeating(&plain, Some("ring-list"), 4, 17),
-            "doyen check --random --algorithm ring-list --seed 4 --run 17"
-        );
-        assert_eq!(repeating(&plain, None, 4, 17), "doyen check --random --seed 4 --run 17");
-        let full = typed("check --random --json --shard=1/2 -a bully --mode textbook --out x.toml");
-        assert_eq!(
-            repeating(&full, Some("bully"), 1, 3),
-            "doyen check --random -a bully --mode textbook --seed 1 --run 3"
-        );
-        assert_eq!(quoted("it's"), r"'it'\''s'");
+    fn the_command_repeats_one_run() {
+        let typed = || ["check", "--random", "it's"].map(str::to_owned).into_iter();
+        assert_eq!(repeating(typed(), None, 17), r"doyen check --random 'it'\''s' --run 17");
+        assert_eq!(repeating(typed(), Some(17), 17), r"doyen check --random 'it'\''s'");
     }
 }

@@ -1,4 +1,4 @@
-//! What a check says at the end.
+//! The report of an exploration, as text and as JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -7,238 +7,153 @@ use std::path::Path;
 use anyhow::Result;
 use doyen_check::budget::{ANY, Budget};
 use doyen_check::fingerprint::chance_of_omission;
+use doyen_check::minimize::Minimized;
 use doyen_check::property::Property;
 use doyen_check::search::{Limit, Plan, Progress};
-use doyen_check::shrink::Least;
-use doyen_check::{Report, Rules, Violation};
+use doyen_check::{Report as Found, Rules, Timers, Violation};
 use doyen_sim::scenario::Case;
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::selection::Selection;
 use crate::cli::Answer;
+use crate::cli::terminal::count;
 
-/// What was checked, and how far it got.
-pub(super) struct Subject {
-    case: Case,
-    rules: Rules,
-    asked: Asked,
-    plan: Plan,
-    /// Of all rings together.
-    progress: Progress,
-    /// How many rings there are to check, and how many were.
-    rings: usize,
-    rings_checked: usize,
-    limit: Option<Limit>,
-    /// Whether runs that never end were looked for, in every ring.
-    sought_endless: bool,
+pub(super) struct Report<'a> {
+    pub(super) case: Case,
+    pub(super) rules: Rules,
+    pub(super) selection: Selection,
+    pub(super) plan: Plan,
+    pub(super) found: Found,
+    /// The shrunk counterexample and its file.
+    pub(super) least: Option<(&'a Minimized, &'a Path)>,
 }
 
-impl Subject {
-    pub(super) fn new(case: &Case, rules: &Rules, asked: Asked, plan: &Plan, rings: usize) -> Self {
-        Self {
-            case: case.clone(),
-            rules: rules.clone(),
-            asked,
-            plan: plan.clone(),
-            progress: Progress::default(),
-            rings,
-            rings_checked: 0,
-            limit: None,
-            sought_endless: true,
-        }
-    }
-
-    /// How to check the next ring: what those before have left of the limits.
-    pub(super) fn plan_for_the_rest(&self) -> Plan {
-        Plan { limits: self.plan.limits.left_after(&self.progress), ..self.plan.clone() }
-    }
-
-    /// Adds what came of one ring; gives back what it broke.
-    pub(super) fn add(&mut self, found: &Report) -> Option<Violation> {
-        let (all, one) = (&mut self.progress, &found.progress);
-        all.states += one.states;
-        all.generated += one.generated;
-        all.depth = all.depth.max(one.depth);
-        all.frontier += one.frontier;
-        all.memory = all.memory.max(one.memory);
-        all.stranded += one.stranded;
-        all.elapsed += one.elapsed;
-        self.rings_checked += 1;
-        self.limit = found.limit;
-        self.sought_endless &= found.sought_endless;
-        found.violation.clone()
-    }
-
-    /// Whether the last ring was stopped before everything was seen.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.limit.is_some()
-    }
-
-    /// What the command comes to, with or without a violation.
-    pub(super) fn answer(&self, is_violated: bool) -> Answer {
-        match self.limit {
-            _ if is_violated => Answer::No,
-            Some(Limit::Interrupt) => Answer::Interrupted,
-            Some(_) => Answer::Limit,
-            None => Answer::Yes,
-        }
-    }
-
-    fn states_per_second(&self) -> f64 {
-        self.progress.states as f64 / self.progress.elapsed.as_secs_f64().max(1e-9)
-    }
-
-    /// Prints it for people.
-    pub(super) fn print(&self, least: Option<&Least>, out: &Path) -> Result<()> {
-        let mut text = String::new();
-        self.write_what(&mut text)?;
-        self.write_how_far(&mut text)?;
-        match least {
-            Some(least) => write_violation(&mut text, least, out)?,
-            None => self.write_verdict(&mut text)?,
-        }
+impl Report<'_> {
+    pub(super) fn print(&self, json: bool) -> Result<Answer> {
+        let text = if json { format!("{}\n", self.as_json()) } else { self.as_text()? };
         io::stdout().write_all(text.as_bytes())?;
-        Ok(())
+        Ok(match (&self.least, self.found.limit) {
+            (Some(_), _) => Answer::No,
+            (None, Some(Limit::Interrupt)) => Answer::Interrupted,
+            (None, Some(_)) => Answer::Limit,
+            (None, None) => Answer::Yes,
+        })
     }
 
-    fn write_what(&self, text: &mut String) -> Result<()> {
-        let Self { case, rules, .. } = self;
-        let order = if rules.fifo { "keep the order" } else { "do not keep the order" };
+    fn as_text(&self) -> Result<String> {
+        let Self { case, rules, found, .. } = self;
+        let Progress { states, generated, depth, memory, elapsed, stranded, .. } = found.progress;
+        let mut text = String::new();
         writeln!(text, "{}, {}, {} members", case.algorithm, case.mode(), case.members().len())?;
         if let Some(scope) = rules.scope {
-            writeln!(text, "  part               {scope}")?;
+            writeln!(text, "  part          {scope}")?;
         }
-        writeln!(text, "  what may go wrong  {}", rules.budget)?;
-        writeln!(text, "  timers             {}", rules.timers)?;
-        writeln!(text, "  links              {order}")?;
-        if self.rings > 1 {
-            let each = if self.plan.reduce {
-                "each once, however it is turned"
-            } else {
-                "each at every turn"
-            };
-            let begun = match self.rings - self.rings_checked {
-                0 => String::new(),
-                left => format!("; {left} not begun"),
-            };
-            writeln!(text, "  rings              {}, {each}{begun}", self.rings)?;
+        writeln!(text, "  fault budget  {}", rules.budget)?;
+        match rules.timers {
+            Timers::Free { expiries: 0 } => {
+                writeln!(text, "  timers        no timers in this model")?;
+            }
+            timers => writeln!(text, "  timers        {timers}")?,
         }
-        Ok(())
-    }
-
-    fn write_how_far(&self, text: &mut String) -> Result<()> {
-        let Progress { states, generated, depth, memory, elapsed, stranded, .. } = self.progress;
+        writeln!(text, "  links         {}", if rules.fifo { "FIFO" } else { "unordered" })?;
         writeln!(
             text,
-            "  explored           {} by {}, {depth} deep, in {:.2} s ({:.0} states/s), {:.1} MB",
+            "  explored      {}, {}, depth {depth}, in {:.2} s ({:.0} states/s), {:.1} MB",
             count(states, "state"),
             count(generated, "step"),
             elapsed.as_secs_f64(),
-            self.states_per_second(),
+            states_per_second(&found.progress),
             memory as f64 / 1e6,
         )?;
         if stranded > 0 {
+            let states = count(stranded, "state");
             writeln!(
                 text,
-                "  not followed       {} in which a timer was armed that had expired often enough",
-                count(stranded, "state")
+                "  cut off       {states} with an armed timer that reached its expiry limit"
             )?;
         }
-        Ok(())
-    }
-
-    fn write_verdict(&self, text: &mut String) -> Result<()> {
         writeln!(text)?;
-        match self.limit {
-            Some(limit) => self.write_partial_verdict(text, limit)?,
-            None => {
-                writeln!(text, "Holds in every run:")?;
-                write_properties(text, self.asked.judged.iter())?;
+        match (&self.least, found.limit) {
+            (Some((least, file)), _) => write_violation(&mut text, &least.violation, file)?,
+            (None, Some(limit)) => self.write_partial_verdict(&mut text, limit)?,
+            (None, None) => {
+                write!(text, "Holds in every run:\n{}", self.selection.describe_checked())?;
             }
         }
-        text.push_str(&self.asked.left_out_in_words());
-        Ok(())
+        if self.least.is_none() {
+            text += &self.selection.describe_skipped();
+        }
+        Ok(text)
     }
 
-    /// What can be said if not everything was seen.
     fn write_partial_verdict(&self, text: &mut String, limit: Limit) -> Result<()> {
         let stopped = match limit {
             Limit::Interrupt => "Interrupted".to_owned(),
-            _ => format!("Stopped at the limit of {}", limit_name(limit)),
+            _ => format!("Stopped at the {} limit", limit_name(limit)),
         };
-        let (unfinished, were) = match self.progress.frontier {
-            1 => ("1 state".to_owned(), "was"),
-            frontier => (format!("{frontier} states"), "were"),
-        };
-        writeln!(text, "{stopped}: {unfinished} {were} seen whose steps were not all tried.")?;
-        let judged = self.asked.judged.iter();
-        let (always, at_the_end): (Vec<&Property>, Vec<&Property>) =
-            judged.partition(|property| property.is_safety());
+        let frontier = count(self.found.progress.frontier, "state");
+        writeln!(text, "{stopped}: {frontier} reached but not fully expanded.")?;
+        let (always, at_the_end): (Vec<_>, Vec<_>) =
+            self.selection.checked.iter().partition(|property| property.is_safety());
         if !always.is_empty() {
-            writeln!(text, "Not violated in the others:")?;
-            write_properties(text, always.into_iter())?;
+            write!(text, "Not violated in the expanded states:\n{}", list_properties(always))?;
         }
         if !at_the_end.is_empty() {
+            let properties = list_properties(at_the_end);
             writeln!(
                 text,
-                "Not violated in those of the others in which nothing is left to do; runs that never end were not looked for:"
+                "Not violated in expanded states where nothing is left to do (no search for endless runs):"
             )?;
-            write_properties(text, at_the_end.into_iter())?;
+            text.push_str(&properties);
         }
         Ok(())
     }
 
-    /// Prints it for programs.
-    pub(super) fn print_json(&self, least: Option<&Least>, out: &Path) -> Result<()> {
-        let Self { case, rules, plan, progress, .. } = self;
-        let verdict = match (least, self.limit) {
-            (Some(_), _) => "violated",
-            (None, Some(_)) => "limit",
-            (None, None) => "holds",
-        };
-        let judged: Vec<&str> = rules.properties.iter().map(|property| property.name()).collect();
-        let object = json!({
-            "verdict": verdict,
-            "property": least.map(|least| least.violation.property.name()),
-            "properties": judged,
-            "not_judged": self.asked.left_out_as_json(),
+    fn as_json(&self) -> Value {
+        let Self { case, rules, plan, selection, found, .. } = self;
+        let progress = &found.progress;
+        let scope = rules.scope;
+        json!({
+            "verdict": match (self.least, found.limit) {
+                (Some(_), _) => "violated",
+                (None, Some(_)) => "limit",
+                (None, None) => "holds",
+            },
+            "property": self.least.map(|(least, _)| least.violation.property.name()),
+            "properties": selection.checked.iter().map(|it| it.name()).collect::<Vec<_>>(),
+            "not_judged": selection.skipped_json(),
             "algorithm": case.algorithm.name(),
             "mode": case.mode().to_string(),
             "members": case.members().len(),
-            "part": rules.scope.map(|scope| scope.part.name()),
-            "terms": rules.scope.map(|scope| scope.terms),
-            "mixed_timings": rules.scope.map(|scope| scope.mixed),
-            "without": rules.scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
+            "part": scope.map(|scope| scope.part.name()),
+            "terms": scope.map(|scope| scope.terms),
+            "mixed_timings": scope.map(|scope| scope.mixed),
+            "without": scope.and_then(|scope| scope.without).map(|rule| rule.to_string()),
             "budget": budget_json(rules.budget),
             "timers": rules.timers.to_string(),
             "fifo": rules.fifo,
             "reduction": plan.reduce,
-            "search": if plan.depth_first { "depth first" } else { "breadth first" },
             "threads": plan.threads,
-            "rings": self.rings,
-            "rings_checked": self.rings_checked,
             "states": progress.states,
             "generated": progress.generated,
             "depth": progress.depth,
-            "complete": least.is_none() && self.limit.is_none(),
-            "endless_runs_sought": self.sought_endless,
-            "limit": self.limit.map(limit_name),
+            "complete": self.least.is_none() && found.limit.is_none(),
+            "endless_runs_sought": found.sought_endless,
+            "limit": found.limit.map(limit_name),
             "frontier": progress.frontier,
             "stranded": progress.stranded,
             "chance_of_omission": chance_of_omission(progress.states),
             "memory": progress.memory,
             "seconds": progress.elapsed.as_secs_f64(),
-            "counterexample": least.map(|least| counterexample_json(least, out)),
-        });
-        writeln!(io::stdout(), "{object}")?;
-        Ok(())
+            "counterexample": self.least.map(|(least, file)| counterexample_json(least, file)),
+        })
     }
 }
 
-fn counterexample_json(least: &Least, out: &Path) -> Value {
+fn counterexample_json(least: &Minimized, file: &Path) -> Value {
     let steps = |moves: &[_]| moves.iter().map(ToString::to_string).collect::<Vec<String>>();
     json!({
-        "file": out.display().to_string(),
+        "file": file.display().to_string(),
         "members": least.scenario.members,
         "budget": budget_json(least.rules.budget),
         "path": steps(&least.violation.path),
@@ -246,7 +161,6 @@ fn counterexample_json(least: &Least, out: &Path) -> Value {
     })
 }
 
-/// A number for each thing that may go wrong, or `any`.
 fn budget_json(budget: Budget) -> Value {
     let number = |(name, number): (&str, u8)| {
         (name.to_owned(), if number == ANY { json!("any") } else { json!(number) })
@@ -254,20 +168,10 @@ fn budget_json(budget: Budget) -> Value {
     Value::Object(budget.items().into_iter().map(number).collect())
 }
 
-/// `1 state`, `2 states`.
-pub(super) fn count(number: u64, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
-}
-
-/// A line for each property.
-fn write_properties<'p>(
-    text: &mut String,
-    properties: impl Iterator<Item = &'p Property>,
-) -> Result<()> {
-    for property in properties {
-        writeln!(text, "  {:20} {}", property.name(), property.words())?;
-    }
-    Ok(())
+/// One line for each.
+pub(super) fn list_properties<'p>(properties: impl IntoIterator<Item = &'p Property>) -> String {
+    let line = |property: &Property| format!("  {:20} {}\n", property.name(), property.words());
+    properties.into_iter().map(line).collect()
 }
 
 fn limit_name(limit: Limit) -> &'static str {
@@ -280,32 +184,33 @@ fn limit_name(limit: Limit) -> &'static str {
     }
 }
 
-fn write_violation(text: &mut String, least: &Least, out: &Path) -> Result<()> {
-    let Violation { property, path, cycle } = &least.violation;
-    writeln!(text)?;
-    writeln!(text, "Violated: {property}, {}", Property::words(*property))?;
-    writeln!(text)?;
-    for (number, step) in path.iter().enumerate() {
+fn write_violation(text: &mut String, violation: &Violation, file: &Path) -> Result<()> {
+    let Violation { property, path, cycle } = violation;
+    writeln!(text, "Violated: {property}, {}\n", property.words())?;
+    for (number, step) in path.iter().chain(cycle).enumerate() {
+        if number == path.len() {
+            writeln!(text, "  then repeatedly:")?;
+        }
         writeln!(text, "  {:>3}  {step}", number + 1)?;
     }
-    if !cycle.is_empty() {
-        writeln!(text, "  and then for ever:")?;
-        for (number, step) in cycle.iter().enumerate() {
-            writeln!(text, "  {:>3}  {step}", path.len() + number + 1)?;
-        }
-    }
-    writeln!(text)?;
-    writeln!(text, "Written to {0}; `doyen replay {0}` shows it and says why.", out.display())?;
+    writeln!(text, "\n{}", written_to(file))?;
     Ok(())
 }
 
-/// How far a check is, on one line.
+pub(super) fn written_to(file: &Path) -> String {
+    format!("Written to {0}; `doyen replay {0}` shows and explains it.", file.display())
+}
+
+fn states_per_second(progress: &Progress) -> f64 {
+    progress.states as f64 / progress.elapsed.as_secs_f64().max(1e-9)
+}
+
 pub(super) fn progress_line(progress: &Progress) -> String {
-    let Progress { states, depth, frontier, memory, elapsed, .. } = *progress;
-    let rate = states as f64 / elapsed.as_secs_f64().max(1e-9);
+    let Progress { states, depth, frontier, memory, .. } = *progress;
     format!(
-        "{}, {rate:.0}/s, {depth} deep, {frontier} to go, {:.0} MB",
+        "{}, {:.0}/s, depth {depth}, {frontier} to expand, {:.0} MB",
         count(states, "state"),
+        states_per_second(progress),
         memory as f64 / 1e6
     )
 }

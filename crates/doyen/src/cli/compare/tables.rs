@@ -1,4 +1,4 @@
-//! The literature's tables and verdicts as text and as CSV.
+//! Tables and verdicts on the literature, as text and as CSV.
 
 use std::io::{self, Write};
 
@@ -6,19 +6,13 @@ use doyen_report::claims::{Claim, Evidence, Row, Table, Verdict};
 use doyen_report::row;
 use serde::Serialize;
 
-/// Writes every algorithm's costs, one line a case.
+/// Writes the costs of every algorithm, one line per case.
 pub(super) fn write(out: &mut impl Write, tables: &[Table]) -> io::Result<()> {
     writeln!(
         out,
-        "What an election costs: the formula, and the messages as counted one by one at several n."
-    )?;
-    writeln!(
-        out,
-        "n are the live members (live), N is with the crashed coordinator (configured; +dead: which is contacted)."
-    )?;
-    writeln!(
-        out,
-        "Stages and time, in units of D, are those at the second n. ≈ a sample's mean; ✗ not what the formula says."
+        "The cost of an election: the formula, and the messages counted at several n.\n\
+         n counts the live members (live), N also the crashed coordinator (configured; +dead: which is contacted).\n\
+         Stages and time, in units of D, are those at the second n. ≈ mean of a sample; ✗ differs from the formula."
     )?;
     for table in tables {
         writeln!(out, "\n{}", table.algorithm)?;
@@ -61,7 +55,6 @@ fn count(row: &Row) -> String {
     format!("{}:{mark}{}", row.n, number(row.messages))
 }
 
-/// A count as it is, a mean with two places.
 fn number(value: f64) -> String {
     if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }
@@ -72,7 +65,7 @@ pub(super) fn write_claims(
     claims: &[Claim],
     evidence: bool,
 ) -> io::Result<()> {
-    writeln!(out, "What the literature prints, and what comes out of it\n")?;
+    writeln!(out, "Statements of the literature, and what was measured\n")?;
     for claim in claims {
         let sign = match claim.verdict {
             Verdict::Holds => '✓',
@@ -101,7 +94,7 @@ pub(super) fn write_claims(
     writeln!(out, "\n{holds} hold, {only_if} hold only under a condition, {wrong} are wrong.")
 }
 
-/// The tables as CSV, one line a row.
+/// The tables as CSV, one line per row.
 pub(super) fn csv(tables: &[Table]) -> String {
     #[derive(Serialize)]
     struct Line<'a> {

@@ -1,42 +1,43 @@
-//! The log of a node: lines to the standard error, written by a thread of their own.
+//! The log of a node: lines to stderr, written by a thread of their own.
 //!
-//! A log may block, on a pipe that nobody reads or a disk that is full, and it may fail. Neither may keep the node from
-//! hearing a signal, an order or a question. So lines go into a bounded queue; what finds no room, or cannot be
-//! written, is lost.
+//! Writing may block, on a pipe without a reader or a full disk, and may fail. Neither may delay signals, commands or
+//! requests. So lines go through a bounded queue; what finds no room, or cannot be written, is lost.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use tracing::field::Field;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-use super::flags::LogFormat;
+use super::LogFormat;
 
-/// How many lines may wait.
-const ROOM: usize = 1024;
+/// In lines.
+const QUEUE: usize = 1024;
 
-/// How long the end of a process waits for its last lines.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the end of the process waits for its last lines.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The log; to be [finished](Log::finish) before the process ends.
+/// [`finish`](Log::finish) it before the process ends.
 pub(super) struct Log {
     lines: SyncSender<Line>,
 }
 
 enum Line {
     Text(Vec<u8>),
-    /// Everything before it has been written.
+    /// Answered when everything before it is written.
     Mark(SyncSender<()>),
 }
 
 impl Log {
-    /// From now on, whatever is logged goes to the standard error.
     pub(super) fn start(format: LogFormat) -> io::Result<Self> {
-        let (lines, waiting) = sync_channel(ROOM);
+        let (lines, waiting) = sync_channel(QUEUE);
         thread::Builder::new().name("doyen-stderr".to_owned()).spawn(move || {
             for line in waiting {
-                // There is nowhere to say that the log fails, and nobody waits for a mark any more who has gone.
+                // There is nowhere to report that the log fails.
                 match line {
                     Line::Text(text) => drop(io::stderr().write_all(&text)),
                     Line::Mark(passed) => drop(passed.send(())),
@@ -50,18 +51,27 @@ impl Log {
         let log = log.with_writer(move || Queue(queue.clone())).log_internal_errors(false);
         let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match format {
-            LogFormat::Text => log.with_ansi(colours).init(),
+            LogFormat::Text => log.with_ansi(colours).fmt_fields(debug_fn(write_field)).init(),
             LogFormat::Json => log.json().flatten_event(true).init(),
         }
         Ok(Self { lines })
     }
 
-    /// Waits until what was logged has been written, but not for ever.
     pub(super) fn finish(&self) {
         let (passed, passing) = sync_channel(1);
         if self.lines.try_send(Line::Mark(passed)).is_ok() {
-            let _ = passing.recv_timeout(PATIENCE);
+            let _ = passing.recv_timeout(FINISH_TIMEOUT);
         }
+    }
+}
+
+/// In a line of text the sentence says what its fields say; they are for programs that read JSON.
+fn write_field(out: &mut Writer<'_>, field: &Field, value: &dyn fmt::Debug) -> fmt::Result {
+    match field.name() {
+        "message" => write!(out, "{value:?}"),
+        "node" | "event" | "command" | "member" | "leader" | "term" | "reason" | "address"
+        | "downtime_us" => Ok(()),
+        name => write!(out, " {name}={value:?}"),
     }
 }
 

@@ -1,13 +1,14 @@
-//! The summary of a run, for people.
+//! The summary of a run as text.
 
 use std::io::{self, Write};
 
 use doyen_core::time::Span;
 use doyen_report::summary::Summary;
-use doyen_sim::account::{Ended, Outcome};
+use doyen_sim::metrics::{Ended, Outcome};
 use doyen_sim::scenario::Case;
 
-/// Writes what a run came to.
+use crate::cli::terminal::{count, leader_changes};
+
 pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io::Result<()> {
     let outcome = &summary.outcome;
     writeln!(
@@ -28,20 +29,20 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
         out,
         "  time        last message at {}, {informed}; {}",
         outcome.turnaround,
-        counted(u64::from(outcome.stages), "stage")
+        count(outcome.stages, "stage")
     )?;
     writeln!(
         out,
-        "  elections   {} called, {} involved; the leader changed {}",
+        "  elections   {} called, {} involved; {}",
         outcome.elections,
-        counted(u64::from(outcome.involved), "member"),
-        times(outcome.leader_changes)
+        count(outcome.involved, "member"),
+        leader_changes(outcome.leader_changes)
     )?;
     writeln!(out, "  {}", leaders(outcome.downtime, outcome.overlap))?;
     if outcome.ended != Ended::Quiet {
         writeln!(
             out,
-            "  stopped     at the {} ({}), never quiet: --until and --message-limit change that",
+            "  stopped     at the {} ({}), before it was quiet; see --until and --message-limit",
             outcome.ended, outcome.end
         )?;
     }
@@ -55,7 +56,7 @@ pub(super) fn write(out: &mut impl Write, case: &Case, summary: &Summary) -> io:
 }
 
 fn group(summary: &Summary) -> String {
-    let members = counted(summary.members, "member");
+    let members = count(summary.members, "member");
     if summary.live == summary.members {
         members
     } else {
@@ -66,7 +67,7 @@ fn group(summary: &Summary) -> String {
 fn verdict(case: &Case, outcome: &Outcome) -> String {
     let live = outcome.views.iter().flatten().count();
     match (outcome.agreed, outcome.leader) {
-        (true, Some(leader)) if live == 1 => format!("{leader} leads, the only one alive"),
+        (true, Some(leader)) if live == 1 => format!("{leader} leads, the only live member"),
         (true, Some(leader)) => format!("all {live} live members follow {leader}"),
         (false, Some(leader)) => format!("all live members follow {leader}, which does not lead"),
         (_, None) => format!("no agreement: {}", disagreement(case, outcome)),
@@ -82,11 +83,11 @@ fn write_messages(out: &mut impl Write, summary: &Summary) -> io::Result<()> {
     let apart = [
         (messages.to_dead, "of them to dead members"),
         (messages.lost, "of them lost"),
-        (messages.link, "acknowledgements and retransmissions apart"),
-        (messages.detector, "heartbeats apart"),
+        (messages.link, "acknowledgements and retransmissions in addition"),
+        (messages.detector, "heartbeats in addition"),
     ];
-    for (count, what) in apart.into_iter().filter(|&(count, _)| count > 0) {
-        writeln!(out, "              {count} {what}")?;
+    for (number, what) in apart.into_iter().filter(|&(number, _)| number > 0) {
+        writeln!(out, "              {number} {what}")?;
     }
     if let (Some(formula), Some(value)) = (&summary.formula, summary.formula_value) {
         let matches = summary.formula_matches == Some(true);
@@ -107,25 +108,13 @@ fn leaders(downtime: Span, overlap: Span) -> String {
     }
 }
 
-fn counted(count: u64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-fn times(count: u32) -> String {
-    match count {
-        0 => "never".to_owned(),
-        1 => "once".to_owned(),
-        2 => "twice".to_owned(),
-        _ => format!("{count} times"),
-    }
-}
-
-/// Who follows whom, for those who do not agree.
+/// Which members follow which leader, where they do not agree.
 fn disagreement(case: &Case, outcome: &Outcome) -> String {
     let mut camps: Vec<(String, Vec<String>)> = Vec::new();
     for (position, view) in outcome.views.iter().enumerate() {
         let Some(view) = view else { continue };
-        let leader = view.leader.map_or("nobody".to_owned(), |leader| leader.to_string());
+        let leader =
+            view.leader.map_or_else(|| "no leader".to_owned(), |leader| leader.to_string());
         let member = case.members().at(position).to_string();
         match camps.iter_mut().find(|(camp, _)| *camp == leader) {
             Some((_, members)) => members.push(member),

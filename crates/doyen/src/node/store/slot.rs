@@ -1,4 +1,4 @@
-//! A slot: one record as it lies on the disk.
+//! A slot: the layout of one record on the disk.
 //!
 //! ```text
 //!   byte 0     8           10           496            512          2032            2048
@@ -7,10 +7,10 @@
 //!        └── what the last covers, the first checksum included ─────┘
 //! ```
 //!
-//! The record is postcard, then zeros; it goes around the first checksum. A slot of version 1 ends at byte 512. The
-//! first 512 bytes keep that layout in every version to come, so that a state which a newer doyen wrote is told from one
-//! that is damaged: a program that knows only version 1 finds a correct checksum and a version that it does not know.
-//! The checksums are the beginning of a SHA-256: against accidents, not against people, who could compute them as well.
+//! The record is encoded by postcard, then zeros; it continues after the first checksum. A slot of version 1 ends at byte
+//! 512. The first 512 bytes keep that layout in every later version, so that a state of a newer doyen is distinguished from
+//! a damaged one: a program that knows only version 1 finds a correct checksum and an unknown version. The checksums are the
+//! first bytes of a SHA-256: they protect against accidents, not against attackers, who could compute them too.
 
 use std::borrow::Cow;
 use std::io;
@@ -19,62 +19,54 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The length of a slot: four sectors. A crash may leave any of them as it was, which the last checksum shows.
+/// The length of a slot: four sectors. A crash may leave any of them unwritten, which the last checksum detects.
 pub(super) const SLOT: usize = 2048;
-/// How far apart the slots begin: a page, the most that a bad write harms.
+/// The distance of the slots: a page, the most that a bad write damages.
 const STRIDE: usize = 4096;
-/// The length of the file.
 pub(super) const FILE: usize = 2 * STRIDE;
-/// The whole file.
 pub(super) type Image = [u8; FILE];
 
-/// The version of the format that is written.
+/// The version of the format that this program writes.
 pub(super) const VERSION: u16 = 2;
 const MAGIC: [u8; 8] = *b"doyen\0st";
 const HEAD: usize = MAGIC.len() + size_of::<u16>();
 const CHECKSUM: usize = 16;
-/// The checksum that every version has. It covers everything before it, as the other one does.
+/// The checksum that every version has. Both checksums cover everything before them.
 const FIRST_SUM: Range<usize> = 496..512;
 /// The checksum at the end of the slot, since version 2.
 const LAST_SUM: Range<usize> = SLOT - CHECKSUM..SLOT;
-/// The length of the record before the first checksum.
+/// The length of the part of a record before the first checksum.
 const BEFORE: usize = FIRST_SUM.start - HEAD;
-/// The room for a record.
+/// The longest encoded record.
 const BODY: usize = BEFORE + LAST_SUM.start - FIRST_SUM.end;
 
 /// The longest name of a cluster.
 pub const LONGEST_CLUSTER: usize = 64;
 const _: () = assert!(crate::config::LONGEST_NAME <= LONGEST_CLUSTER, "every name fits");
-/// The longest that a node stores of its algorithm and of the other members.
+/// The longest durable state of a node.
 pub const LONGEST_DURABLE: usize = 1500;
 
-/// What is stored.
+/// A record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Record<'a> {
-    /// The highest counts. It also says in which slot the record stands.
+    /// The record with the highest sequence counts. The sequence also determines the slot.
     pub(super) sequence: u64,
-    /// The name of the cluster.
     pub(super) cluster: Cow<'a, str>,
-    /// Whose state it is.
     pub(super) member: u32,
-    /// The incarnation of the last start.
     pub(super) incarnation: u32,
-    /// Whether the member has lost its state and has not finished rejoining.
+    /// The member lost its state and has not finished rejoining.
     pub(super) rejoining: bool,
-    /// The name of the algorithm.
     pub(super) algorithm: Cow<'a, str>,
-    /// What must not be forgotten.
     pub(super) durable: Durable<'a>,
 }
 
-/// What a node has stored. Version 1 had an option here, which is encoded as the first two are.
+/// The durable state. Version 1 had an `Option` here, which has the encoding of the first two variants.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Durable<'a> {
-    /// Nothing yet.
     Nothing,
-    /// The record of the algorithm alone.
+    /// The state of the algorithm alone.
     Bare(Cow<'a, [u8]>),
-    /// What the core keeps: the record of the algorithm, and what it knows of the other members.
+    /// The state of the algorithm, and what the core knows about the other members.
     Kept(Cow<'a, [u8]>),
 }
 
@@ -90,19 +82,17 @@ impl Durable<'_> {
 /// Why no record can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Flaw {
-    /// It is not whole.
     Damaged,
-    /// It is whole, and of this later version.
+    /// It is valid, and has this later version.
     Newer(u16),
 }
 
-/// Where the record with this number stands in the file.
+/// The place of the record with this sequence in the file.
 pub(super) fn offset(sequence: u64) -> u64 {
     sequence % 2 * STRIDE as u64
 }
 
 impl Record<'_> {
-    /// Writes the record into `slot`.
     pub(super) fn encode(&self, slot: &mut [u8; SLOT]) -> io::Result<()> {
         let too_long = |what| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         if self.cluster.len() > LONGEST_CLUSTER {
@@ -115,7 +105,7 @@ impl Record<'_> {
         slot[..MAGIC.len()].copy_from_slice(&MAGIC);
         slot[MAGIC.len()..HEAD].copy_from_slice(&VERSION.to_le_bytes());
         postcard::to_slice(self, &mut slot[HEAD..][..BODY]).map_err(io::Error::other)?;
-        // The second part makes room for the first checksum.
+        // Make room for the first checksum.
         slot.copy_within(FIRST_SUM.start..HEAD + BODY, FIRST_SUM.end);
         for sum in [FIRST_SUM, LAST_SUM] {
             let covered = checksum(&slot[..sum.start]);
@@ -124,11 +114,11 @@ impl Record<'_> {
         Ok(())
     }
 
-    /// The record in `image` that counts.
+    /// The valid record with the highest sequence.
     pub(super) fn newest(image: &Image) -> Result<Self, Flaw> {
         let slots = [0, 1].map(|place| {
             let record = Self::decode(&image[place * STRIDE..][..SLOT])?;
-            // Whatever stands in the other one's place was not written by a doyen.
+            // doyen writes no record to the wrong slot.
             if offset(record.sequence) == (place * STRIDE) as u64 {
                 Ok(record)
             } else {
@@ -153,7 +143,7 @@ impl Record<'_> {
         }
         let (before, after) = (&slot[HEAD..FIRST_SUM.start], &slot[FIRST_SUM.end..LAST_SUM.start]);
         let record = match u16::from_le_bytes([slot[MAGIC.len()], slot[MAGIC.len() + 1]]) {
-            // What lies after its 512 bytes is no part of it.
+            // The bytes after 512 do not belong to it.
             1 => postcard::from_bytes(before),
             VERSION if fits(LAST_SUM) => {
                 let mut body = [0; BODY];

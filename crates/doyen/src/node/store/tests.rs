@@ -1,9 +1,13 @@
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
 use doyen_core::algorithm::quorum::{Drain, Stored};
 use doyen_core::members::Term;
 use doyen_core::session::{Kept, Met, SessionId};
 use doyen_core::time::Span;
 use sha2::{Digest as _, Sha256};
 
+use super::slot::FILE;
 use super::*;
 use crate::config::members::MOST_MEMBERS;
 use crate::scratch::{Scratch, as_nobody, set_mode};
@@ -26,14 +30,14 @@ fn kept(bytes: &[u8]) -> Option<Saved> {
     Some(Saved::Kept(bytes.to_vec()))
 }
 
-/// Saves something in the life that begins.
+/// Starts and saves a record.
 fn save_once(folder: &Path, durable: &[u8]) -> Incarnation {
     let Opened { mut store, incarnation, .. } = open(folder);
     store.save(incarnation, false, durable).unwrap();
     incarnation
 }
 
-/// Rejoins in this life, as far as it may be had, and stores that. Says which it is.
+/// Rejoins in this incarnation or the lowest possible one, and stores that.
 fn rejoin(folder: &Path, incarnation: u32) -> Incarnation {
     let (mut store, lowest) = Store::rejoin(folder, &owner()).unwrap();
     let life = Incarnation(incarnation).max(lowest);
@@ -53,7 +57,7 @@ fn refusal(folder: &Path, owner: &Owner) -> StoreError {
 }
 
 #[test]
-fn what_was_saved_last_is_there_after_a_restart_and_starts_are_counted() {
+fn the_last_record_survives_a_restart_and_starts_are_counted() {
     let folder = created();
     for start in 1..=5_u8 {
         let mut opened = open(&folder);
@@ -78,7 +82,7 @@ fn a_start_counts_though_nothing_was_saved() {
 }
 
 #[test]
-fn a_state_made_with_a_floor_does_not_begin_from_nothing() {
+fn a_state_with_a_term_floor_has_an_initial_record() {
     let folder = Scratch::new();
     let inside = folder.join("made");
     Store::create(&inside, &owner(), Some(b"floor")).unwrap();
@@ -92,7 +96,7 @@ fn a_state_made_with_a_floor_does_not_begin_from_nothing() {
     assert_eq!(open(&inside).durable, kept(b"term"));
 }
 
-/// The state of member 2 of `orders` after two starts and a vote, as the program wrote it that had version 1 only.
+/// The state of member 2 of `orders` after two starts and a vote, as version 1 wrote it.
 fn of_version_1() -> Image {
     let slot = |sequence: u8, incarnation: u8, durable: &[u8]| {
         let mut slot = b"doyen\0st\x01\0".to_vec();
@@ -113,7 +117,7 @@ fn of_version_1() -> Image {
 }
 
 #[test]
-fn a_state_of_version_1_is_gone_on_with() {
+fn a_state_of_version_1_is_continued() {
     let folder = Scratch::new();
     let (path, before) = (folder.join("state"), of_version_1());
     fs::write(&path, before).unwrap();
@@ -250,7 +254,7 @@ fn what_another_algorithm_stored_is_not_read() {
     store.save(incarnation, false, b"term").unwrap();
     drop(store);
     let refused = refusal(&folder, &owner()).to_string();
-    assert!(refused.contains("holds what `bully` stored"), "{refused}");
+    assert!(refused.contains("was stored by `bully`"), "{refused}");
 }
 
 #[test]
@@ -287,7 +291,7 @@ fn what_cannot_be_written_is_refused() {
         let folder = created();
         set_mode(&folder.join("state"), 0o400);
         let refused = refusal(&folder, &owner()).to_string();
-        assert!(refused.contains("give it to the user that doyen runs as"), "{refused}");
+        assert!(refused.contains("make it belong to the user that doyen runs as"), "{refused}");
         set_mode(&folder.join("state"), 0o600);
 
         fs::remove_file(folder.join("lock")).unwrap();
@@ -295,7 +299,7 @@ fn what_cannot_be_written_is_refused() {
         let refused = Store::open(&folder, &owner()).unwrap_err().to_string();
         assert!(refused.contains("lock: cannot be opened"), "{refused}");
         let other = Store::create(&folder.join("inside"), &owner(), None).unwrap_err();
-        assert!(other.to_string().contains("inside: cannot be made"), "{other}");
+        assert!(other.to_string().contains("inside: cannot be created"), "{other}");
         set_mode(&folder, 0o700);
         assert_eq!(open(&folder).incarnation, Incarnation(1));
     });
@@ -311,7 +315,7 @@ fn a_file_for_a_folder_and_a_folder_for_a_file_are_refused() {
     assert!(refused.contains("must name a folder"), "{refused}");
     fs::create_dir(folder.join("state")).unwrap();
     let refused = refusal(&folder, &owner()).to_string();
-    assert!(refused.contains("there must be a file"), "{refused}");
+    assert!(refused.contains("it must be a file"), "{refused}");
 }
 
 #[test]
@@ -332,7 +336,7 @@ fn after_a_failed_write_nothing_is_stored_any_more() {
     let save = |store: &mut Store| store.save(Incarnation(1), false, b"vote");
     assert_eq!(save(&mut store).unwrap_err().kind(), io::ErrorKind::StorageFull);
     store.medium = sound;
-    assert!(save(&mut store).is_err(), "nobody knows what is on the disk");
+    assert!(save(&mut store).is_err(), "the state of the disk is unknown");
     drop(store);
     let opened = open(&folder);
     assert_eq!((opened.incarnation, opened.durable), (Incarnation(2), None));
@@ -365,7 +369,7 @@ fn an_incarnation_never_falls() {
 }
 
 #[test]
-fn who_rejoins_does_so_until_it_has_finished() {
+fn a_member_rejoins_until_it_has_finished() {
     let folder = Scratch::new();
     assert_eq!(rejoin(&folder, 7), Incarnation(7));
     let again = open(&folder);
@@ -444,7 +448,7 @@ fn a_first_save_that_fails_loses_nothing() {
 
 /// The disk is new.
 #[test]
-fn who_rejoins_needs_no_folder() {
+fn rejoining_needs_no_folder() {
     let scratch = Scratch::new();
     let folder = scratch.join("state");
     assert!(Store::is_lost(&folder, &owner(), |_| true).unwrap());
@@ -454,7 +458,7 @@ fn who_rejoins_needs_no_folder() {
     assert_eq!(open(&folder).incarnation, Incarnation(5));
     let refused = Store::rejoin(&scratch.join("no").join("folder"), &owner()).unwrap_err();
     let refused = refused.to_string();
-    assert!(refused.contains("make the folder that it is to lie in"), "{refused}");
+    assert!(refused.contains("create its parent folder"), "{refused}");
     let other = scratch.join("others");
     fs::create_dir(&other).unwrap();
     set_mode(&other, 0o777);
@@ -476,7 +480,7 @@ fn only_what_is_lost_needs_a_rejoin() {
     let strange = Saved::Kept(b"strange".to_vec());
     let is_lost = |folder: &Path| Store::is_lost(folder, &owner(), |saved| *saved != strange);
     let folder = created();
-    assert!(is_lost(&folder).unwrap(), "nobody can say whether it has run elsewhere");
+    assert!(is_lost(&folder).unwrap(), "it may have run elsewhere");
     save_once(&folder, b"vote");
     assert!(!is_lost(&folder).unwrap());
     // A file that was refused, for as long as it is that file.
@@ -497,14 +501,14 @@ fn only_what_is_lost_needs_a_rejoin() {
     assert!(is_lost(&folder).unwrap(), "missing");
     fs::remove_dir_all(&*folder).unwrap();
     assert!(is_lost(&folder).unwrap(), "its folder is missing, too");
-    // Somebody else's is not lost, and not for this member to give up.
+    // The state of another cluster is not lost, and must not be given up.
     let other = Owner { cluster: "others".to_owned(), ..owner() };
     let folder = created();
     assert!(matches!(Store::is_lost(&folder, &other, |_| true), Err(StoreError::Foreign { .. })));
 }
 
 #[test]
-fn what_cannot_be_read_is_told_from_what_is_sound() {
+fn an_unreadable_state_is_distinguished_from_a_valid_one() {
     let folder = created();
     save_once(&folder, b"from another world");
     let check = |can_read: bool| Store::check(&folder, &owner(), |_| can_read);

@@ -1,4 +1,4 @@
-//! What is sealed opens as it was, and nothing else does.
+//! A sealed datagram opens unchanged, and nothing else opens.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn sealed(sealer: &Sealer, content: Content<'_>) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_sealed_opens_as_it_was() {
+fn a_sealed_datagram_opens_unchanged() {
     let contents = [
         Content::Greeting(greeting()),
         Content::Election(b"vote for me"),
@@ -85,7 +85,7 @@ fn version_1_is_read_and_written_for_those_who_know_no_other() {
     assert_eq!(refused, Err(Unsealed::Version(EARLIEST)));
 }
 
-/// What is sealed, byte for byte: every version that was ever sent stays as it is.
+/// The plaintext, byte for byte: no version that was ever sent may change.
 #[test]
 fn the_sealed_bytes_of_every_version_are_golden() {
     let text = |version: u8, content: Content<'_>| {
@@ -165,12 +165,12 @@ fn every_reason_not_to_open_has_its_name() {
     let before = datagram.clone();
     assert_eq!(Sealer::new(&ring(&[1]), "red").open(&mut datagram), Err(Rejection::Cluster));
     assert_eq!(Sealer::new(&ring(&[2]), "blue").open(&mut datagram), Err(Rejection::Key));
-    assert_eq!(datagram, before, "who cannot open it leaves it as it was");
+    assert_eq!(datagram, before, "a rejected datagram is unchanged");
 }
 
 #[test]
 fn a_sealed_text_that_makes_no_sense_is_malformed() {
-    // Sealed by somebody with the key: whatever it says, it is read without harm or not at all.
+    // Sealed by a sender with the key: decoding either succeeds or fails without harm.
     let read_back = |envelope: Envelope, rest: &[u8]| {
         let sealer = sealer();
         let mut out = Vec::new();

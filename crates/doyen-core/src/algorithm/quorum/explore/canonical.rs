@@ -2,7 +2,7 @@
 //!
 //! **Rounds.** Heartbeats are numbered as long as a member leads, so no two states of a leader would ever be equal. But only
 //! the rounds from a *first live one* on matter: those that can renew a lease, and, where a leader chooses a successor, the
-//! last three, by which it knows which members it hears. Earlier rounds are forgotten, and the others are counted from the
+//! last three, by which it knows which members it receives from. Earlier rounds are forgotten, and the others are counted from the
 //! first live one. An acknowledgement of a forgotten round has no effect, now or later: the first live round never falls while
 //! its leader leads, not even when its lease lapses, and no member leads twice in a term.
 //!
@@ -153,7 +153,7 @@ impl Quorum {
         let transfers_freely = !config.quorum.keeps(Rule::PreVote);
         Some(match config.quorum.preemption {
             Preemption::Never if transfers_freely => renews,
-            // The members that it heard recently, and whether it has had time to be heard itself.
+            // The members from which it received recently, and whether it has had time to be received itself.
             _ => renews.min(among_last(3)),
         })
     }

@@ -46,7 +46,7 @@ pub enum Rule {
     VoteLease,
     /// A restarted member does not vote as long as a vote lease that it gave before may last.
     HoldDown,
-    /// The hold-down is as long as the longest vote lease given, whatever the present settings are.
+    /// The hold-down is as long as the longest vote lease given, regardless of the present settings.
     HoldDownIsLongest,
     /// A vote lease is as long as the leader asks for, not as long as the follower is configured to.
     VoteLeaseAsRequested,

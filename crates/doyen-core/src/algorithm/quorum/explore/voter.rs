@@ -8,7 +8,7 @@
 //! finite, and is explored completely.
 //!
 //! A voter that lost its disk asks all others which term they have stored, adopts the latest and has no vote left in it, as a
-//! quorum's member does (`recovery.rs`). What WELCOME carries there besides, the term in which the member was seen last, only
+//! quorum's member does (`recovery.rs`). What WELCOME carries there in addition, the term in which the member was seen last, only
 //! makes that term later. It asks again whenever it is told to campaign.
 
 use std::borrow::Cow;

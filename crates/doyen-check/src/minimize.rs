@@ -1,0 +1,164 @@
+//! Makes the case of a violation smaller: fewer members, fewer faults, fewer initiators.
+//!
+//! A breadth-first search finds a run with the fewest steps, so what remains to shrink is the case. Each part of it is
+//! removed in turn, and if the property is still broken without it, it stays removed. In the end no single part can be
+//! removed. An attempt that takes too long counts as one that found nothing; an interrupt returns the smallest case so far.
+
+use std::time::Duration;
+
+use crate::campaign::shrink::remove_member;
+use crate::explore::{Report, Violation, check};
+use crate::rules::{Rules, Timers};
+use crate::search::{Limits, Plan};
+use doyen_sim::scenario::{Case, Initiator, Initiators, Scenario};
+
+/// The time for all attempts together, and for each.
+const MAX_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME_OF_ATTEMPT: Duration = Duration::from_secs(5);
+
+/// A violation, and the smallest case in which it was found.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Minimized {
+    /// The case, as a scenario.
+    pub scenario: Scenario,
+    /// The rules of the exploration.
+    pub rules: Rules,
+    /// The violation.
+    pub violation: Violation,
+    /// The number of searches.
+    pub attempts: u32,
+}
+
+/// Minimizes a violation that was found in the case of `scenario` under `rules`.
+pub fn minimize(
+    scenario: &Scenario,
+    rules: &Rules,
+    violation: Violation,
+    plan: &Plan,
+) -> Minimized {
+    let began = plan.limits.now();
+    let rules = Rules { properties: vec![violation.property], ..rules.clone() };
+    let mut smallest = Minimized { scenario: scenario.clone(), rules, violation, attempts: 0 };
+    // Of several runs as short, which one many threads find is a matter of luck.
+    if plan.threads > 1 {
+        let (scenario, rules) = (smallest.scenario.clone(), smallest.rules.clone());
+        smallest.attempt(scenario, rules, plan);
+    }
+    let has_time = || plan.limits.now().saturating_sub(began) < MAX_TIME;
+    let goes_on = || has_time() && !plan.limits.is_interrupted();
+    while goes_on() {
+        let smaller = smaller(&smallest.scenario, &smallest.rules);
+        let shrunk = smaller
+            .into_iter()
+            .any(|(scenario, rules)| goes_on() && smallest.attempt(scenario, rules, plan));
+        if !shrunk {
+            break;
+        }
+    }
+    smallest
+}
+
+impl Minimized {
+    /// Takes another case instead, if the property is broken there too.
+    fn attempt(&mut self, scenario: Scenario, rules: Rules, plan: &Plan) -> bool {
+        let Ok(case) = scenario.resolve() else { return false };
+        self.attempts += 1;
+        let limits = Limits { time: Some(MAX_TIME_OF_ATTEMPT), ..plan.limits };
+        // One thread finds the same run every time.
+        let plan = Plan { threads: 1, limits, ..plan.clone() };
+        let Report { violation: Some(violation), .. } = check(&case, &rules, &plan, &|_| {}) else {
+            return false;
+        };
+        (self.scenario, self.rules, self.violation) = (scenario, rules, violation);
+        true
+    }
+}
+
+/// Every case with one part less.
+fn smaller(scenario: &Scenario, rules: &Rules) -> Vec<(Scenario, Rules)> {
+    let Ok(case) = scenario.resolve() else { return Vec::new() };
+    let fewer_faults = with_less(rules).into_iter().map(|it| (scenario.clone(), it));
+    if rules.from.is_some() {
+        // The simulation up to that moment is given.
+        return fewer_faults.collect();
+    }
+    let fewer_members = without_members(scenario, &case).into_iter();
+    let fewer_starters = without_initiators(scenario, &case).into_iter();
+    let with_rules = |scenario: Scenario| (scenario, rules.clone());
+    let fewer = fewer_members.map(with_rules).chain(fewer_faults);
+    fewer.chain(fewer_starters.map(with_rules)).collect()
+}
+
+fn without_members(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
+    let ids: Vec<u32> = case.members().iter().map(|id| id.0).collect();
+    let droppable =
+        ids.iter().filter(|&&id| ids.len() > 1 && case.leader.is_none_or(|it| it.0 != id));
+    let without = |&gone: &u32| {
+        let mut fewer = scenario.clone();
+        let others: Vec<u32> = ids.iter().copied().filter(|&id| id != gone).collect();
+        remove_member(&mut fewer, gone, &others);
+        fewer
+    };
+    droppable.map(without).collect()
+}
+
+fn without_initiators(scenario: &Scenario, case: &Case) -> Vec<Scenario> {
+    let ids: Vec<u32> = case.initiators.iter().map(|(id, _)| id.0).collect();
+    if ids.len() < 2 {
+        return Vec::new();
+    }
+    let without = |gone: &u32| {
+        let others = ids.iter().filter(|id| *id != gone).map(|&id| Initiator::AtOnce(id));
+        let initiators = Some(Initiators::Listed(others.collect()));
+        Scenario { initiators, ..scenario.clone() }
+    };
+    ids.iter().map(without).collect()
+}
+
+/// The rules with one fault or one expiry less.
+fn with_less(rules: &Rules) -> Vec<Rules> {
+    let fewer_faults = rules.budget.each_less().map(|budget| Rules { budget, ..rules.clone() });
+    let fewer_expiries = match rules.timers {
+        Timers::Free { expiries: expiries @ 1.. } => Some(Timers::Free { expiries: expiries - 1 }),
+        _ => None,
+    };
+    fewer_faults.chain(fewer_expiries.map(|timers| Rules { timers, ..rules.clone() })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use doyen_core::registry::Algorithm;
+    use doyen_sim::scenario::MemberList;
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::property::Property;
+
+    /// F15 needs one crash, two members that are left and one initiator.
+    #[test]
+    fn nothing_that_remains_can_be_left_out() {
+        let scenario = Scenario {
+            algorithm: Some(Algorithm::ChangRoberts),
+            members: Some(MemberList::Count(5)),
+            initiators: Some(Initiators::All),
+            fifo: Some(true),
+            ..Scenario::default()
+        };
+        let budget = Budget { crashes: 2, losses: 1, ..Budget::default() };
+        let properties = vec![Property::Termination];
+        let timers = Timers::Free { expiries: 1 };
+        let rules = Rules { budget, timers, fifo: true, properties, from: None, scope: None };
+        let limits = Limits::default();
+        let plan = Plan { reduce: true, threads: 1, limits };
+        let case = scenario.resolve().expect("a scenario that makes sense");
+        let violation = check(&case, &rules, &plan, &|_| {}).violation.expect("a violation");
+        let smallest = minimize(&scenario, &rules, violation, &plan);
+        assert_eq!(smallest.rules.budget.total(), 1, "{smallest:?}");
+        assert_eq!(smallest.rules.timers, Timers::Free { expiries: 0 });
+        assert!(
+            smaller(&smallest.scenario, &smallest.rules)
+                .into_iter()
+                .all(|(scenario, rules)| { !smallest.clone().attempt(scenario, rules, &plan) })
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Compares what came out of a run with what had to.
+
+use doyen_core::members::NodeId;
+use doyen_core::protocol::View;
+use doyen_core::time::Span;
+
+use crate::formula::Formula;
+use doyen_sim::metrics::{Ended, Outcome};
+use doyen_sim::scenario::{Case, Expect};
+
+/// What differs from `case.expect`, one line each; nothing, if everything is as it must be.
+pub fn differences(case: &Case, outcome: &Outcome, formula: Option<&Formula>) -> Vec<String> {
+    let Some(expect) = &case.expect else { return Vec::new() };
+    let mut found = Differences(Vec::new());
+    let messages = &outcome.messages;
+    found.leader("leader", expect.leader.map(|id| Some(NodeId(id))), outcome.leader);
+    found.compare("agreed", expect.agreed, outcome.agreed);
+    found.compare("messages", expect.messages, messages.total);
+    found.at_least("messages", expect.messages_at_least, messages.total);
+    for (name, &count) in &expect.by_kind {
+        let counted = messages.by_kind.iter().find(|(kind, _)| kind == name);
+        found.compare(name, Some(count), counted.map_or(0, |&(_, count)| count));
+    }
+    found.compare("to_dead", expect.to_dead, messages.to_dead);
+    found.compare("stages", expect.stages, outcome.stages);
+    found.span("turnaround", expect.turnaround, Some(outcome.turnaround));
+    found.span("informed", expect.informed, outcome.informed);
+    found.compare("elections", expect.elections, outcome.elections);
+    found.at_least("elections", expect.elections_at_least, outcome.elections);
+    found.compare("leader_changes", expect.leader_changes, outcome.leader_changes);
+    found.compare("two_leaders", expect.two_leaders, outcome.overlap > Span::ZERO);
+    found.compare("old_processes", expect.old_processes, outcome.old_processes);
+    let is_down = |(_, view): &(NodeId, &Option<View>)| view.is_none();
+    let down = case.members().iter().zip(&outcome.views).filter(is_down).map(|(id, _)| id.0);
+    if let Some(must) = &expect.down {
+        let mut must = must.clone();
+        must.sort_unstable();
+        let down: Vec<u32> = down.collect();
+        found.compare("down", Some(must.as_slice()), down.as_slice());
+    }
+    found.compare("quiet", expect.quiet, outcome.ended == Ended::Quiet);
+    let matches = formula.is_some_and(|formula| formula.value == messages.total);
+    found.compare("formula_matches", expect.formula_matches, matches);
+    found.views(expect, case, outcome);
+    found.0
+}
+
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn compare<T: Copy + PartialEq + std::fmt::Debug>(
+        &mut self,
+        what: &str,
+        must: Option<T>,
+        is: T,
+    ) {
+        if let Some(must) = must
+            && must != is
+        {
+            self.0.push(format!("{what}: expected {must:?}, got {is:?}"));
+        }
+    }
+
+    fn leader(&mut self, what: &str, must: Option<Option<NodeId>>, is: Option<NodeId>) {
+        let name = |id: Option<NodeId>| id.map_or("nobody".to_owned(), |id| id.to_string());
+        if let Some(must) = must
+            && must != is
+        {
+            self.0.push(format!("{what}: expected {}, got {}", name(must), name(is)));
+        }
+    }
+
+    fn at_least(&mut self, what: &str, must: Option<u64>, is: u64) {
+        if let Some(must) = must
+            && is < must
+        {
+            self.0.push(format!("{what}: expected at least {must}, got {is}"));
+        }
+    }
+
+    fn span(&mut self, what: &str, must: Option<Span>, is: Option<Span>) {
+        if let Some(must) = must
+            && Some(must) != is
+        {
+            let is = is.map_or("no agreement".to_owned(), |is| is.to_string());
+            self.0.push(format!("{what}: expected {must}, got {is}"));
+        }
+    }
+
+    fn views(&mut self, expect: &Expect, case: &Case, outcome: &Outcome) {
+        let view = |id: NodeId| {
+            let position = case.members().position(id)?;
+            outcome.views[position]
+        };
+        for (member, &leader) in &expect.follows {
+            let Ok(id) = member.parse() else {
+                self.0.push(format!("follows: `{member}` is not a member's number"));
+                continue;
+            };
+            let follows = view(NodeId(id)).and_then(|view| view.leader);
+            self.leader(&format!("whom {member} follows"), Some(Some(NodeId(leader))), follows);
+        }
+        for &member in &expect.leaderless {
+            let follows = view(NodeId(member)).and_then(|view| view.leader);
+            self.leader(&format!("whom {member} follows"), Some(None), follows);
+        }
+    }
+}

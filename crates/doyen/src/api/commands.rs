@@ -1,0 +1,430 @@
+//! Admin commands: `POST`, with the admin secret.
+//!
+//! 202 means that the member accepted the command, not that its effect is complete: a transfer of leadership takes a
+//! while. 409 means that the member rejected it, and why; most commands are for the leader, which is named then.
+//! `If-Match` with a term restricts a command to that term, compared when the request arrives.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{AdminCommand, Refusal};
+use doyen_core::registry::Algorithm;
+use doyen_core::time::Span;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{
+    ContentBuilder, ObjectBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Type,
+};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::call::Call;
+use super::problem::{self, Kind, Problem};
+use super::report::Name;
+use crate::node::CommandError;
+use crate::node::status::Status;
+
+/// The name of the security scheme in the document.
+const SCHEME: &str = "admin_secret";
+
+/// An accepted command.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Accepted {
+    /// The name of the member that accepted it.
+    pub name: String,
+    /// What the member does, as text.
+    pub accepted: String,
+    /// The term in which the command was accepted.
+    pub term: u64,
+    /// Why the command may not have the desired effect, if there is a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+impl IntoResponse for Accepted {
+    fn into_response(self) -> Response {
+        (StatusCode::ACCEPTED, Json(self)).into_response()
+    }
+}
+
+/// A member, by its name or its id.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(untagged, expecting = "expected the name or the id of a member")]
+pub enum MemberRef {
+    /// By its id.
+    Id(u32),
+    /// By its name; or by its id, as text.
+    Name(String),
+}
+
+impl MemberRef {
+    /// The member; a name takes precedence over an id that looks the same.
+    pub fn find(&self, status: &Status) -> Option<NodeId> {
+        let name = match self {
+            Self::Id(id) => return status.members.iter().map(|m| m.id).find(|m| m.0 == *id),
+            Self::Name(name) => name,
+        };
+        let named = status.members.iter().find(|member| member.name == *name);
+        let numbered = || name.parse().ok().and_then(|id| Self::Id(id).find(status));
+        named.map(|member| member.id).or_else(numbered)
+    }
+}
+
+impl std::fmt::Display for MemberRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// The empty body of a command without arguments.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// The arguments of `transfer`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Transfer {
+    /// The successor.
+    pub to: MemberRef,
+}
+
+/// The arguments of `drain`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Drain {
+    /// For how long, for example `2h` or `1h 30m`; without it, until `undrain`.
+    #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
+    #[schema(examples("2h"))]
+    pub lasting: Option<String>,
+    /// Do not lead even if every other eligible member is drained; until `undrain`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub never: bool,
+}
+
+/// The arguments of `prefer`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Prefer {
+    /// The preferred member.
+    pub member: MemberRef,
+    /// For how long, for example `2h`; `0s` withdraws the preference.
+    #[serde(rename = "for")]
+    #[schema(examples("2h"))]
+    pub lasting: String,
+}
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    let mut router = OpenApiRouter::new()
+        .routes(routes!(resign))
+        .routes(routes!(transfer))
+        .routes(routes!(campaign))
+        .routes(routes!(drain))
+        .routes(routes!(undrain))
+        .routes(routes!(prefer))
+        .routes(routes!(reload_keys));
+    describe(router.get_openapi_mut());
+    router
+}
+
+/// Transfer leadership to the reachable member of the highest rank. For the leader.
+#[utoipa::path(post, path = "/v1/resign", tag = "commands")]
+async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let status = call.app.handle.status();
+    let note =
+        || format!("no other member can lead now, so {} may become leader again", status.name);
+    let note = status.next.is_none().then(note);
+    call.give(AdminCommand::Resign, Effect { does: "resigns".to_owned(), note }).await
+}
+
+/// Transfer leadership to a named member. For the leader.
+#[utoipa::path(post, path = "/v1/transfer", tag = "commands", request_body = Transfer)]
+async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
+    let to = call.member(&call.body.to)?;
+    let does = format!("transfers leadership to {}", to.name);
+    call.give(AdminCommand::Transfer { to: to.id }, does).await
+}
+
+/// Start an election.
+#[utoipa::path(post, path = "/v1/campaign", tag = "commands")]
+async fn campaign(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    let leader = handle.leadership().state().leader;
+    let does = campaign_effect(&handle.status(), leader);
+    let accepted = async move { handle.campaign().await.map(|()| does.into()) };
+    call.answer(accepted, "campaign".to_owned()).await
+}
+
+/// What a member does that is told to campaign. In a quorum it starts no election while there is a leader, or if it is
+/// not eligible itself; the algorithms of the sources always elect.
+fn campaign_effect(status: &Status, leader: Option<NodeId>) -> String {
+    let eligible = status.member(status.id).is_none_or(|own| own.eligible);
+    let why_not = match leader {
+        _ if status.algorithm != Algorithm::Quorum.name() => {
+            return "starts an election".to_owned();
+        }
+        Some(leader) => format!("{} is the leader", status.name_of(leader)),
+        None if !eligible => format!("{} is not eligible", status.name),
+        None => return "starts an election, unless its vote lease still runs".to_owned(),
+    };
+    format!("starts no election: {why_not}")
+}
+
+/// Lead only if no other member can; a leader transfers leadership. For the member itself.
+#[utoipa::path(post, path = "/v1/drain", tag = "commands", request_body = Drain)]
+async fn drain(call: Call<Drain>) -> Result<Accepted, Problem> {
+    let lasting = call.body.lasting.as_deref().map(parse_span).transpose()?;
+    if lasting == Some(Span::ZERO) {
+        let detail = "for: a drain must last longer than 0s; `undrain` ends one";
+        return Err(Kind::BadRequest.with_detail(detail));
+    }
+    let never = call.body.never;
+    let does = match &call.body.lasting {
+        Some(_) if never => {
+            let detail = "never: cannot be combined with `for`; such a drain lasts until `undrain`";
+            return Err(Kind::BadRequest.with_detail(detail));
+        }
+        None if never => "is drained until `undrain`: it never leads".to_owned(),
+        Some(lasting) => format!("is drained for {lasting}: it leads only if no other member can"),
+        None => "is drained until `undrain`: it leads only if no other member can".to_owned(),
+    };
+    call.give(AdminCommand::Drain { lasting, never }, does).await
+}
+
+/// End a drain. For the member itself.
+#[utoipa::path(post, path = "/v1/undrain", tag = "commands")]
+async fn undrain(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    call.give(AdminCommand::Undrain, "is no longer drained").await
+}
+
+/// Prefer a member as leader for a while. For the leader.
+#[utoipa::path(post, path = "/v1/prefer", tag = "commands", request_body = Prefer)]
+async fn prefer(call: Call<Prefer>) -> Result<Accepted, Problem> {
+    let member = call.member(&call.body.member)?;
+    let lasting = parse_span(&call.body.lasting)?;
+    let effect = match lasting {
+        Span::ZERO => Effect::from("withdraws the preference"),
+        _ => {
+            let does = format!("prefers {} for {}", member.name, call.body.lasting);
+            Effect { does, note: outweighed(&call.app.handle.status(), member.id) }
+        }
+    };
+    call.give(AdminCommand::Prefer { member: member.id, lasting }, effect).await
+}
+
+/// Why a preference for `id` has no effect yet, if an eligible member has a smaller penalty.
+fn outweighed(status: &Status, id: NodeId) -> Option<String> {
+    let member = status.member(id)?;
+    let eligible = status.members.iter().filter(|other| other.eligible);
+    let fewest = eligible.map(|other| other.recent_failures).min();
+    let penalty = member.penalty().filter(|_| fewest < Some(member.recent_failures))?;
+    let name = &member.name;
+    Some(format!(
+        "{name} {penalty}. A penalty outweighs a preference; `doyen transfer {name}` makes it leader now"
+    ))
+}
+
+/// Read the key file again, after it has changed.
+#[utoipa::path(post, path = "/v1/reload-keys", tag = "commands")]
+async fn reload_keys(call: Call<Nothing>) -> Result<Accepted, Problem> {
+    let handle = call.app.handle.clone();
+    let reloaded = async move {
+        let keys = handle.reload_keys().await?;
+        Ok(Effect::from(format!("reloaded its keys: {keys}")))
+    };
+    call.answer(reloaded, "reload-keys".to_owned()).await
+}
+
+/// What a member does that accepts a command, and why that may not have the desired effect.
+struct Effect {
+    does: String,
+    note: Option<String>,
+}
+
+impl<T: Into<String>> From<T> for Effect {
+    fn from(does: T) -> Self {
+        Self { does: does.into(), note: None }
+    }
+}
+
+impl<T> Call<T> {
+    fn member(&self, member: &MemberRef) -> Result<Name, Problem> {
+        let status = self.app.handle.status();
+        let found = member.find(&status).and_then(|id| Name::of(&status, id));
+        found.ok_or_else(|| {
+            let names: Vec<&str> = status.members.iter().map(|member| &*member.name).collect();
+            let detail = format!("{member} is not a member; the members are {}", names.join(", "));
+            Kind::UnknownMember.with_detail(detail)
+        })
+    }
+
+    async fn give(
+        self,
+        command: AdminCommand,
+        effect: impl Into<Effect>,
+    ) -> Result<Accepted, Problem> {
+        let handle = self.app.handle.clone();
+        let (text, effect) = (self.describe(command), effect.into());
+        self.answer(async move { handle.command(command).await.map(|()| effect) }, text).await
+    }
+
+    /// A command as text, with the names of members.
+    fn describe(&self, command: AdminCommand) -> String {
+        let name = |id| self.app.handle.status().name_of(id);
+        match command {
+            AdminCommand::Transfer { to } => format!("transfer to {}", name(to)),
+            AdminCommand::Prefer { member, lasting } => {
+                format!("prefer {} for {lasting}", name(member))
+            }
+            AdminCommand::Resign
+            | AdminCommand::Drain { .. }
+            | AdminCommand::Undrain
+            | AdminCommand::Attribute(_) => command.to_string(),
+        }
+    }
+
+    /// Waits for the member's answer, and logs it.
+    async fn answer(
+        self,
+        result: impl Future<Output = Result<Effect, CommandError>>,
+        command: String,
+    ) -> Result<Accepted, Problem> {
+        let (node, term) = {
+            let status = self.app.handle.status();
+            (status.name.clone(), status.term.0)
+        };
+        let address = self.connection.peer;
+        match timeout(self.app.limits.command_timeout, result).await {
+            Ok(Ok(Effect { does, note })) => {
+                tracing::info!(
+                    node, event = "command-accepted", command, term, %address,
+                    "{node}: accepted command `{command}` from {address}: {node} {does}"
+                );
+                Ok(Accepted { name: node, accepted: does, term, note })
+            }
+            failed => {
+                let problem = match failed {
+                    Ok(Err(error)) => explain(&self.app.handle.status(), &error),
+                    _ => Kind::NoAnswer.with_detail("the node did not answer; it may be stuck"),
+                };
+                let reason = &problem.detail;
+                tracing::warn!(
+                    node, event = "command-rejected", command, term, reason, %address,
+                    "{node}: rejected command `{command}` from {address}: {reason}"
+                );
+                Err(problem)
+            }
+        }
+    }
+}
+
+/// Why a member cannot become leader, as far as this node knows.
+fn why_not_eligible(status: &Status, id: NodeId) -> String {
+    let name = status.name_of(id);
+    match status.member(id) {
+        _ if status.leader == Some(id) => format!("{name} is the leader already"),
+        Some(member) if member.witness => format!("{name} is a witness and never leads"),
+        Some(member) if !member.eligible => format!("{name} is drained or not eligible"),
+        Some(member) if !member.reachable => format!("{name} is unreachable"),
+        _ => format!("{name} has just restarted or does not reach a majority"),
+    }
+}
+
+/// Why a command was not carried out, with the names of this cluster.
+fn explain(status: &Status, error: &CommandError) -> Problem {
+    let text = error.to_string();
+    let refusal = match error {
+        CommandError::Rejected(refusal) => refusal,
+        CommandError::NoLeases => {
+            let problem = Kind::NoCommands.with_detail(format!("{}: {text}", status.algorithm));
+            return problem.with_leader(Name::of_leader(status));
+        }
+        CommandError::Rejoining => {
+            return Kind::Rejoining.with_detail(text).with_leader(Name::of_leader(status));
+        }
+        CommandError::Busy => return Kind::Busy.with_detail(text),
+        CommandError::Stopped => return Kind::Stopped.with_detail(text),
+        CommandError::InvalidKeys(_) => return Kind::KeysUnreadable.with_detail(text),
+    };
+    let (leader, name) = (Name::of_leader(status), &status.name);
+    let problem = match refusal {
+        Refusal::NotLeading => Kind::NotLeader.with_detail(match &leader {
+            Some(leader) if leader.id != status.id => {
+                format!("{name} is not the leader; {} is", leader.name)
+            }
+            _ => format!("{name} is not the leader and knows no leader"),
+        }),
+        Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
+        Refusal::NobodyElse => {
+            Kind::NoSuccessor.with_detail("no other member is eligible and reachable now")
+        }
+        Refusal::Rejoining => Kind::Rejoining.with_detail(CommandError::Rejoining.to_string()),
+    };
+    problem.with_leader(leader)
+}
+
+fn parse_span(text: &str) -> Result<Span, Problem> {
+    let wrong = |problem: &dyn std::fmt::Display| {
+        let detail = format!("`{text}` is not a duration ({problem}); write for example 2h");
+        Kind::BadRequest.with_detail(detail)
+    };
+    let span = humantime::parse_duration(text).map_err(|error| wrong(&error))?;
+    let nanos = u64::try_from(span.as_nanos()).map_err(|_| wrong(&"it is too long"))?;
+    Ok(Span::from_nanos(nanos))
+}
+
+/// Adds what all commands have in common to the document: the admin secret, the term, the responses.
+fn describe(document: &mut OpenApi) {
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The admin secret: the file `admin-secret` in the node's state folder."));
+    let components = document.components.get_or_insert_default();
+    components.add_security_scheme(SCHEME, SecurityScheme::Http(scheme.build()));
+    for schema in [(Problem::name(), Problem::schema()), (Accepted::name(), Accepted::schema())] {
+        components.schemas.insert(schema.0.into_owned(), schema.1);
+    }
+    for item in document.paths.paths.values_mut() {
+        if let Some(operation) = &mut item.post {
+            complete(operation);
+        }
+    }
+}
+
+fn complete(operation: &mut Operation) {
+    let term = ParameterBuilder::new()
+        .name("If-Match")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The term that the command is meant for, as in an ETag."))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).examples(["\"7\""])))
+        .build();
+    operation.parameters.get_or_insert_default().push(RefOr::T(term));
+    operation.security = Some(vec![SecurityRequirement::new(SCHEME, [] as [&str; 0])]);
+    let responses = [
+        ("202", "The member accepted the command."),
+        ("401", "The admin secret is missing or wrong."),
+        (
+            "409",
+            "The member rejected the command: it is not the leader, or no other member can lead.",
+        ),
+        ("412", "The term is another one."),
+        ("default", "Any other problem."),
+    ];
+    for (status, description) in responses {
+        let (kind, schema) = match status {
+            "202" => ("application/json", Accepted::name()),
+            _ => (problem::CONTENT_TYPE, Problem::name()),
+        };
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+        let response = ResponseBuilder::new().description(description).content(kind, content);
+        operation.responses.responses.insert(status.to_owned(), RefOr::T(response.build()));
+    }
+}

@@ -1,0 +1,158 @@
+//! Admin commands: `resign`, `transfer`, `drain`, `undrain`, `prefer`, `reload-keys`.
+//!
+//! A command goes to the node that is addressed and is not forwarded. A command for the leader that reaches a follower
+//! is rejected with the leader's name.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use clap::{Args, Subcommand};
+use doyen::api::{Accepted, Drain, MemberRef, Prefer, Problem, Transfer};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Answer;
+use super::client::{CommandResult, NodeFlags, SecretFlags, parse_time};
+
+const EXITS: &str =
+    "Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
+
+const PREFER: &str = "\
+Examples:
+  doyen prefer n2 --for 2h
+  doyen prefer n2 --for 0s       end the preference
+
+A recent failure as leader counts more than a preference; `doyen transfer` makes the member leader
+nevertheless.
+Exit: 0 accepted, 1 rejected, 2 wrong usage or admin secret, 3 the node cannot be reached.";
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Admin {
+    /// Make the leader transfer leadership to the best other member
+    #[command(after_help = EXITS)]
+    Resign(CommandFlags),
+
+    /// Make the leader transfer leadership to a given member
+    #[command(after_help = EXITS)]
+    Transfer {
+        /// The next leader, by name or id
+        #[arg(value_name = "MEMBER")]
+        to: String,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
+    /// Keep a member from leading while another can; a leader transfers first
+    #[command(after_help = EXITS)]
+    Drain {
+        /// End the drain after this time, for example 2h [default: until `undrain`]
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+        duration: Option<Duration>,
+        /// Never lead, even if every other eligible member is drained too; until `undrain`
+        #[arg(long, conflicts_with = "duration")]
+        never: bool,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
+    /// Let a drained member lead again
+    #[command(after_help = EXITS)]
+    Undrain(CommandFlags),
+
+    /// Prefer a member as leader for some time; addressed to the leader
+    #[command(after_help = PREFER)]
+    Prefer {
+        /// The preferred member, by name or id
+        #[arg(value_name = "MEMBER")]
+        member: String,
+        /// How long, for example 2h; 0s ends the preference
+        #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+        duration: Duration,
+        #[command(flatten)]
+        flags: CommandFlags,
+    },
+
+    /// Make a node read its key file again
+    #[command(after_help = EXITS)]
+    ReloadKeys(CommandFlags),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CommandFlags {
+    #[command(flatten)]
+    node: NodeFlags,
+
+    #[command(flatten)]
+    secret: SecretFlags,
+
+    /// Reject the command unless this is the current term
+    #[arg(long, value_name = "TERM", help_heading = "Node")]
+    if_term: Option<u64>,
+
+    /// Print one JSON object: what was accepted, or the problem
+    #[arg(long)]
+    json: bool,
+}
+
+impl Admin {
+    pub(crate) fn run(self) -> Result<Answer> {
+        let text = |duration: Duration| humantime::format_duration(duration).to_string();
+        match self {
+            Self::Resign(flags) => flags.send("resign", &json!({})),
+            Self::Transfer { to, flags } => {
+                flags.send("transfer", &Transfer { to: MemberRef::Name(to) })
+            }
+            Self::Drain { duration, never, flags } => {
+                flags.send("drain", &Drain { lasting: duration.map(text), never })
+            }
+            Self::Undrain(flags) => flags.send("undrain", &json!({})),
+            Self::Prefer { member, duration, flags } => {
+                let member = MemberRef::Name(member);
+                flags.send("prefer", &Prefer { member, lasting: text(duration) })
+            }
+            Self::ReloadKeys(flags) => flags.send("reload-keys", &json!({})),
+        }
+    }
+}
+
+impl CommandFlags {
+    fn send(self, command: &str, body: &impl Serialize) -> Result<Answer> {
+        let client = self.node.connect()?;
+        let secret = self.secret.read(&self.node)?;
+        let mut out = io::stdout().lock();
+        match client.command(&format!("/v1/{command}"), body, &secret, self.if_term)? {
+            CommandResult::Accepted(accepted) if self.json => {
+                writeln!(out, "{}", serde_json::to_string(&accepted)?)?;
+                Ok(Answer::Yes)
+            }
+            CommandResult::Accepted(Accepted { name, accepted, term, note }) => {
+                writeln!(out, "{name} {accepted} (term {term})")?;
+                note.iter().try_for_each(|note| writeln!(out, "{note}"))?;
+                Ok(Answer::Yes)
+            }
+            CommandResult::Rejected(problem) => {
+                if self.json {
+                    writeln!(out, "{}", serde_json::to_string(&problem)?)?;
+                }
+                rejected(&problem)
+            }
+        }
+    }
+}
+
+/// A correct command that the node rejects is an answer; everything else is an error.
+fn rejected(problem: &Problem) -> Result<Answer> {
+    let Problem { detail, status, .. } = problem;
+    if !matches!(status, 409 | 412) && !problem.kind.ends_with(":keys-unreadable") {
+        return Err(anyhow!("{detail}"));
+    }
+    match &problem.leader {
+        Some(leader) if problem.kind.ends_with(":not-leader") => eprintln!(
+            "doyen: {detail}; run this on {}'s machine, or with --node and --secret-file",
+            leader.name
+        ),
+        _ => eprintln!("doyen: {detail}"),
+    }
+    Ok(Answer::No)
+}

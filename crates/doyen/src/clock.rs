@@ -1,0 +1,87 @@
+//! A clock that keeps counting while the machine is suspended.
+//!
+//! A lease ends at a time, so a machine that was suspended must know for how long. `CLOCK_MONOTONIC` stops during a
+//! suspend on Linux, and the wall clock can be set; `CLOCK_BOOTTIME` does neither. On macOS the monotonic clock counts a
+//! suspend as well. On other systems the monotonic clock is the best there is, and a node warns about it when it starts
+//! ([`caveat`]).
+
+use std::time::Duration;
+
+use doyen_core::time::Span;
+use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(target_os = "linux")]
+const CLOCK: ClockId = ClockId::Boottime;
+#[cfg(not(target_os = "linux"))]
+const CLOCK: ClockId = ClockId::Monotonic;
+
+const COUNTS_SUSPEND: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
+
+/// A warning for the operator, if no clock of this system counts the time of a suspend.
+pub fn caveat() -> Option<&'static str> {
+    (!COUNTS_SUSPEND).then_some(
+        "no clock of this system counts the time for which it is suspended: after a suspend, a leader may rely on a lease \
+         that is over. Prevent this machine from being suspended, and check fencing tokens",
+    )
+}
+
+/// A point in time, in nanoseconds since this machine booted. Moments of two machines cannot be compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// The current time.
+    pub fn now() -> Self {
+        let now = clock_gettime(CLOCK);
+        // Neither part is negative: the clock starts at boot.
+        Self(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+    }
+
+    /// From nanoseconds since boot.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// In nanoseconds since boot.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// `span` later; saturates.
+    #[must_use]
+    pub const fn after(self, span: Span) -> Self {
+        self.after_nanos(span.as_nanos())
+    }
+
+    /// `nanos` nanoseconds later; saturates.
+    #[must_use]
+    pub const fn after_nanos(self, nanos: u64) -> Self {
+        Self(self.0.saturating_add(nanos))
+    }
+
+    /// The time since `earlier`; zero if `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_clock_that_counts_a_suspend_needs_no_warning() {
+        assert_eq!((CLOCK, caveat()), (ClockId::Boottime, None));
+    }
+
+    #[test]
+    fn time_never_goes_back() {
+        let first = Moment::now();
+        std::thread::sleep(Duration::from_millis(1));
+        let second = Moment::now();
+        assert!(second.since(first) >= Duration::from_millis(1));
+        assert_eq!(first.since(second), Duration::ZERO);
+        assert_eq!(first.after(Span::from_nanos(u64::MAX)), Moment::from_nanos(u64::MAX));
+    }
+}

@@ -1,0 +1,122 @@
+//! Changes of leadership: derived from views for algorithms that do not report them, and as lines of the log.
+//!
+//! The quorum reports every change with its reason. The algorithms of the sources only say which leader a member
+//! follows; so that their operators have a history as well, it is derived from one view to the next.
+
+use doyen_core::change::{ElectionReason, LeaderChange, Names, StepDownReason};
+use doyen_core::members::{NodeId, Term};
+use doyen_core::protocol::View;
+
+use super::log::LogLine;
+
+/// Compares each view with the one before.
+#[derive(Debug)]
+pub(super) struct ViewHistory {
+    me: NodeId,
+    /// The leader and the term of the view before.
+    before: (Option<NodeId>, Term),
+    /// The last leader that was known.
+    last_leader: Option<NodeId>,
+}
+
+impl ViewHistory {
+    pub(super) fn new(me: NodeId) -> Self {
+        Self { me, before: (None, Term::default()), last_leader: None }
+    }
+
+    /// What changed with `view`: first how the last leadership ended, then how the next one began.
+    pub(super) fn changes(&mut self, view: View) -> impl Iterator<Item = LeaderChange> + use<> {
+        let (before, term) = std::mem::replace(&mut self.before, (view.leader, view.term));
+        if before == view.leader {
+            return [None, None].into_iter().flatten();
+        }
+        let ended = before.and_then(|leader| match view.leader {
+            None if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::Contested })
+            }
+            Some(to) if leader == self.me => {
+                Some(LeaderChange::SteppedDown { term, reason: StepDownReason::GaveWay { to } })
+            }
+            None => Some(LeaderChange::ElectionStarted { leader, term }),
+            Some(_) => None,
+        });
+        let begun = view.leader.map(|leader| {
+            let after = self.last_leader.replace(leader).filter(|&last| last != leader);
+            let (term, reason) = (view.term, ElectionReason::Elected { after });
+            match leader == self.me {
+                true => LeaderChange::BecameLeader { term, reason },
+                false => LeaderChange::Follows { leader, term, reason },
+            }
+        });
+        [ended, begun].into_iter().flatten()
+    }
+}
+
+/// A change that `me` took part in, with its fields, for the log. The text is left to the caller.
+pub(super) fn log_line(change: LeaderChange, me: NodeId, name: Names<'_>) -> LogLine {
+    let (event, leader, term, reason) = match change {
+        LeaderChange::BecameLeader { term, reason } => {
+            ("became-leader", Some(me), term, Some(reason.describe(name)))
+        }
+        LeaderChange::SteppedDown { term, reason } => {
+            ("stepped-down", None, term, Some(reason.describe(name)))
+        }
+        LeaderChange::Follows { leader, term, reason } => {
+            ("follows", Some(leader), term, Some(reason.describe(name)))
+        }
+        LeaderChange::LostContact { leader, term } => ("lost-contact", Some(leader), term, None),
+        LeaderChange::LeaseLapsed { term } => ("lease-lapsed", Some(me), term, None),
+        LeaderChange::LeaseResumed { leader, term } => ("lease-resumed", Some(leader), term, None),
+        LeaderChange::ElectionStarted { leader, term } => {
+            ("election-started", Some(leader), term, None)
+        }
+    };
+    let (leader, term) = (leader.map(name), Some(term.0));
+    LogLine { leader, term, reason, ..LogLine::info(event, "") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use doyen_core::protocol::Role;
+
+    /// The changes that member 2 derives if these are its leaders, one after the other.
+    fn changes(leaders: &[Option<u32>]) -> Vec<String> {
+        let mut history = ViewHistory::new(NodeId(2));
+        let views = (1..).zip(leaders).map(|(term, leader)| View {
+            leader: leader.map(NodeId),
+            term: Term(term),
+            role: Role::Follower,
+        });
+        views.flat_map(|view| history.changes(view)).map(|change| change.to_string()).collect()
+    }
+
+    #[test]
+    fn a_follower_records_the_end_of_the_old_leader_and_the_new_one() {
+        assert_eq!(
+            changes(&[None, Some(3), Some(3), None, Some(1), Some(3)]),
+            [
+                "follows 3 (term 2): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 3)",
+                "follows 1 (term 5): elected after 3 lost leadership",
+                "follows 3 (term 6): elected after 1 lost leadership",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_leader_records_why_it_led_and_why_it_stopped() {
+        assert_eq!(
+            changes(&[Some(3), None, Some(2), Some(3), Some(2), None]),
+            [
+                "follows 3 (term 1): elected; no previous leader known",
+                "election in progress; the last leader was 3 (term 1)",
+                "became leader (term 3): elected after 3 lost leadership",
+                "stepped down (term 3): 3 is the new leader",
+                "follows 3 (term 4): elected after 2 lost leadership",
+                "became leader (term 5): elected after 3 lost leadership",
+                "stepped down (term 5): an election is in progress",
+            ]
+        );
+    }
+}

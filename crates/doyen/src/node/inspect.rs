@@ -1,0 +1,110 @@
+//! What only the algorithm knows about the cluster, for the status.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use doyen_core::algorithm::quorum::{Quorum, Rank, Timer};
+use doyen_core::config::Config;
+use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::registry::{AnyProtocol, AnyTimer};
+use doyen_core::time::Span;
+
+/// What a member's state machine knows beyond its view. The algorithms of the sources know nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Diagnostics {
+    /// The next leader, if the leader died now.
+    pub(super) next: Option<NodeId>,
+    /// The eligible members by rank, the highest first.
+    pub(super) succession: Vec<NodeId>,
+    pub(super) drained: bool,
+    pub(super) never_leads: bool,
+    /// How much longer the drain lasts, if it ends by itself.
+    pub(super) drain_remaining: Option<Duration>,
+    /// The preferred member, and how long the preference lasts.
+    pub(super) preference: Option<(NodeId, Span)>,
+    pub(super) members: BTreeMap<NodeId, PeerInfo>,
+}
+
+/// What the algorithm knows about one member.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct PeerInfo {
+    pub(super) attribute: i64,
+    pub(super) eligible: bool,
+    pub(super) recent_failures: u8,
+    /// How long this node still counts the latest failure.
+    pub(super) penalty_remaining: Option<Duration>,
+    /// The members that it reports as unreachable; none if members do not report that.
+    pub(super) unreachable: Option<Vec<NodeId>>,
+}
+
+/// What the host knows and the algorithm does not.
+pub(super) struct HostView<'a> {
+    pub(super) me: NodeId,
+    /// The members that this node reaches.
+    pub(super) reachable: &'a PeerSet,
+    /// How much longer a timer runs, if it is armed.
+    pub(super) remaining: &'a dyn Fn(AnyTimer) -> Option<Duration>,
+}
+
+/// Whether `peer` is reachable from `me`, the member itself; none if the algorithm does not watch that. A peer that has
+/// not sent anything yet counts as reachable for a while.
+pub(super) fn reaches(
+    member: &AnyProtocol,
+    config: &Config,
+    me: NodeId,
+    peer: NodeId,
+) -> Option<bool> {
+    match member {
+        AnyProtocol::Quorum(quorum) => probes(config).then(|| quorum.hears(me, peer)),
+        _ => None,
+    }
+}
+
+/// While the member rejoins: the members that have not answered yet.
+pub(super) fn awaited(member: &AnyProtocol) -> Option<PeerSet> {
+    match member {
+        AnyProtocol::Quorum(quorum) => quorum.awaited(),
+        _ => None,
+    }
+}
+
+pub(super) fn inspect(member: &AnyProtocol, config: &Config, host: &HostView<'_>) -> Diagnostics {
+    match member {
+        AnyProtocol::Quorum(quorum) => inspect_quorum(quorum, config, host),
+        _ => Diagnostics::default(),
+    }
+}
+
+fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diagnostics {
+    let &HostView { me, reachable, remaining } = host;
+    let reaches = |one: NodeId, other: NodeId| match one == me {
+        true => reachable.contains(other),
+        false => quorum.hears(one, other),
+    };
+    let info = |id: NodeId| {
+        let Rank { eligible, attr, .. } = quorum.rank_of(config, id);
+        let unreachable = || config.members.others(id).filter(|&it| !reaches(id, it)).collect();
+        let info = PeerInfo {
+            attribute: attr,
+            eligible,
+            recent_failures: quorum.failures_of(config, id),
+            penalty_remaining: remaining(AnyTimer::Quorum(Timer::Penalty(id))),
+            unreachable: probes(config).then(unreachable),
+        };
+        (id, info)
+    };
+    Diagnostics {
+        next: quorum.next_leader(config, reaches),
+        succession: quorum.succession(config),
+        drained: quorum.is_drained(),
+        never_leads: quorum.never_leads(),
+        drain_remaining: remaining(AnyTimer::Quorum(Timer::Drain)).filter(|_| quorum.is_drained()),
+        preference: quorum.preference().map(|preference| (preference.member, preference.left)),
+        members: config.members.iter().map(info).collect(),
+    }
+}
+
+/// Whether members watch which members they reach, and report it.
+fn probes(config: &Config) -> bool {
+    config.quorum.probe.is_some()
+}

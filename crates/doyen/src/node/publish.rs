@@ -1,0 +1,178 @@
+//! What the loop publishes: the leadership state, the status, the history.
+//!
+//! The loop writes, and every other thread reads through channels that keep only the latest value, so no reader can block
+//! the loop.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use doyen_core::change::{ElectionReason, LeaderChange};
+use doyen_core::members::NodeId;
+use doyen_core::protocol::{Role, View};
+use tokio::sync::watch;
+
+use super::history;
+use super::log::{LogLine, Logger};
+use super::status::{Counters, Entry, Status};
+use crate::clock::Moment;
+use crate::config::Settings;
+use crate::leadership::{LeadershipState, Permits};
+
+/// How many changes of leadership are kept.
+const HISTORY: usize = 256;
+
+/// The loop's side of the channels.
+#[derive(Debug)]
+pub(super) struct Channels {
+    pub(super) leadership: watch::Sender<LeadershipState>,
+    pub(super) permits: Permits,
+    pub(super) status: watch::Sender<Arc<Status>>,
+    pub(super) history: watch::Sender<Arc<Vec<Entry>>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// The readers' side of the channels.
+#[derive(Clone, Debug)]
+pub(super) struct Subscription {
+    pub(super) leadership: watch::Receiver<LeadershipState>,
+    pub(super) permits: Permits,
+    pub(super) status: watch::Receiver<Arc<Status>>,
+    pub(super) history: watch::Receiver<Arc<Vec<Entry>>>,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// Both sides, with `status` as the first snapshot.
+pub(super) fn channels(status: Status) -> (Channels, Subscription) {
+    let (leadership, leadership_reader) = watch::channel(LeadershipState::default());
+    let (status, status_reader) = watch::channel(Arc::new(status));
+    let (history, history_reader) = watch::channel(Arc::default());
+    let (counters, permits) = (Arc::<Counters>::default(), Permits::default());
+    let subscription = Subscription {
+        leadership: leadership_reader,
+        permits: permits.clone(),
+        status: status_reader,
+        history: history_reader,
+        counters: Arc::clone(&counters),
+    };
+    (Channels { leadership, permits, status, history, counters }, subscription)
+}
+
+/// Publishes what the loop knows, and writes the log.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    channels: Channels,
+    settings: Arc<Settings>,
+    pub(super) log: Logger,
+    /// Since when this member has been a candidate without a lease.
+    candidate_since: Option<Moment>,
+    /// Why the current leader leads.
+    reason: Option<ElectionReason>,
+}
+
+impl Publisher {
+    pub(super) fn new(settings: Arc<Settings>, log: Logger) -> (Self, Subscription) {
+        let (channels, subscription) = channels(Status::initial(&settings));
+        (Self { channels, settings, log, candidate_since: None, reason: None }, subscription)
+    }
+
+    pub(super) fn counters(&self) -> &Counters {
+        &self.channels.counters
+    }
+
+    /// The latest deadline of the permits that were given.
+    pub(super) fn last_permit(&self) -> Moment {
+        self.channels.permits.last_deadline()
+    }
+
+    /// Publishes the view and the deadline of the lease. Every later read returns these.
+    pub(super) fn announce(&mut self, view: View, lease_deadline: Option<Moment>) {
+        let View { leader, term, role } = view;
+        match role {
+            Role::Candidate => {
+                self.candidate_since.get_or_insert_with(Moment::now);
+            }
+            Role::Follower => self.candidate_since = None,
+            Role::Leader | Role::Retiring => {}
+        }
+        let state = LeadershipState { leader, term, role: Some(role), lease_deadline };
+        self.channels.leadership.send_if_modified(|last| std::mem::replace(last, state) != state);
+    }
+
+    /// Publishes that there is no lease. Every later read returns this, whatever else is announced.
+    pub(super) fn withdraw_lease(&self) {
+        self.channels.leadership.send_if_modified(|state| state.lease_deadline.take().is_some());
+    }
+
+    pub(super) fn publish(&self, status: Status) {
+        self.channels.status.send_replace(Arc::new(status));
+    }
+
+    /// Why the current leader leads, as text.
+    pub(super) fn reason(&self) -> Option<String> {
+        let reason = self.reason.filter(|_| self.channels.leadership.borrow().leader.is_some())?;
+        Some(reason.describe(&|id| self.settings.name_of(id).to_owned()))
+    }
+
+    /// Adds a change of leadership to the history and the log. `one_way_us`: how long a message from a member takes.
+    pub(super) fn record(
+        &mut self,
+        change: LeaderChange,
+        one_way_us: impl Fn(NodeId) -> Option<u64>,
+    ) {
+        match change {
+            LeaderChange::BecameLeader { reason, .. } | LeaderChange::Follows { reason, .. } => {
+                self.reason = Some(reason);
+            }
+            LeaderChange::SteppedDown { .. } | LeaderChange::ElectionStarted { .. } => {
+                self.reason = None;
+            }
+            // If this is only a gap, the same leader goes on for the same reason.
+            LeaderChange::LostContact { .. }
+            | LeaderChange::LeaseLapsed { .. }
+            | LeaderChange::LeaseResumed { .. } => {}
+        }
+        let downtime_us = self.downtime_us(change, one_way_us);
+        if let LeaderChange::BecameLeader { .. } | LeaderChange::LeaseResumed { .. } = change {
+            self.candidate_since = None;
+        }
+        let name = |id| self.settings.name_of(id).to_owned();
+        let mut text = change.describe(&name);
+        if let Some(micros) = downtime_us {
+            text += &format!("; downtime {:.1} ms", micros as f64 / 1000.0);
+        }
+        let fields = history::log_line(change, self.settings.me, &name);
+        self.log.write(LogLine { text: text.clone(), downtime_us, ..fields });
+        self.channels.history.send_modify(|history| {
+            let history = Arc::make_mut(history);
+            if history.len() == HISTORY {
+                history.remove(0);
+            }
+            let number = history.last().map_or(1, |last| last.number + 1);
+            history.push(Entry { number, at_unix_ms: unix_ms(), change, text, downtime_us });
+        });
+    }
+
+    /// How long no lease was valid, where this member knows it. After a transfer to this member: from the message that
+    /// lets it campaign, which the predecessor sent when it had given up its lease, until the new lease, plus the time
+    /// that the message took, if that has been measured. After a gap of its own lease: from the lapse to the return.
+    fn downtime_us(
+        &self,
+        change: LeaderChange,
+        one_way_us: impl Fn(NodeId) -> Option<u64>,
+    ) -> Option<u64> {
+        let in_transit = match change {
+            LeaderChange::BecameLeader {
+                reason: ElectionReason::Transferred { by, .. }, ..
+            } => one_way_us(by),
+            LeaderChange::LeaseResumed { leader, .. } if leader == self.settings.me => None,
+            _ => return None,
+        };
+        let waited = Moment::now().since(self.candidate_since?).as_micros() as u64;
+        Some(waited + in_transit.unwrap_or_default())
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,56 @@
+//! A fake node for tests of code that uses a [`Handle`]: the test decides what the node publishes, and answers the
+//! commands that it receives.
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::publish::{Channels, channels};
+use super::status::{Counters, Entry, Status};
+use super::waker::{self, CommandReceiver};
+use super::{Command, Handle};
+use crate::leadership::LeadershipState;
+
+/// What the node publishes. Dropping it ends the node.
+#[derive(Debug)]
+pub struct FakeNode {
+    /// The leader and this node's lease.
+    pub leadership: watch::Sender<LeadershipState>,
+    /// The latest snapshot.
+    pub status: watch::Sender<Arc<Status>>,
+    /// The latest changes of leadership, the oldest first.
+    pub history: watch::Sender<Arc<Vec<Entry>>>,
+    /// The counters since the start.
+    pub counters: Arc<Counters>,
+}
+
+/// The commands that the node receives: the iterator blocks until the next one, and ends with the last handle.
+#[derive(Debug)]
+pub struct Commands(CommandReceiver);
+
+impl FakeNode {
+    /// A node that has just published `status`, its handle, and the commands that it will receive.
+    pub fn new(status: Status) -> io::Result<(Self, Handle, Commands)> {
+        let (sender, receiver) = waker::channel()?;
+        let Status { leader, term, role, .. } = status;
+        let (channels, subscription) = channels(status);
+        let Channels { leadership, status, history, counters, .. } = channels;
+        leadership.send_replace(LeadershipState {
+            leader,
+            term,
+            role: Some(role),
+            lease_deadline: None,
+        });
+        let handle = Handle::new(subscription, sender, None);
+        Ok((Self { leadership, status, history, counters }, handle, Commands(receiver)))
+    }
+}
+
+impl Iterator for Commands {
+    type Item = Command;
+
+    fn next(&mut self) -> Option<Command> {
+        self.0.wait()
+    }
+}

@@ -1,0 +1,275 @@
+//! Warnings for the operator: logged at once, and not again for a while.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::time::Span;
+
+use super::log::LogLine;
+use super::network::{Dropped, Network, canonical};
+use super::wire::{EARLIEST, Rejection};
+use crate::clock::Moment;
+use crate::config::Settings;
+
+/// How often the same warning is logged.
+const REPEAT: Duration = Duration::from_secs(60);
+
+/// How often a node that rejoins logs which members have not answered.
+const REPEAT_REJOINING: Duration = Duration::from_secs(5);
+
+/// How long a node reaches no other member before it warns.
+const ISOLATED: Duration = Duration::from_secs(10);
+
+/// How many senders and reasons of dropped datagrams are logged within [`REPEAT`]: forged source addresses must fill
+/// neither the log nor the memory.
+const SENDERS: usize = 64;
+
+/// What a warning is about. The same topic is not logged twice within [`REPEAT`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Topic {
+    ConfigMismatch(NodeId),
+    AddressUnresolved(NodeId),
+    Isolated,
+    LoopDelayed,
+    Rejoining,
+    DatagramsDropped(SocketAddr, Rejection),
+}
+
+/// Decides which warnings are logged.
+#[derive(Debug)]
+pub(super) struct Warnings {
+    logged: BTreeMap<Topic, Moment>,
+    /// When another member was last reachable.
+    last_contact: Moment,
+}
+
+impl Warnings {
+    pub(super) fn new() -> Self {
+        Self { logged: BTreeMap::new(), last_contact: Moment::now() }
+    }
+
+    /// Whether a warning about `topic` may be logged now. If so, it counts as logged.
+    fn is_due(&mut self, topic: Topic) -> bool {
+        let now = Moment::now();
+        let is_recent = |topic: &Topic, last: Moment| {
+            let repeat = if *topic == Topic::Rejoining { REPEAT_REJOINING } else { REPEAT };
+            now.since(last) < repeat
+        };
+        if self.logged.get(&topic).is_some_and(|&last| is_recent(&topic, last)) {
+            return false;
+        }
+        let is_dropped = |topic: &&Topic| matches!(topic, Topic::DatagramsDropped(..));
+        if is_dropped(&&topic) {
+            self.logged.retain(|topic, last| is_recent(topic, *last));
+            if self.logged.keys().filter(is_dropped).count() >= SENDERS {
+                return false;
+            }
+        }
+        self.logged.insert(topic, now);
+        true
+    }
+
+    /// `member` has another member list or algorithm.
+    pub(super) fn config_mismatch(&mut self, member: NodeId, name: &str) -> Option<LogLine> {
+        self.is_due(Topic::ConfigMismatch(member)).then(|| {
+            let text =
+                format!("ignoring {name}: its member list or algorithm differs from this node's");
+            LogLine { member: Some(name.to_owned()), ..LogLine::warning("config-mismatch", text) }
+        })
+    }
+
+    /// The address of `member` cannot be resolved, or cannot be reached from `listen`.
+    pub(super) fn address_unresolved(&mut self, member: NodeId, name: &str) -> Option<LogLine> {
+        self.is_due(Topic::AddressUnresolved(member)).then(|| {
+            let text = format!(
+                "cannot resolve the address of {name}, or cannot reach it from the `listen` address"
+            );
+            let line = LogLine::warning("address-unresolved", text);
+            LogLine { member: Some(name.to_owned()), ..line }
+        })
+    }
+
+    /// `reaches_others`: whether any other member is reachable, or there is none.
+    pub(super) fn isolation(&mut self, reaches_others: bool) -> Option<LogLine> {
+        if reaches_others {
+            self.last_contact = Moment::now();
+        }
+        let is_isolated = Moment::now().since(self.last_contact) >= ISOLATED;
+        (is_isolated && self.is_due(Topic::Isolated)).then(|| {
+            let text = "reaches no other member; check that they run, and the network, the addresses and the keys";
+            LogLine::warning("isolated", text)
+        })
+    }
+
+    /// The loop woke `delay` later than it wanted to. Shorter delays than a heartbeat interval do not matter.
+    pub(super) fn loop_delay(&mut self, delay: Duration, heartbeat: Span) -> Option<LogLine> {
+        let matters = delay >= Duration::from_nanos(heartbeat.as_nanos());
+        (matters && self.is_due(Topic::LoopDelayed)).then(|| {
+            let text = format!(
+                "event loop delayed by {} ms (heartbeat interval {heartbeat}): the machine is overloaded or was suspended. \
+                 A leader that is delayed for too long loses its lease; a slower `timing.profile` tolerates longer delays",
+                delay.as_millis()
+            );
+            LogLine::warning("loop-delayed", text)
+        })
+    }
+
+    /// The node starts to rejoin. It warns of missing answers later.
+    pub(super) fn rejoin_started(&mut self) -> LogLine {
+        self.logged.insert(Topic::Rejoining, Moment::now());
+        let text = "rejoining: asking every other member for what it has stored about this member";
+        LogLine::info("rejoin-started", text)
+    }
+
+    /// The node rejoins, and `awaited` have not answered.
+    pub(super) fn rejoining(
+        &mut self,
+        settings: &Settings,
+        awaited: &PeerSet,
+        network: &Network,
+    ) -> Option<LogLine> {
+        if awaited.is_empty() || !self.is_due(Topic::Rejoining) {
+            return None;
+        }
+        let speaks_earlier =
+            |id: &NodeId| network.peer(*id).is_some_and(|peer| peer.version() == Some(EARLIEST));
+        let names = |ids: &mut dyn Iterator<Item = NodeId>| {
+            ids.map(|id| settings.name_of(id)).collect::<Vec<_>>().join(", ")
+        };
+        let old = names(&mut awaited.iter().filter(speaks_earlier));
+        let hint = match old.is_empty() {
+            true => String::new(),
+            false => format!("; upgrade {old} first, because an earlier version cannot answer"),
+        };
+        let missing = names(&mut awaited.iter());
+        let text = format!(
+            "rejoining: waiting for an answer from {missing}; every other member must answer{hint}"
+        );
+        Some(LogLine { member: Some(missing), ..LogLine::warning("rejoin-waiting", text) })
+    }
+
+    /// A datagram was dropped. Only reasons that hint at a mistake of an operator are logged.
+    pub(super) fn dropped(&mut self, settings: &Settings, dropped: Dropped) -> Option<LogLine> {
+        let Dropped { source, member, reason } = dropped;
+        let hint = hint(reason)?;
+        self.is_due(Topic::DatagramsDropped(source, reason)).then(|| {
+            let address = canonical(source);
+            let member = member.map(|member| settings.name_of(member).to_owned());
+            let from = match &member {
+                Some(name) => format!("{name} ({address})"),
+                None => address.clone(),
+            };
+            LogLine {
+                member,
+                address: Some(address),
+                reason: Some(reason.name().to_owned()),
+                ..LogLine::warning(
+                    "datagrams-dropped",
+                    format!("dropping datagrams from {from}: {hint}"),
+                )
+            }
+        })
+    }
+}
+
+/// What is wrong with a dropped datagram and what to do, if an operator can do something.
+fn hint(reason: Rejection) -> Option<&'static str> {
+    match reason {
+        Rejection::Version => {
+            Some("unsupported protocol version. Finish the upgrade of all members")
+        }
+        Rejection::Cluster => Some("another cluster. Compare the cluster names and the addresses"),
+        Rejection::Key => Some("unknown key. Compare the key files"),
+        Rejection::Forged => Some("authentication failed. They were altered in transit, or forged"),
+        // A mismatch of configurations is reported by member, which is known then.
+        Rejection::Configuration
+        | Rejection::Size
+        | Rejection::Foreign
+        | Rejection::Malformed
+        | Rejection::Stranger
+        | Rejection::Misdirected
+        | Rejection::Session
+        | Rejection::Replayed
+        | Rejection::Limited => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Configuration;
+
+    #[test]
+    fn the_same_warning_is_not_logged_twice_at_once() {
+        let mut warnings = Warnings::new();
+        assert!(warnings.is_due(Topic::AddressUnresolved(NodeId(1))));
+        assert!(!warnings.is_due(Topic::AddressUnresolved(NodeId(1))));
+        assert!(warnings.is_due(Topic::AddressUnresolved(NodeId(2))));
+        assert!(warnings.is_due(Topic::ConfigMismatch(NodeId(1))));
+    }
+
+    #[test]
+    fn a_node_that_has_just_started_is_not_isolated() {
+        assert!(Warnings::new().isolation(false).is_none());
+        let long_ago = || Warnings { last_contact: Moment::default(), ..Warnings::new() };
+        let mut isolated = long_ago();
+        assert!(isolated.isolation(false).is_some());
+        assert!(isolated.isolation(false).is_none(), "it has been logged");
+        assert!(long_ago().isolation(true).is_none());
+    }
+
+    #[test]
+    fn a_delay_is_logged_if_it_is_as_long_as_a_heartbeat_interval() {
+        let mut warnings = Warnings::new();
+        let mut delayed =
+            |millis| warnings.loop_delay(Duration::from_millis(millis), Span::from_millis(50));
+        assert!(delayed(49).is_none());
+        let line = delayed(81).expect("a warning");
+        let start = "event loop delayed by 81 ms (heartbeat interval 50ms): ";
+        assert!(line.text.starts_with(start), "{line:?}");
+        assert!(delayed(81).is_none(), "not again so soon");
+    }
+
+    fn dropped(port: u16, member: Option<u32>, reason: Rejection) -> Dropped {
+        let source = SocketAddr::from(([0, 0, 0, 0, 0, 0xffff, 0x7f00, 1], port));
+        Dropped { source, member: member.map(NodeId), reason }
+    }
+
+    #[test]
+    fn dropped_datagrams_are_logged_once_for_each_sender_and_reason() {
+        let text = "cluster = \"x\"\nid = 1\nstate_dir = \"s\"\n\
+            [[member]]\nid = 1\nname = \"one\"\naddress = \"127.0.0.1:7400\"\n\
+            [[member]]\nid = 2\nname = \"two\"\naddress = \"127.0.0.1:7401\"\n";
+        let settings = Configuration::parse("a test", text).expect("it is sound").settings;
+        let mut warnings = Warnings::new();
+        let mut warn = |dropped| warnings.dropped(&settings, dropped);
+        let key = warn(dropped(7401, Some(2), Rejection::Key)).expect("a warning");
+        let text =
+            "dropping datagrams from two (127.0.0.1:7401): unknown key. Compare the key files";
+        assert_eq!(key.text, text);
+        assert_eq!((key.member.as_deref(), key.reason.as_deref()), (Some("two"), Some("key")));
+        assert_eq!(warn(dropped(7401, Some(2), Rejection::Key)), None, "not again so soon");
+        let forged = warn(dropped(7401, Some(2), Rejection::Forged)).expect("another reason");
+        assert_eq!(forged.reason.as_deref(), Some("forged"));
+        let stranger = warn(dropped(9, None, Rejection::Key)).expect("another sender");
+        assert!(stranger.text.starts_with("dropping datagrams from 127.0.0.1:9: "), "{stranger:?}");
+        assert_eq!(warn(dropped(10, None, Rejection::Foreign)), None, "no operator can help");
+    }
+
+    #[test]
+    fn forged_addresses_fill_neither_the_log_nor_the_memory() {
+        let mut warnings = Warnings::new();
+        let topic = |port| {
+            Topic::DatagramsDropped(SocketAddr::from(([192, 0, 2, 1], port)), Rejection::Key)
+        };
+        let logged = (1..=1000).filter(|&port| warnings.is_due(topic(port))).count();
+        assert_eq!((logged, warnings.logged.len()), (SENDERS, SENDERS));
+        assert!(warnings.is_due(Topic::Isolated), "other warnings are not suppressed");
+        // Later, expired ones make room.
+        warnings.logged.values_mut().for_each(|last| *last = Moment::default());
+        assert!(warnings.is_due(topic(2000)));
+        assert_eq!(warnings.logged.len(), 1);
+    }
+}
