@@ -8,11 +8,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::{Lease, LeaseFile};
 use doyen::guardian::{Guardian, Plan};
-use doyen::node::clock::Moment;
 use doyen_core::time::Span;
 
 const MARGIN: Duration = Duration::from_millis(100);
@@ -49,7 +49,7 @@ impl Scene {
 
     fn lease(&mut self, lasting: Duration, term: u64) -> Moment {
         let deadline = Moment::now().after(Span::from_nanos(lasting.as_nanos() as u64));
-        self.lease_file.publish(Some(Lease { deadline, term, token: 0 })).unwrap();
+        self.lease_file.publish(Some(Lease { deadline, term })).unwrap();
         deadline
     }
 

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::node::clock::Moment;
+use crate::clock::Moment;
 
 /// What holds a tree together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -70,6 +70,11 @@ impl Cgroup {
         let folder = beneath.join(format!("doyen-{}-{token}", std::process::id()));
         fs::create_dir(&folder)?;
         Ok(Self(folder))
+    }
+
+    /// One whose guardian is gone.
+    pub(super) fn left_behind(folder: PathBuf) -> Self {
+        Self(folder)
     }
 
     pub(super) fn add(&self, pid: i32) -> io::Result<()> {

@@ -1,18 +1,21 @@
 //! The node's side: starts a guardian and talks to it.
 
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::Path;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 
-use super::contain::Containment;
+use super::contain::{Cgroup, Containment};
 use super::control::{Channel, Report, Request};
-use super::process::Options;
+use super::process::{ENDING, Options};
 
 /// The name under which this program runs as a guardian.
 const GUARDIAN: &str = "guardian";
@@ -35,8 +38,12 @@ pub struct Plan<'a> {
 /// A guardian that runs.
 #[derive(Debug)]
 pub struct Guardian {
-    process: Child,
+    process: Mutex<Child>,
+    pid: u32,
     control: Channel,
+    cgroups: Option<PathBuf>,
+    /// The first process of the command's tree, while it runs.
+    init: Mutex<Option<OwnedFd>>,
 }
 
 impl Guardian {
@@ -58,7 +65,8 @@ impl Guardian {
         fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
         fcntl_setfd(&node, FdFlags::empty())?;
         let process = command.spawn()?;
-        Ok(Self { process, control })
+        let (pid, cgroups) = (process.id(), cgroups.clone());
+        Ok(Self { process: Mutex::new(process), pid, control, cgroups, init: Mutex::default() })
     }
 
     /// Asks the guardian for something.
@@ -68,19 +76,55 @@ impl Guardian {
 
     /// Waits for the next report; none once the guardian is gone.
     pub fn report(&self) -> io::Result<Option<Report>> {
-        self.control.receive()
+        let report = self.control.receive()?;
+        let mut init = lock(&self.init);
+        match report {
+            Some(Report::Started { pid }) => {
+                let pid = Pid::from_raw(pid);
+                *init = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            }
+            Some(Report::Ended { .. }) => *init = None,
+            _ => {}
+        }
+        Ok(report)
+    }
+
+    /// Kills the guardian itself: for one that does not answer.
+    pub fn kill(&self) -> io::Result<()> {
+        lock(&self.process).kill()
+    }
+
+    /// Ends what is left of the command's tree after the guardian is gone, and confirms that nothing is.
+    pub fn end_what_is_left(&self) -> io::Result<()> {
+        lock(&self.process).wait()?;
+        if let Some(init) = lock(&self.init).take() {
+            // In a namespace the kernel has done so already.
+            let _ = pidfd_send_signal(&init, Signal::KILL);
+            let patience = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
+            if poll(&mut [PollFd::new(&init, PollFlags::IN)], Some(&patience))? == 0 {
+                return Err(io::Error::other("its first process does not end"));
+            }
+        }
+        let Some(cgroups) = &self.cgroups else { return Ok(()) };
+        for entry in fs::read_dir(cgroups)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&format!("doyen-{}-", self.pid)) {
+                Cgroup::left_behind(entry.path()).end(ENDING)?;
+            }
+        }
+        Ok(())
     }
 
     /// The number of its process.
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.pid
     }
 
     /// Closes the channel, upon which the guardian ends its job and itself, and waits for that.
     pub fn finish(self) -> io::Result<()> {
-        let Self { mut process, control } = self;
+        let Self { process, control, .. } = self;
         drop(control);
-        process.wait().map(drop)
+        lock(&process).wait().map(drop)
     }
 }
 
@@ -118,6 +162,11 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
             super::init::FAILED
         }
     })
+}
+
+/// No thread panics while it holds one of these.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn number<N: std::str::FromStr>(text: &OsStr) -> Option<N> {

@@ -11,7 +11,7 @@
 //! | 16 | 8 | sequence: odd while the rest is being written |
 //! | 24 | 8 | deadline: nanoseconds of the boot-time clock (`CLOCK_BOOTTIME`); 0 means that this member holds no lease |
 //! | 32 | 8 | term of the lease |
-//! | 40 | 8 | fencing token of the last start under it; 0 if there was none |
+//! | 40 | 8 | 0 |
 //! | 48 | 16 | boot id, from `/proc/sys/kernel/random/boot_id` |
 //! | 64 | 8 | time namespace: inode of `/proc/self/ns/time` |
 //! | 72 | 8 | 0 |
@@ -30,7 +30,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::node::clock::Moment;
+use crate::clock::Moment;
 
 const MAGIC: &[u8; 8] = b"doyenLSE";
 const VERSION: u32 = 1;
@@ -47,8 +47,6 @@ pub struct Lease {
     pub deadline: Moment,
     /// Its term.
     pub term: u64,
-    /// The fencing token of the last start under it.
-    pub token: u64,
 }
 
 /// The clock by which a deadline counts: that of one boot, in one time namespace.
@@ -105,7 +103,7 @@ impl LeaseFile {
 
     /// Publishes a lease, or that there is none.
     pub fn publish(&mut self, lease: Option<Lease>) -> io::Result<()> {
-        let Lease { deadline, term, token } = lease.unwrap_or_default();
+        let Lease { deadline, term } = lease.unwrap_or_default();
         let mut record = [0; LENGTH];
         let mut put = |at: usize, bytes: &[u8]| record[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, MAGIC);
@@ -114,7 +112,6 @@ impl LeaseFile {
         put(16, &(self.sequence + 1).to_le_bytes());
         put(24, &deadline.as_nanos().to_le_bytes());
         put(32, &term.to_le_bytes());
-        put(40, &token.to_le_bytes());
         put(48, &self.clock.boot);
         put(64, &self.clock.time_namespace.to_le_bytes());
         self.file.write_all_at(&(self.sequence + 1).to_le_bytes(), SEQUENCE)?;
@@ -170,11 +167,7 @@ impl LeaseReader {
                 boot: record[48..64].try_into().map_err(|_| wrong("no boot id"))?,
                 time_namespace: number(64),
             };
-            let lease = Lease {
-                deadline: Moment::from_nanos(number(24)),
-                term: number(32),
-                token: number(40),
-            };
+            let lease = Lease { deadline: Moment::from_nanos(number(24)), term: number(32) };
             return Ok((clock == self.clock && lease.deadline > Moment::default()).then_some(lease));
         }
         Err(wrong("the lease file is never whole: its node died or hangs while it wrote"))
@@ -201,7 +194,7 @@ mod tests {
         let reader = LeaseReader::open(&path).unwrap();
         assert!(reader.read().unwrap().is_none() && !reader.is_valid());
         let deadline = Moment::now().after(Span::from_millis(60_000));
-        let lease = Lease { deadline, term: 7, token: 7 << 20 | 3 };
+        let lease = Lease { deadline, term: 7 };
         writer.publish(Some(lease)).unwrap();
         assert_eq!(reader.read().unwrap(), Some(lease));
         assert!(reader.is_valid());
@@ -215,7 +208,7 @@ mod tests {
         let path = folder.join("lease");
         let mut writer = LeaseFile::create(&path).unwrap();
         let reader = LeaseReader::open(&path).unwrap();
-        let lease = |deadline| Some(Lease { deadline, term: 1, token: 0 });
+        let lease = |deadline| Some(Lease { deadline, term: 1 });
         writer.publish(lease(Moment::from_nanos(1))).unwrap();
         assert!(!reader.is_valid());
         let later = Moment::now().after(Span::from_millis(60_000));
@@ -234,12 +227,12 @@ mod tests {
         let path = folder.join("lease");
         let mut writer = LeaseFile::create(&path).unwrap();
         let deadline = Moment::from_nanos(0x0102_0304);
-        writer.publish(Some(Lease { deadline, term: 5, token: 6 })).unwrap();
+        writer.publish(Some(Lease { deadline, term: 5 })).unwrap();
         let bytes = fs::read(&path).unwrap();
         assert_eq!(bytes.len(), LENGTH);
         assert_eq!(&bytes[..16], b"doyenLSE\x01\0\0\0\x50\0\0\0");
         assert_eq!(&bytes[24..32], &[4, 3, 2, 1, 0, 0, 0, 0]);
-        assert_eq!((bytes[32], bytes[40]), (5, 6));
+        assert_eq!((bytes[32], bytes[40]), (5, 0));
         assert_eq!(&bytes[48..64], &writer.clock.boot);
     }
 }

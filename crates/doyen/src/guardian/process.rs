@@ -24,10 +24,10 @@ use super::handle::INIT;
 use super::init::{FAILED, code_of};
 use super::lease_file::{Lease, LeaseReader};
 use super::sys;
-use crate::node::clock::Moment;
+use crate::clock::Moment;
 
 /// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
-const ENDING: Duration = Duration::from_secs(10);
+pub(super) const ENDING: Duration = Duration::from_secs(10);
 
 /// What a guardian is started with.
 #[derive(Clone, PartialEq, Eq, Debug)]
