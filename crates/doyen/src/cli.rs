@@ -20,6 +20,7 @@ mod node;
 mod output;
 mod progress;
 mod replay;
+mod run;
 mod sim;
 mod status;
 mod system;
@@ -43,6 +44,8 @@ enum Answer {
     Interrupted,
     /// Internal error, already reported.
     Panicked,
+    /// The exit code of a command that was run.
+    Code(u8),
 }
 
 const INTRODUCTION: &str = "\
@@ -80,6 +83,7 @@ enum Command {
     Init(Box<init::Init>),
     Keygen(keygen::Keygen),
     Node(Box<node::Node>),
+    Run(Box<run::Run>),
     Sim(Box<sim::Sim>),
     Check(Box<check::Check>),
     Replay(replay::Replay),
@@ -101,6 +105,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(Answer::Limit) => ExitCode::from(4),
         Ok(Answer::Interrupted) => ExitCode::from(system::INTERRUPTED),
         Ok(Answer::Panicked) => ExitCode::from(101),
+        Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // stderr may be closed.
@@ -126,6 +131,7 @@ fn run() -> Result<Answer> {
         Command::Init(init) => init.run(),
         Command::Keygen(keygen) => keygen.run(),
         Command::Node(node) => node.run(),
+        Command::Run(run) => run.run(),
         Command::Sim(sim) => sim.run(),
         Command::Check(check) => check.run(),
         Command::Replay(replay) => replay.run(),

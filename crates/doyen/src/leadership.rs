@@ -13,7 +13,7 @@
 //! partition there are two leaders; no permit is ever given.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::Role;
@@ -43,17 +43,37 @@ pub struct Permit {
     pub deadline: Moment,
 }
 
-/// The latest deadline of all permits that were given.
+/// What a transfer of leadership waits for: the latest deadline of all permits that were given, and work that runs under
+/// the lease until it is over.
 #[derive(Clone, Debug, Default)]
-pub struct Permits(Arc<AtomicU64>);
+pub struct Permits(Arc<Given>);
+
+#[derive(Debug, Default)]
+struct Given {
+    last_deadline: AtomicU64,
+    work: AtomicUsize,
+}
 
 impl Permits {
     fn extend(&self, deadline: Moment) {
-        self.0.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+        self.0.last_deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
     }
 
     pub(crate) fn last_deadline(&self) -> Moment {
-        Moment::from_nanos(self.0.load(Ordering::SeqCst))
+        Moment::from_nanos(self.0.last_deadline.load(Ordering::SeqCst))
+    }
+
+    /// Whether work runs that a transfer waits for.
+    pub(crate) fn has_work(&self) -> bool {
+        self.0.work.load(Ordering::SeqCst) > 0
+    }
+
+    fn begin_work(&self) {
+        self.0.work.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn end_work(&self) {
+        self.0.work.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -85,6 +105,19 @@ impl Leadership {
         let leads =
             now.role == Some(Role::Leader) && now.term == term && now.lease_deadline.is_some();
         leads.then_some(Permit { term, deadline })
+    }
+
+    /// Work begins under the lease of this node, if it holds a valid one now and is not about to transfer leadership. A
+    /// transfer waits until [`Permits::end_work`]: the same order of steps as for a permit.
+    pub(crate) fn begin_work(&self) -> Option<(Term, Permits)> {
+        self.permits.begin_work();
+        let LeadershipState { term, role, lease_deadline, .. } = self.state();
+        let is_valid = |end: Moment| role == Some(Role::Leader) && Moment::now() < end;
+        if !lease_deadline.is_some_and(is_valid) {
+            self.permits.end_work();
+            return None;
+        }
+        Some((term, self.permits.clone()))
     }
 
     /// Whether this node holds a valid lease now, even if it is about to transfer leadership.

@@ -19,6 +19,7 @@ pub mod clock;
 pub mod config;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod guardian;
 pub mod init;
 pub mod key;
 pub mod leadership;

@@ -43,12 +43,12 @@ use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{oneshot, watch};
 
 use crate::key::Keyring;
-use crate::leadership::Leadership;
+use crate::leadership::{Leadership, Permits};
 use publish::Subscription;
 use status::{Counters, Entry, Status};
 use waker::CommandSender;
 
-pub use start::{Running, start};
+pub use start::{Running, start, start_with};
 
 /// Where the loop sends the result of a command.
 pub type CommandAnswer = oneshot::Sender<Result<(), CommandError>>;
@@ -172,6 +172,28 @@ pub struct Handle {
     key_file: Option<PathBuf>,
 }
 
+/// Work that runs under a lease. A transfer of leadership waits until it is dropped.
+#[derive(Debug)]
+pub struct Work {
+    term: Term,
+    permits: Permits,
+    commands: CommandSender,
+}
+
+impl Work {
+    /// The term of the lease.
+    pub fn term(&self) -> Term {
+        self.term
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.permits.end_work();
+        self.commands.wake();
+    }
+}
+
 impl Handle {
     fn new(subscription: Subscription, commands: CommandSender, key_file: Option<PathBuf>) -> Self {
         let Subscription { leadership, permits, status, history, counters } = subscription;
@@ -182,6 +204,13 @@ impl Handle {
     /// Whether this node leads, checked at the moment of acting.
     pub fn leadership(&self) -> &Leadership {
         &self.leadership
+    }
+
+    /// Begins work under this node's lease, if it holds a valid one: a transfer of leadership waits until the work is
+    /// dropped. What happens to work whose lease lapses is the caller's concern, or a guardian's.
+    pub fn begin_work(&self) -> Option<Work> {
+        let (term, permits) = self.leadership.begin_work()?;
+        Some(Work { term, permits, commands: self.commands.clone() })
     }
 
     /// The latest snapshot.

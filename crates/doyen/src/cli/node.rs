@@ -15,6 +15,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use doyen::api::{self, Admin, Limits};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
+use doyen::guardian::lease_file::LeaseFile;
 use doyen::node::{self, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
@@ -38,17 +39,8 @@ Precedence: flags, DOYEN_* variables, ./doyen.toml, the user's file, the system'
 Exit: 0 stopped as told, or valid (--check); 1 it had to stop, or was stopped by a second signal; 2 it cannot start:
 the configuration, the keys or the state are wrong.")]
 pub(crate) struct Node {
-    /// The configuration file [default: ./doyen.toml]
-    #[arg(long, short, value_name = "FILE")]
-    config: Option<PathBuf>,
-
     #[command(flatten)]
-    overrides: Overrides,
-
-    /// Rejoin without the old state, which is lost, damaged or an old copy. All other members must be up. Rejected if the
-    /// state is valid
-    #[arg(long)]
-    rejoin: bool,
+    member: MemberFlags,
 
     /// Print every setting and where it comes from, and exit
     #[arg(long)]
@@ -62,13 +54,39 @@ pub(crate) struct Node {
     #[arg(long)]
     check: bool,
 
-    /// Format of the log
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    log_format: LogFormat,
-
     /// End when stdin is closed, so that the parent process leaves no node behind
     #[arg(long, hide = true)]
     while_stdin_is_open: bool,
+}
+
+/// What every command that runs a member is told.
+#[derive(Args, Debug)]
+pub(crate) struct MemberFlags {
+    /// The configuration file [default: ./doyen.toml]
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    overrides: Overrides,
+
+    /// Rejoin without the old state, which is lost, damaged or an old copy. All other members must be up. Rejected if the
+    /// state is valid
+    #[arg(long)]
+    pub(super) rejoin: bool,
+
+    /// Format of the log
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    log_format: LogFormat,
+}
+
+impl MemberFlags {
+    pub(super) fn load(&self) -> Result<Configuration> {
+        Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
+    }
+
+    pub(super) fn start_log(&self) -> Result<Log> {
+        Ok(Log::start(self.log_format)?)
+    }
 }
 
 /// The flags that override a setting, from the schema of the configuration.
@@ -117,8 +135,7 @@ impl Node {
             io::stdout().write_all(config::example().as_bytes())?;
             return Ok(Answer::Yes);
         }
-        let env = Env::of_process();
-        let configuration = Configuration::load(self.config.as_deref(), &self.overrides.0, &env)?;
+        let configuration = self.member.load()?;
         if self.print_config {
             write!(io::stdout(), "{}", configuration.report)?;
         }
@@ -128,22 +145,22 @@ impl Node {
         if self.print_config || self.check {
             return Ok(Answer::Yes);
         }
-        let log = Log::start(self.log_format)?;
+        let log = self.member.start_log()?;
         if self.while_stdin_is_open {
             end_with_stdin();
         }
-        let served = serve(configuration, self.rejoin);
+        let served = serve(configuration, self.member.rejoin);
         log.finish();
         served
     }
 
     fn check(&self, configuration: &Configuration) -> Result<()> {
         let settings = &configuration.settings;
-        settings.check(self.rejoin)?;
+        settings.check(self.member.rejoin)?;
         for warning in &configuration.warnings {
             writeln!(io::stderr(), "doyen: warning: {warning}")?;
         }
-        let valid = match (settings.key_file.is_some(), self.rejoin) {
+        let valid = match (settings.key_file.is_some(), self.member.rejoin) {
             (true, false) => "keys and state are valid",
             (false, false) => "state is valid",
             (true, true) => "keys are valid, state will be created by rejoining",
@@ -160,10 +177,19 @@ fn introduction(settings: &Settings) -> String {
     format!("{name} of cluster {cluster}: {members}, {algorithm}, listens on {listen}")
 }
 
-/// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
-/// negative answer.
-fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
-    let Settings { http, grace, .. } = configuration.settings;
+/// A node that runs, and its HTTP server.
+pub(super) struct Started {
+    pub(super) running: Running,
+    pub(super) server: Option<api::Server>,
+}
+
+/// Starts the node and its HTTP server.
+pub(super) fn start(
+    configuration: Configuration,
+    rejoin: bool,
+    lease_file: Option<LeaseFile>,
+) -> Result<Started> {
+    let http = configuration.settings.http;
     let admin = Admin::of(&configuration.settings);
     let listener = http.map(|address| {
         let failed = |error| {
@@ -174,14 +200,21 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
     let listener = listener.transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
-    let running = node::start(configuration, rejoin)?;
+    let running = node::start_with(configuration, rejoin, lease_file)?;
     info!("{introduction}");
     if let Some(http) = http {
         info!("status, health and metrics: http://{http}/");
     }
     let handle = running.handle().clone();
     let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
-    let server = server.transpose()?;
+    Ok(Started { running, server: server.transpose()? })
+}
+
+/// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
+/// negative answer.
+fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
+    let grace = configuration.settings.grace;
+    let Started { running, server } = start(configuration, rejoin, None)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     let ended = runtime.block_on(until_the_end(running, grace));
     // A thread may be reading keys from a disk that does not answer.

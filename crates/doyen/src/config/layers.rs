@@ -18,7 +18,15 @@ use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 4] = [FILE_VARIABLE, "DOYEN_LOG", "DOYEN_NODE", "DOYEN_SECRET_FILE"];
+const OTHER_VARIABLES: [&str; 7] = [
+    FILE_VARIABLE,
+    "DOYEN_LOG",
+    "DOYEN_NODE",
+    "DOYEN_SECRET_FILE",
+    "DOYEN_TERM",
+    "DOYEN_TOKEN",
+    "DOYEN_LEASE_FILE",
+];
 
 /// A setting that a flag sets.
 #[derive(Clone, PartialEq, Eq, Debug)]

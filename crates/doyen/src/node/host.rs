@@ -193,7 +193,9 @@ impl Host {
     /// Sleeps until a datagram, a command, a timer or the next snapshot. Warns if it wakes too late.
     fn sleep(&mut self) -> Result<(), Failure> {
         let snapshot = self.last_snapshot.after_nanos(SNAPSHOT.as_nanos() as u64);
-        let due = [self.timers.next_due(), self.ends_by, self.retires_at];
+        // The end of work wakes the loop.
+        let retires_at = self.retires_at.filter(|_| !self.publisher.has_work());
+        let due = [self.timers.next_due(), self.ends_by, retires_at];
         let wake = due.into_iter().flatten().min().map_or(snapshot, |due| due.min(snapshot));
         let wait = wake.since(Moment::now());
         let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
@@ -242,9 +244,9 @@ impl Host {
         Ok(())
     }
 
-    /// Transfers leadership, if the last permit has ended.
+    /// Transfers leadership, if the last permit has ended and no work runs.
     fn retire(&mut self) -> Result<(), Failure> {
-        if self.retires_at.is_some_and(|at| Moment::now() >= at) {
+        if self.retires_at.is_some_and(|at| Moment::now() >= at) && !self.publisher.has_work() {
             self.retires_at = None;
             self.handle_now(Event::Retired)?;
         }

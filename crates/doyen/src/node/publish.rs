@@ -16,6 +16,7 @@ use super::log::{LogLine, Logger};
 use super::status::{Counters, Entry, Status};
 use crate::clock::Moment;
 use crate::config::Settings;
+use crate::guardian::lease_file::{Lease, LeaseFile};
 use crate::leadership::{LeadershipState, Permits};
 
 /// How many changes of leadership are kept.
@@ -67,12 +68,28 @@ pub(super) struct Publisher {
     candidate_since: Option<Moment>,
     /// Why the current leader leads.
     reason: Option<ElectionReason>,
+    /// Where programs of this machine read the lease, and what was written there last.
+    lease_file: Option<LeaseFile>,
+    written_lease: Option<Lease>,
 }
 
 impl Publisher {
-    pub(super) fn new(settings: Arc<Settings>, log: Logger) -> (Self, Subscription) {
+    pub(super) fn new(
+        settings: Arc<Settings>,
+        log: Logger,
+        lease_file: Option<LeaseFile>,
+    ) -> (Self, Subscription) {
         let (channels, subscription) = channels(Status::initial(&settings));
-        (Self { channels, settings, log, candidate_since: None, reason: None }, subscription)
+        let publisher = Self {
+            channels,
+            settings,
+            log,
+            candidate_since: None,
+            reason: None,
+            lease_file,
+            written_lease: None,
+        };
+        (publisher, subscription)
     }
 
     pub(super) fn counters(&self) -> &Counters {
@@ -82,6 +99,11 @@ impl Publisher {
     /// The latest deadline of the permits that were given.
     pub(super) fn last_permit(&self) -> Moment {
         self.channels.permits.last_deadline()
+    }
+
+    /// Whether work runs that a transfer waits for.
+    pub(super) fn has_work(&self) -> bool {
+        self.channels.permits.has_work()
     }
 
     /// Publishes the view and the deadline of the lease. Every later read returns these.
@@ -95,12 +117,29 @@ impl Publisher {
             Role::Leader | Role::Retiring => {}
         }
         let state = LeadershipState { leader, term, role: Some(role), lease_deadline };
+        self.write_lease(lease_deadline.map(|deadline| Lease { deadline, term: term.0 }));
         self.channels.leadership.send_if_modified(|last| std::mem::replace(last, state) != state);
     }
 
     /// Publishes that there is no lease. Every later read returns this, whatever else is announced.
-    pub(super) fn withdraw_lease(&self) {
+    pub(super) fn withdraw_lease(&mut self) {
+        self.write_lease(None);
         self.channels.leadership.send_if_modified(|state| state.lease_deadline.take().is_some());
+    }
+
+    /// Publishes the lease in the lease file. If that fails, readers see the last lease, which ends: they fail closed.
+    fn write_lease(&mut self, lease: Option<Lease>) {
+        let Some(file) = self.lease_file.as_mut().filter(|_| self.written_lease != lease) else {
+            return;
+        };
+        match file.publish(lease) {
+            Ok(()) => self.written_lease = lease,
+            Err(error) => {
+                let text =
+                    format!("cannot write the lease file {}: {error}", file.path().display());
+                self.log.write(LogLine::warning("lease-file", text));
+            }
+        }
     }
 
     pub(super) fn publish(&self, status: Status) {

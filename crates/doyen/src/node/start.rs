@@ -23,6 +23,7 @@ use super::store::{Saved, Store, StoreError};
 use super::trace::Header;
 use super::{Failure, Handle, attribute, waker};
 use crate::config::{ConfigError, Configuration, Settings};
+use crate::guardian::lease_file::LeaseFile;
 use crate::key::Keyring;
 
 /// A running node.
@@ -96,6 +97,15 @@ impl Settings {
 /// Starts a node. `rejoin`: its state is lost, and its operator allows it to come back without it. A state that can be
 /// used is never given up.
 pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
+    start_with(configuration, rejoin, None)
+}
+
+/// The same, and publishes the lease in `lease_file`.
+pub fn start_with(
+    configuration: Configuration,
+    rejoin: bool,
+    lease_file: Option<LeaseFile>,
+) -> Result<Running, Failure> {
     let system = |what| move |error| Failure::System { what, error };
     let text = configuration.report.to_string();
     let settings = Arc::new(configuration.settings);
@@ -110,7 +120,7 @@ pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Fail
     let mut random = random()?;
     let session = SessionId::from_random(random.next_u64());
     let network = Network::open(&settings, session, sender.clone())?;
-    let (publisher, subscription) = Publisher::new(Arc::clone(&settings), log.clone());
+    let (publisher, subscription) = Publisher::new(Arc::clone(&settings), log.clone(), lease_file);
     let handle = Handle::new(subscription, sender.clone(), settings.key_file.clone());
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;

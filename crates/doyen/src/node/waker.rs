@@ -68,7 +68,8 @@ impl CommandSender {
         self.wake();
     }
 
-    fn wake(&self) {
+    /// Makes the loop look again at what it waits for.
+    pub(super) fn wake(&self) {
         // If the socket is full, the loop has been woken; if it is closed, the loop has ended.
         let _ = (&*self.waker).write(&[1]);
     }

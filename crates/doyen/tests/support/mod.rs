@@ -235,6 +235,20 @@ impl Trial {
 
     /// Starts a member with more flags.
     pub fn run_with(&mut self, member: usize, flags: &[&str]) {
+        let mut all = vec!["--while-stdin-is-open"];
+        all.extend(flags);
+        self.start_as(member, "node", &all);
+    }
+
+    /// Starts a member that runs a command while it leads.
+    pub fn run_job(&mut self, member: usize, flags: &[&str], job: &[&str]) {
+        let mut all = flags.to_vec();
+        all.push("--");
+        all.extend(job);
+        self.start_as(member, "run", &all);
+    }
+
+    fn start_as(&mut self, member: usize, command: &str, flags: &[&str]) {
         let (common, variables) = (self.flags.clone(), self.variables.clone());
         let node = &mut self.nodes[member - 1];
         assert!(node.child.is_none(), "n{member} runs already");
@@ -243,10 +257,10 @@ impl Trial {
         let words: Vec<&OsStr> = words.collect();
         let child = Command::new(words[0])
             .args(&words[1..])
-            .arg("node")
+            .arg(command)
             .arg("--config")
             .arg(node.folder.join("doyen.toml"))
-            .args(["--while-stdin-is-open", "--http", node.url.trim_start_matches("http://")])
+            .args(["--http", node.url.trim_start_matches("http://")])
             .args(common)
             .args(flags)
             .envs(variables)

@@ -22,7 +22,7 @@ const QUEUE: usize = 1024;
 const FINISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// [`finish`](Log::finish) it before the process ends.
-pub(super) struct Log {
+pub(in crate::cli) struct Log {
     lines: SyncSender<Line>,
 }
 
@@ -57,7 +57,7 @@ impl Log {
         Ok(Self { lines })
     }
 
-    pub(super) fn finish(&self) {
+    pub(in crate::cli) fn finish(&self) {
         let (passed, passing) = sync_channel(1);
         if self.lines.try_send(Line::Mark(passed)).is_ok() {
             let _ = passing.recv_timeout(FINISH_TIMEOUT);

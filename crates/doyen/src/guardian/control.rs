@@ -1,0 +1,128 @@
+//! What a node and its guardian say to each other, over a pair of connected sockets that keep messages apart.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The longest message: an error in words is the longest part.
+const LONGEST: usize = 4096;
+
+/// What a node wants of its guardian.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Request {
+    /// Start the command, under the lease of this term, with this fencing token.
+    Start {
+        /// The term.
+        term: u64,
+        /// The fencing token.
+        token: u64,
+    },
+    /// Pass this signal on to the command.
+    Signal(i32),
+    /// Have the command end: SIGTERM, and SIGKILL to all of its tree after this many nanoseconds.
+    Stop {
+        /// How long the command has, in nanoseconds.
+        grace: u64,
+    },
+    /// Say that you are there.
+    Ping,
+}
+
+/// What a guardian tells its node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Report {
+    /// The command runs; the first process of its tree has this number.
+    Started {
+        /// The number of the process.
+        pid: i32,
+    },
+    /// The command has not been started.
+    NotStarted {
+        /// Why not.
+        why: String,
+    },
+    /// The command has ended, and its tree is gone.
+    Ended {
+        /// The exit code of the command, 128 + n if signal n ended it.
+        code: i32,
+        /// Why, if the guardian ended it.
+        killed: Option<Killed>,
+    },
+    /// The guardian is there.
+    Pong,
+}
+
+/// Why a guardian killed a tree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Killed {
+    /// The lease was about to end, and was not renewed.
+    Lease {
+        /// How late the guardian woke up, in nanoseconds.
+        late: u64,
+        /// How long it took until the tree was gone, in nanoseconds.
+        took: u64,
+    },
+    /// It did not end in time after SIGTERM.
+    Grace,
+}
+
+/// One end.
+#[derive(Debug)]
+pub struct Channel(OwnedFd);
+
+impl Channel {
+    /// Two ends. A message arrives whole or not at all.
+    pub fn pair() -> io::Result<(Self, Self)> {
+        let (one, other) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        Ok((Self(one), Self(other)))
+    }
+
+    pub(super) fn new(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Sends a message. If the other end does not read, this fails rather than wait.
+    pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
+        let bytes = postcard::to_allocvec(message).map_err(io::Error::other)?;
+        send(&self.0, &bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?;
+        Ok(())
+    }
+
+    /// Waits for a message; none once the other end is closed.
+    pub fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<M>> {
+        let mut buffer = [0; LONGEST];
+        let (length, _) = recv(&self.0, &mut buffer, RecvFlags::empty())?;
+        match length {
+            0 => Ok(None),
+            length => postcard::from_bytes(&buffer[..length]).map(Some).map_err(io::Error::other),
+        }
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_stay_apart_and_a_closed_end_is_an_end() {
+        let (node, guardian) = Channel::pair().unwrap();
+        node.send(&Request::Start { term: 3, token: 3 << 20 }).unwrap();
+        node.send(&Request::Stop { grace: 5 }).unwrap();
+        assert_eq!(guardian.receive().unwrap(), Some(Request::Start { term: 3, token: 3 << 20 }));
+        assert_eq!(guardian.receive().unwrap(), Some(Request::Stop { grace: 5 }));
+        drop(node);
+        assert_eq!(guardian.receive::<Request>().unwrap(), None);
+    }
+}

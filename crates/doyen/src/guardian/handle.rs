@@ -1,0 +1,174 @@
+//! The node's side: starts a guardian and talks to it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+
+use super::contain::{Cgroup, Containment};
+use super::control::{Channel, Report, Request};
+use super::process::{ENDING, Options};
+
+/// The name under which this program runs as a guardian.
+const GUARDIAN: &str = "guardian";
+/// The name under which it is the first process of a command's tree.
+pub(super) const INIT: &str = "guardian-init";
+
+/// What a guardian guards, and how.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    /// The lease file.
+    pub lease_file: &'a Path,
+    /// How long before the deadline it begins to kill.
+    pub margin: Duration,
+    /// What holds the tree together.
+    pub containment: &'a Containment,
+    /// The command and its arguments.
+    pub command: &'a [OsString],
+}
+
+/// A guardian that runs.
+#[derive(Debug)]
+pub struct Guardian {
+    process: Mutex<Child>,
+    pid: u32,
+    control: Channel,
+    cgroups: Option<PathBuf>,
+    /// The first process of the command's tree, while it runs.
+    init: Mutex<Option<OwnedFd>>,
+}
+
+impl Guardian {
+    /// Starts `program`, which is doyen itself, as the guardian of this process. It inherits the standard streams and the
+    /// environment, for the command.
+    pub fn start(program: &Path, plan: &Plan<'_>) -> io::Result<Self> {
+        let (control, its_control) = Channel::pair()?;
+        let node = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let Containment { namespace, cgroups } = plan.containment;
+        let mut command = Command::new(program);
+        command.arg(GUARDIAN);
+        command.arg(its_control.as_fd().as_raw_fd().to_string());
+        command.arg(node.as_raw_fd().to_string());
+        command.arg(plan.lease_file);
+        command.arg(plan.margin.as_nanos().to_string());
+        command.arg(if *namespace { "namespace" } else { "-" });
+        command.arg(cgroups.as_deref().map_or(OsStr::new("-"), Path::as_os_str));
+        command.args(plan.command).stdin(Stdio::inherit());
+        fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
+        fcntl_setfd(&node, FdFlags::empty())?;
+        let process = command.spawn()?;
+        let (pid, cgroups) = (process.id(), cgroups.clone());
+        Ok(Self { process: Mutex::new(process), pid, control, cgroups, init: Mutex::default() })
+    }
+
+    /// Asks the guardian for something.
+    pub fn ask(&self, request: &Request) -> io::Result<()> {
+        self.control.send(request)
+    }
+
+    /// Waits for the next report; none once the guardian is gone.
+    pub fn report(&self) -> io::Result<Option<Report>> {
+        let report = self.control.receive()?;
+        let mut init = lock(&self.init);
+        match report {
+            Some(Report::Started { pid }) => {
+                let pid = Pid::from_raw(pid);
+                *init = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+            }
+            Some(Report::Ended { .. }) => *init = None,
+            _ => {}
+        }
+        Ok(report)
+    }
+
+    /// Kills the guardian itself: for one that does not answer.
+    pub fn kill(&self) -> io::Result<()> {
+        lock(&self.process).kill()
+    }
+
+    /// Ends what is left of the command's tree after the guardian is gone, and confirms that nothing is.
+    pub fn end_what_is_left(&self) -> io::Result<()> {
+        lock(&self.process).wait()?;
+        if let Some(init) = lock(&self.init).take() {
+            // In a namespace the kernel has done so already.
+            let _ = pidfd_send_signal(&init, Signal::KILL);
+            let patience = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
+            if poll(&mut [PollFd::new(&init, PollFlags::IN)], Some(&patience))? == 0 {
+                return Err(io::Error::other("its first process does not end"));
+            }
+        }
+        let Some(cgroups) = &self.cgroups else { return Ok(()) };
+        for entry in fs::read_dir(cgroups)? {
+            let entry = entry?;
+            if entry.file_name().to_string_lossy().starts_with(&format!("doyen-{}-", self.pid)) {
+                Cgroup::left_behind(entry.path()).end(ENDING)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Closes the channel, upon which the guardian ends its job and itself, and waits for that.
+    pub fn finish(self) -> io::Result<()> {
+        let Self { process, control, .. } = self;
+        drop(control);
+        lock(&process).wait().map(drop)
+    }
+}
+
+/// What this process is to be, if its first argument says so: a guardian or the first process of a command's tree. Returns
+/// its exit code once it has been that.
+pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
+    let mut arguments = arguments.into_iter();
+    let part = arguments.next()?;
+    let rest: Vec<OsString> = arguments.collect();
+    if part == INIT {
+        let (gate, command) = rest.split_first()?;
+        return Some(super::init::run(number(gate)?, command));
+    }
+    if part != GUARDIAN {
+        return None;
+    }
+    let [control, node, lease_file, margin, namespace, cgroups, command @ ..] = &rest[..] else {
+        return None;
+    };
+    let options = Options {
+        control: number(control)?,
+        node: number(node)?,
+        lease_file: lease_file.into(),
+        margin: Duration::from_nanos(number(margin)?),
+        containment: Containment {
+            namespace: namespace == "namespace",
+            cgroups: (cgroups != "-").then(|| cgroups.into()),
+        },
+        command: command.to_vec(),
+    };
+    Some(match super::process::run(options) {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("doyen: the guardian ends: {error}");
+            super::init::FAILED
+        }
+    })
+}
+
+/// No thread panics while it holds one of these.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn number<N: std::str::FromStr>(text: &OsStr) -> Option<N> {
+    text.to_str()?.parse().ok()
+}

@@ -1,0 +1,87 @@
+//! The first process of a command's tree: it starts the command, passes signals on, and reaps.
+//!
+//! In a PID namespace it is process 1: orphans become its children, and when it ends the kernel ends all others. It
+//! dies with the guardian. It starts the command only when the guardian opens the **gate**, a pipe: by then the guardian
+//! has put it into its cgroup and has looked at the lease once more. If the guardian dies first, the pipe ends.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::RawFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, kill_process, set_child_subreaper, set_parent_process_death_signal,
+    waitpid,
+};
+use signal_hook::consts::{
+    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGUSR1, SIGUSR2, SIGWINCH,
+};
+use signal_hook::iterator::Signals;
+
+use super::sys;
+
+/// The signals that are passed on.
+const PASSED: [i32; 12] = [
+    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1,
+    SIGUSR2, SIGWINCH,
+];
+/// The exit code for a command that cannot be executed, and for one that does not exist.
+const CANNOT_EXECUTE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+/// The exit code of a process that doyen itself made fail.
+pub(super) const FAILED: i32 = 125;
+
+/// Runs the command and returns the exit code of the tree: that of the command, or 128 + n if signal n ended it.
+pub(super) fn run(gate: RawFd, command: &[OsString]) -> i32 {
+    match try_run(gate, command) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "doyen: cannot guard the command: {error}");
+            FAILED
+        }
+    }
+}
+
+fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
+    let mut gate = File::from(sys::take_inherited(gate)?);
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Without a namespace orphans would go to the init of the machine.
+    set_child_subreaper(Some(rustix::process::getpid()))?;
+    let mut signals = Signals::new(PASSED.iter().copied().chain([SIGCHLD]))?;
+    if gate.read(&mut [0])? == 0 {
+        return Ok(FAILED);
+    }
+    drop(gate);
+    let Some((program, arguments)) = command.split_first() else { return Ok(NOT_FOUND) };
+    let child = match Command::new(program).args(arguments).spawn() {
+        Ok(child) => Pid::from_child(&child),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "doyen: cannot start {}: {error}", program.display());
+            let missing = error.kind() == io::ErrorKind::NotFound;
+            return Ok(if missing { NOT_FOUND } else { CANNOT_EXECUTE });
+        }
+    };
+    for signal in signals.forever() {
+        if signal != SIGCHLD {
+            if let Some(signal) = Signal::from_named_raw(signal) {
+                let _ = kill_process(child, signal);
+            }
+            continue;
+        }
+        while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
+            if pid == child {
+                let status = std::process::ExitStatus::from_raw(status.as_raw() as i32);
+                return Ok(code_of(status));
+            }
+        }
+    }
+    Ok(FAILED)
+}
+
+/// As shells say it.
+pub(super) fn code_of(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}

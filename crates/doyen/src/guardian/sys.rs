@@ -1,0 +1,42 @@
+//! System calls for which there is no safe form: the only `unsafe` code of this crate.
+
+#![allow(unsafe_code, reason = "each call says why it is sound")]
+
+use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// Takes over a file descriptor that the process was started with, and which no later child shall inherit.
+pub(super) fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
+    if number <= 2 {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "standard streams are not taken"));
+    }
+    // SAFETY: the number comes from the command line that the parent wrote for this descriptor, and is taken once, before
+    // the process opens anything. If it is not open, the next call fails, and the value is leaked without being closed.
+    let fd = unsafe { OwnedFd::from_raw_fd(number) };
+    let is_open = fcntl_getfd(&fd).and_then(|_| fcntl_setfd(&fd, FdFlags::CLOEXEC));
+    if let Err(error) = is_open {
+        std::mem::forget(fd);
+        return Err(error.into());
+    }
+    Ok(fd)
+}
+
+/// The next child of this thread is the first process of a new PID namespace.
+pub(super) fn new_pid_namespace() -> io::Result<()> {
+    // SAFETY: unsharing is unsound only for the table of file descriptors, which stays shared.
+    Ok(unsafe { unshare_unsafe(UnshareFlags::NEWPID) }?)
+}
+
+/// Gives this process real-time priority, and none of its children.
+pub(super) fn prefer_in_scheduling() -> io::Result<()> {
+    let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
+    let parameters = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the pointer is to a structure that lives until the call returns; 0 is this thread.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,192 @@
+//! `doyen run` with real processes: one copy of a job in the cluster, whatever is killed or stopped.
+//!
+//! The job takes a lock on a file that all copies share, and every process of its tree holds that lock. A copy that starts
+//! while one process of an earlier copy is alive finds the lock taken and says so. Each copy also writes down its fencing
+//! token.
+
+mod support;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use doyen::guardian::contain::Containment;
+use rustix::process::Signal;
+use support::{Plan, Trial, doyen, skip};
+
+/// Ignores SIGTERM, forks twice, changes its session.
+const JOB: &str = r#"
+    trap '' TERM INT HUP
+    exec 9> "$1/lock"
+    flock -n 9 || echo "$DOYEN_TOKEN" >> "$1/overlaps"
+    setsid sh -c "trap '' TERM; setsid sleep 1000 & sleep 1000" &
+    (sleep 1000 &) &
+    echo "$DOYEN_TOKEN $DOYEN_TERM" >> "$1/starts"
+    while :; do sleep 1000; done
+"#;
+
+struct Jobs {
+    trial: Trial,
+    folder: PathBuf,
+}
+
+impl Jobs {
+    /// Three members, each of which runs the job while it leads.
+    fn start(flags: &[&str]) -> Option<Self> {
+        if Containment::available().is_none() {
+            skip("jobs: no PID namespaces and no cgroup v2 that may be written to");
+            return None;
+        }
+        let mut trial =
+            Trial::found(&Plan { cluster: "jobs", preemption: "never", ..Plan::default() });
+        let folder = trial.folder.join("job");
+        fs::create_dir(&folder).unwrap();
+        let place = folder.to_str().unwrap().to_owned();
+        for member in trial.everybody() {
+            let lease_file = trial.folder.join(format!("lease-{member}"));
+            let mut all = vec!["--grace", "300ms", "--lease-file", lease_file.to_str().unwrap()];
+            all.extend(flags);
+            trial.run_job(member, &all, &["sh", "-c", JOB, "job", &place]);
+        }
+        Some(Self { trial, folder })
+    }
+
+    /// The fencing tokens of all starts so far.
+    fn tokens(&self) -> Vec<u64> {
+        let text = fs::read_to_string(self.folder.join("starts")).unwrap_or_default();
+        let token = |line: &str| line.split(' ').next().and_then(|word| word.parse().ok());
+        text.lines().filter_map(token).collect()
+    }
+
+    /// Waits until the job has been started more than `count` times; says how often.
+    fn wait_for_more(&self, count: usize) -> usize {
+        self.trial.wait(&format!("start number {}", count + 1), || {
+            Some(self.tokens().len()).filter(|&starts| starts > count)
+        })
+    }
+
+    fn leader(&self, among: &[usize]) -> usize {
+        self.trial.agree(among)
+    }
+
+    fn guardian_of(&self, member: usize) -> i32 {
+        let children =
+            Command::new("pgrep").args(["-P", &self.trial.pid(member).to_string()]).output();
+        let children = String::from_utf8(children.expect("pgrep").stdout).unwrap();
+        children.lines().next().and_then(|line| line.parse().ok()).expect("a guardian")
+    }
+
+    fn assert_no_overlap(&self) {
+        let overlaps = fs::read_to_string(self.folder.join("overlaps")).unwrap_or_default();
+        assert_eq!(overlaps, "", "copies that started while an earlier one was alive");
+        let tokens = self.tokens();
+        assert!(tokens.is_sorted_by(|one, next| one < next), "tokens rise: {tokens:?}");
+    }
+}
+
+fn send(pid: i32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
+    rustix::process::kill_process(pid, signal).expect("it runs");
+}
+
+#[test]
+fn a_job_whose_doyen_is_killed_is_gone_before_the_next_one_starts() {
+    let Some(mut jobs) = Jobs::start(&[]) else { return };
+    let starts = jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    jobs.trial.kill(leader);
+    jobs.wait_for_more(starts);
+    jobs.assert_no_overlap();
+}
+
+#[test]
+fn a_job_whose_doyen_is_stopped_past_its_lease_is_gone_before_the_next_one_starts() {
+    let Some(jobs) = Jobs::start(&[]) else { return };
+    let starts = jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    jobs.trial.signal(leader, Signal::STOP);
+    jobs.wait_for_more(starts);
+    jobs.trial.signal(leader, Signal::CONT);
+    jobs.leader(&[1, 2, 3]);
+    jobs.assert_no_overlap();
+}
+
+#[test]
+fn a_guardian_that_is_killed_or_stopped_is_replaced_and_the_job_starts_again() {
+    let Some(jobs) = Jobs::start(&[]) else { return };
+    let mut starts = jobs.wait_for_more(0);
+    for signal in [Signal::KILL, Signal::STOP] {
+        let leader = jobs.leader(&[1, 2, 3]);
+        send(jobs.guardian_of(leader), signal);
+        starts = jobs.wait_for_more(starts);
+        jobs.assert_no_overlap();
+    }
+}
+
+#[test]
+fn doyen_and_guardian_killed_at_once_leave_nothing_behind() {
+    if !Containment::available().namespace {
+        return skip("both killed at once: PID namespaces need root");
+    }
+    let Some(mut jobs) = Jobs::start(&[]) else { return };
+    let starts = jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    let guardian = jobs.guardian_of(leader);
+    jobs.trial.signal(leader, Signal::STOP);
+    send(guardian, Signal::KILL);
+    jobs.trial.kill(leader);
+    jobs.wait_for_more(starts);
+    jobs.assert_no_overlap();
+}
+
+#[test]
+fn a_transfer_stops_the_job_first() {
+    let Some(jobs) = Jobs::start(&[]) else { return };
+    let mut starts = jobs.wait_for_more(0);
+    for _ in 0..3 {
+        let leader = jobs.leader(&[1, 2, 3]);
+        let given = jobs.trial.command(leader, &["resign"]);
+        assert!(given.status.success(), "{given:?}");
+        starts = jobs.wait_for_more(starts);
+    }
+    jobs.assert_no_overlap();
+}
+
+#[test]
+fn once_ends_with_the_exit_code_of_the_command_and_signals_are_passed_on() {
+    let mut trial = Trial::found(&Plan { cluster: "once", members: 1, ..Plan::default() });
+    let lease_file = trial.folder.join("lease");
+    let flags = ["--once", "--lease-file", lease_file.to_str().unwrap(), "--uncontained"];
+    trial.run_job(1, &flags, &["sh", "-c", "exit 42"]);
+    assert_eq!(trial.wait_for_end(1), Some(42));
+    trial.run_job(1, &flags[1..], &["no-such-program"]);
+    trial.wait("the log says so", || trial.log(1).contains("exit code 127").then_some(()));
+    assert_eq!(trial.stop(1), Some(128 + 15), "{}", trial.log(1));
+    let ready = trial.folder.join("ready");
+    let script =
+        format!("trap 'exit 9' USR1; touch {}; while :; do sleep 0.05; done", ready.display());
+    trial.run_job(1, &flags, &["sh", "-c", &script]);
+    trial.wait("the command runs", || ready.exists().then_some(()));
+    trial.signal(1, Signal::from_named_raw(10).expect("SIGUSR1"));
+    assert_eq!(trial.wait_for_end(1), Some(9), "{}", trial.log(1));
+}
+
+#[test]
+fn what_cannot_be_safe_is_refused() {
+    let refused = |plan: &Plan, flags: &[&str]| {
+        let trial = Trial::found(plan);
+        let config = trial.folder_of(1).join("doyen.toml");
+        let mut all = vec!["run", "--config", config.to_str().unwrap(), "--uncontained"];
+        all.extend(flags);
+        all.extend(["--", "true"]);
+        let output = doyen(&all);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let bully = refused(&Plan { algorithm: "bully", ..Plan::default() }, &[]);
+    assert!(bully.contains("bully has no leases"), "{bully}");
+    let fast = refused(&Plan { profile: "fast", ..Plan::default() }, &[]);
+    assert!(fast.contains("the margin does not fit the lease"), "{fast}");
+    let wide = refused(&Plan::default(), &["--margin", "1s"]);
+    assert!(wide.contains("shorter --margin"), "{wide}");
+}
