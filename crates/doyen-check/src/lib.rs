@@ -24,6 +24,8 @@
 //!
 //! The crate has no clock of its own: the caller passes one in the [`search::Plan`].
 
+#![forbid(unsafe_code)]
+
 pub mod budget;
 pub mod campaign;
 pub mod counterexample;

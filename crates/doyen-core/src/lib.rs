@@ -69,6 +69,8 @@
 //! }
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod algorithm;
 pub mod change;
 pub mod config;

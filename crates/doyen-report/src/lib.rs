@@ -4,6 +4,8 @@
 //!
 //! Feature: `parallel` runs sweeps on all cores.
 
+#![forbid(unsafe_code)]
+
 pub mod availability;
 pub mod claims;
 pub mod expectation;

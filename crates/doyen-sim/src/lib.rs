@@ -19,6 +19,8 @@
 //! # Ok::<(), String>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod fault;
 pub mod hash;
 pub mod initiators;

@@ -10,6 +10,7 @@
 //! | [`init`] | a new cluster: the folder of every member |
 //! | [`key`] | the cluster's keys: files, rotation |
 //! | [`node`] | the loop, its timers, disk and network |
+//! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
 //! | [`leadership`] | whether this node leads, checked at the moment of acting |
 //! | [`clock`] | time that counts while the machine is suspended |
 //! | [`api`] | HTTP: health, status, history, admin commands, metrics |

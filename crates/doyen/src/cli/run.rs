@@ -76,7 +76,7 @@ pub(crate) struct Run {
     #[arg(long)]
     uncontained: bool,
 
-    /// The lease file [default: in /run/doyen, XDG_RUNTIME_DIR or /dev/shm]
+    /// The lease file [default: in /run/doyen, `XDG_RUNTIME_DIR` or /dev/shm]
     #[arg(long, value_name = "FILE")]
     lease_file: Option<PathBuf>,
 
@@ -89,7 +89,7 @@ impl Run {
     pub(super) fn run(&self) -> Result<Answer> {
         let configuration = self.member.load()?;
         let settings = &configuration.settings;
-        let margin = margin(settings, self.margin)?;
+        let (lease, margin) = lease_and_margin(settings, self.margin)?;
         let containment = self.containment()?;
         let path = match &self.lease_file {
             Some(path) => path.clone(),
@@ -100,7 +100,7 @@ impl Run {
         let grace = self.grace.unwrap_or(settings.grace);
         let log = self.member.start_log()?;
         say_what_is_contained(&containment);
-        let job = JobOptions { margin, containment, grace, lease_file: path, run: self };
+        let job = JobOptions { lease, margin, containment, grace, lease_file: path, run: self };
         let ended = serve(configuration, self.member.rejoin, lease_file, &job);
         log.finish();
         Ok(Answer::Code(match ended {
@@ -127,8 +127,8 @@ impl Run {
     }
 }
 
-/// The margin, if it leaves enough of the lease.
-fn margin(settings: &Settings, asked: Option<Duration>) -> Result<Duration> {
+/// The length of a lease, and the margin, if that leaves enough of it.
+fn lease_and_margin(settings: &Settings, asked: Option<Duration>) -> Result<(Duration, Duration)> {
     if !settings.algorithm.has_leases() {
         bail!(
             "algorithm: {} has no leases, so two members may lead at once; `doyen run` needs `quorum`",
@@ -146,7 +146,7 @@ fn margin(settings: &Settings, asked: Option<Duration>) -> Result<Duration> {
              Use a slower timing.profile, or a shorter --margin"
         );
     }
-    Ok(margin)
+    Ok((lease, margin))
 }
 
 /// A file on a file system in memory that programs of this machine can find.
@@ -170,18 +170,21 @@ fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
 fn say_what_is_contained(containment: &Containment) {
     match (containment.namespace, &containment.cgroups) {
         (true, _) => {
-            info!("the command runs in a PID namespace: the kernel ends all of it at once")
+            info!("the command runs in a PID namespace: the kernel ends all of it at once");
         }
         (false, Some(_)) => warn!(
             "the command runs in a cgroup without a PID namespace: if doyen and its guardian are both killed at once, it survives them"
         ),
         (false, None) => {
-            warn!("the command is not contained: processes that leave its process group survive it")
+            warn!(
+                "the command is not contained: processes that leave its process group survive it"
+            );
         }
     }
 }
 
 struct JobOptions<'a> {
+    lease: Duration,
     margin: Duration,
     containment: Containment,
     grace: Duration,
@@ -291,7 +294,7 @@ impl<'a> Supervisor<'a> {
         let ended = running.ended();
         tokio::pin!(ended);
         // How often the guardian is asked whether it is there.
-        let mut pings = tokio::time::interval(self.lease() / 4);
+        let mut pings = tokio::time::interval(self.options.lease / 4);
         loop {
             let state = leadership.state();
             let leads = state.role == Some(Role::Leader) && leadership.holds_lease();
@@ -299,7 +302,7 @@ impl<'a> Supervisor<'a> {
                 term = state.term.0;
                 self.wait_after_a_lapse(term);
             }
-            self.step(leads, state.role == Some(Role::Retiring)).await?;
+            self.step(leads, state.role == Some(Role::Retiring))?;
             let wake = match self.job {
                 Job::Idle { not_before } if leads => not_before,
                 _ => Instant::now() + Duration::from_secs(3600),
@@ -316,11 +319,6 @@ impl<'a> Supervisor<'a> {
                 (signal, ends) = signals.next() => self.on_signal(signal, ends)?,
             }
         }
-    }
-
-    fn lease(&self) -> Duration {
-        // The margin is at most a part of the lease.
-        self.options.margin * 4
     }
 
     fn exit_code(&self) -> i32 {
@@ -340,7 +338,7 @@ impl<'a> Supervisor<'a> {
     }
 
     /// Starts or stops the command, if it is time.
-    async fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
+    fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
         match &mut self.job {
             Job::Idle { not_before }
                 if leads && Instant::now() >= *not_before && self.ends_by.is_none() =>
@@ -401,7 +399,7 @@ impl<'a> Supervisor<'a> {
                 return;
             }
             Some(Killed::Grace) => {
-                warn!("the command did not stop within {:?} and was killed", self.options.grace)
+                warn!("the command did not stop within {:?} and was killed", self.options.grace);
             }
             None => info!("the command ended with exit code {code}"),
         }
@@ -451,7 +449,7 @@ impl<'a> Supervisor<'a> {
     /// the kernel ends the command with it.
     fn ping(&mut self) -> Result<()> {
         match self.asked_at {
-            Some(since) if since.elapsed() > self.lease() / 2 => {
+            Some(since) if since.elapsed() > self.options.lease / 2 => {
                 warn!("the guardian does not answer: killing it and the command");
                 self.guardian.kill().context("cannot kill the guardian")
             }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 const LONGEST: usize = 4096;
 
 /// What a node wants of its guardian.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Request {
     /// Start the command, under the lease of this term, with this fencing token.
     Start {

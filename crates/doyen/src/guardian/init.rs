@@ -73,7 +73,7 @@ fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
         }
         while let Ok(Some((pid, status))) = waitpid(None, WaitOptions::NOHANG) {
             if pid == child {
-                let status = std::process::ExitStatus::from_raw(status.as_raw() as i32);
+                let status = std::process::ExitStatus::from_raw(status.as_raw());
                 return Ok(code_of(status));
             }
         }

@@ -241,7 +241,8 @@ impl Guardian {
         let namespace = self.options.containment.namespace;
         let (tell, told) = mpsc::channel();
         let parent = thread::Builder::new().name("job".to_owned()).spawn(move || {
-            let started = start_in(namespace, &mut command, reader);
+            let started = start_in(namespace, &mut command, &reader);
+            drop(reader);
             let mut child = match started {
                 Ok(child) => child,
                 Err(error) => {
@@ -322,7 +323,7 @@ impl Job {
     }
 }
 
-fn start_in(namespace: bool, command: &mut Command, gate: io::PipeReader) -> io::Result<Child> {
+fn start_in(namespace: bool, command: &mut Command, gate: &io::PipeReader) -> io::Result<Child> {
     if namespace {
         sys::new_pid_namespace()?;
     }

@@ -3,7 +3,7 @@
 #![allow(unsafe_code, reason = "each call says why it is sound")]
 
 use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -18,7 +18,7 @@ pub(super) fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
     let fd = unsafe { OwnedFd::from_raw_fd(number) };
     let is_open = fcntl_getfd(&fd).and_then(|_| fcntl_setfd(&fd, FdFlags::CLOEXEC));
     if let Err(error) = is_open {
-        std::mem::forget(fd);
+        let _ = fd.into_raw_fd();
         return Err(error.into());
     }
     Ok(fd)
