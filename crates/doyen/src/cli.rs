@@ -57,6 +57,7 @@ partitions. The same code is simulated, checked and run.
 
 Try:
   doyen cluster                                      five real processes on this machine: kill the leader, watch
+  doyen run --config n1/doyen.toml -- ./job          one copy of a job, on the leader of a cluster
   doyen compare                                      the cost of each algorithm, formula and count
   doyen sim --algorithm bully --members 5            an election, message by message
   doyen sim --algorithm chang-roberts --members 6 --initiators all --svg ring.svg
