@@ -157,10 +157,22 @@ fn once_ends_with_the_exit_code_of_the_command_and_signals_are_passed_on() {
     let mut trial = Trial::found(&Plan { cluster: "once", members: 1, ..Plan::default() });
     let lease_file = trial.folder.join("lease");
     let flags = ["--once", "--lease-file", lease_file.to_str().unwrap(), "--uncontained"];
-    trial.run_job(1, &flags, &["sh", "-c", "exit 42"]);
-    assert_eq!(trial.wait_for_end(1), Some(42));
+    let effects = trial.folder.join("effects");
+    let script = format!("trap '' TERM; echo effect >> {}; exit 42", effects.display());
+    for times in 1..=3 {
+        trial.run_job(1, &flags, &["sh", "-c", &script]);
+        assert_eq!(trial.wait_for_end(1), Some(42), "{}", trial.log(1));
+        assert_eq!(
+            fs::read_to_string(&effects).unwrap().lines().count(),
+            times,
+            "{}",
+            trial.log(1)
+        );
+    }
     trial.run_job(1, &flags[1..], &["no-such-program"]);
-    trial.wait("the log says so", || trial.log(1).contains("exit code 127").then_some(()));
+    assert_eq!(trial.wait_for_end(1), Some(127), "{}", trial.log(1));
+    trial.run_job(1, &flags[1..], &["sh", "-c", "exit 3"]);
+    trial.wait("it is started again", || trial.log(1).contains("starting it again").then_some(()));
     assert_eq!(trial.stop(1), Some(128 + 15), "{}", trial.log(1));
     let ready = trial.folder.join("ready");
     let script =

@@ -165,9 +165,9 @@ impl<P: Explore> Model<'_, P> {
             Act::Receive { message: number, again: true } => message("double", number),
             Act::Lose { message: number } => message("lose", number),
             Act::Expire { timer, .. } => format!("expire {:?} at {id}", self.timer(timer)),
-            Act::Report { peer, up: true } => format!("report {} up to {id}", id_in(peer)),
+            Act::Report { peer, up: true } => format!("{id} learns that {} is up", id_in(peer)),
             Act::Report { peer, .. } | Act::Suspect { peer } => {
-                format!("report {} down to {id}", id_in(peer))
+                format!("{id} learns that {} is down", id_in(peer))
             }
             Act::Campaign => format!("campaign {id}"),
             Act::Crash => format!("crash {id}"),

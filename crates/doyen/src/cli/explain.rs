@@ -119,7 +119,7 @@ fn explanation(status: &Status, history: &[Entry]) -> String {
         }
         // Only a quorum tells which member is next.
         (Some(leader), None) if needed(status).is_some() => {
-            lines.push(format!("\nno failover possible: {}", shortage(status, leader)));
+            lines.push(format!("\n{}", shortage(status, leader)));
         }
         (_, None) => {}
     }

@@ -4,8 +4,9 @@
 //! over. This file decides when the command starts and stops; it never kills anything itself, except a guardian that
 //! does not answer.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use doyen::guardian::{Guardian, Plan};
 use doyen::node::{Handle, Running, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::protocol::{AdminCommand, Role};
+use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
@@ -37,6 +39,9 @@ const STARTED_WELL: Duration = Duration::from_secs(10);
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
 /// The fencing token is the term times this, plus the number of the start in that term.
 const STARTS_PER_TERM: u64 = 1 << 20;
+/// The exit codes of a command that cannot be executed, and of one that does not exist.
+const CANNOT_EXECUTE: i32 = 126;
+const NOT_FOUND: i32 = 127;
 /// The exit code if doyen itself failed.
 const FAILED: u8 = 125;
 
@@ -51,7 +56,8 @@ The command runs on the member that holds the lease. Its environment has DOYEN_T
 every start, in the whole cluster) and DOYEN_LEASE_FILE. All of its processes are gone before another member can hold a
 lease, even if doyen is killed, stopped or hangs. On a transfer of leadership it gets SIGTERM, and SIGKILL after --grace.
 
-Exit: the exit code of the command (--once, or stopped by a signal), 128 + n if signal n ended it; 125 doyen failed.")]
+Exit: the exit code of the command (--once, or stopped by a signal), 128 + n if signal n ended it; 125 doyen
+failed, 126 or 127 the command cannot be executed, 2 wrong usage.")]
 pub(crate) struct Run {
     #[command(flatten)]
     member: MemberFlags,
@@ -68,11 +74,11 @@ pub(crate) struct Run {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     grace: Option<Duration>,
 
-    /// Give up leadership after this many failures at once [default: never]
+    /// Give up leadership after this many consecutive failures [default: never]
     #[arg(long, value_name = "COUNT")]
     give_up_after: Option<u32>,
 
-    /// Run the command although nothing holds its processes together: those that leave its process group survive
+    /// Run the command without containment: processes that leave its process group survive
     #[arg(long)]
     uncontained: bool,
 
@@ -89,6 +95,10 @@ impl Run {
     pub(super) fn run(&self) -> Result<Answer> {
         let configuration = self.member.load()?;
         let settings = &configuration.settings;
+        if let Some(code) = cannot_execute(&self.command[0]) {
+            let _ = writeln!(io::stderr(), "doyen: cannot execute {}", self.command[0].display());
+            return Ok(Answer::Code(code));
+        }
         let (lease, margin) = lease_and_margin(settings, self.margin)?;
         let containment = self.containment()?;
         let path = match &self.lease_file {
@@ -127,6 +137,24 @@ impl Run {
     }
 }
 
+/// The exit code if there is no such program here, or it is not executable.
+fn cannot_execute(program: &OsStr) -> Option<u8> {
+    let is_file = |path: &PathBuf| path.is_file();
+    let candidates: Vec<PathBuf> = match program.as_bytes().contains(&b'/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+            .map(|folder| folder.join(program))
+            .collect(),
+    };
+    let files: Vec<PathBuf> = candidates.into_iter().filter(is_file).collect();
+    let is_executable = |path: &PathBuf| access(path, Access::EXEC_OK).is_ok();
+    match files.iter().any(is_executable) {
+        true => None,
+        false if files.is_empty() => Some(127),
+        false => Some(126),
+    }
+}
+
 /// The length of a lease, and the margin, if that leaves enough of it.
 fn lease_and_margin(settings: &Settings, asked: Option<Duration>) -> Result<(Duration, Duration)> {
     if !settings.algorithm.has_leases() {
@@ -158,8 +186,7 @@ fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
     let folders = [Some(PathBuf::from("/run/doyen")), runtime, Some(shared)];
     let name = format!("{}-{}.lease", settings.cluster, settings.own().name);
     let usable = |folder: &PathBuf| {
-        std::fs::create_dir_all(folder).is_ok()
-            && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+        std::fs::create_dir_all(folder).is_ok() && access(folder, Access::WRITE_OK).is_ok()
     };
     let folder = folders.into_iter().flatten().find(usable);
     let folder = folder
@@ -170,7 +197,7 @@ fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
 fn say_what_is_contained(containment: &Containment) {
     match (containment.namespace, &containment.cgroups) {
         (true, _) => {
-            info!("the command runs in a PID namespace: the kernel ends all of it at once");
+            info!("commands run in a PID namespace: the kernel kills all their processes together");
         }
         (false, Some(_)) => warn!(
             "the command runs in a cgroup without a PID namespace: if doyen and its guardian are both killed at once, it survives them"
@@ -339,10 +366,9 @@ impl<'a> Supervisor<'a> {
 
     /// Starts or stops the command, if it is time.
     fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
+        let is_ending = self.ends_by.is_some() || self.code.is_some();
         match &mut self.job {
-            Job::Idle { not_before }
-                if leads && Instant::now() >= *not_before && self.ends_by.is_none() =>
-            {
+            Job::Idle { not_before } if leads && Instant::now() >= *not_before && !is_ending => {
                 self.start()
             }
             Job::Runs { stopping, .. } if !*stopping && (retires || self.ends_by.is_some()) => {
@@ -374,7 +400,7 @@ impl<'a> Supervisor<'a> {
 
     fn on_report(&mut self, report: Option<Report>) -> Result<()> {
         match report {
-            Some(Report::Started { pid }) => info!("the command runs (process {pid})"),
+            Some(Report::Started { pid }) => info!("started the command, beneath process {pid}"),
             Some(Report::NotStarted { why }) => {
                 warn!("the command was not started: {why}");
                 self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
@@ -394,13 +420,14 @@ impl<'a> Supervisor<'a> {
             Some(Killed::Lease { late, took }) => {
                 let [late, took] = [late, took].map(Duration::from_nanos);
                 warn!(
-                    "the command was killed because the lease was about to end; the guardian was {late:?} late and needed {took:?}"
+                    "the command was killed because the lease was about to end; the guardian was {late:.1?} late and took {took:.1?}"
                 );
                 return;
             }
             Some(Killed::Grace) => {
                 warn!("the command did not stop within {:?} and was killed", self.options.grace);
             }
+            None if code > 128 => info!("signal {} ended the command", code - 128),
             None => info!("the command ended with exit code {code}"),
         }
         if self.ends_by.is_some() {
@@ -414,12 +441,16 @@ impl<'a> Supervisor<'a> {
             self.handle.stop(self.options.grace);
             return;
         }
+        if matches!(code, CANNOT_EXECUTE | NOT_FOUND) {
+            warn!("the command cannot be executed on this member");
+        }
         self.failures = if since.elapsed() < STARTED_WELL { self.failures + 1 } else { 0 };
         let wait = (BACK_OFF[0] * 2_u32.saturating_pow(self.failures.saturating_sub(1).min(20)))
             .min(BACK_OFF[1]);
         self.job = Job::Idle { not_before: Instant::now() + wait };
-        info!("starting it again in {wait:?}");
-        if self.options.run.give_up_after.is_some_and(|most| self.failures >= most) {
+        if self.options.run.give_up_after.is_none_or(|most| self.failures < most) {
+            info!("starting it again in {wait:?}");
+        } else {
             self.failures = 0;
             warn!("the command keeps failing: giving up leadership");
             let handle = self.handle.clone();
@@ -440,6 +471,7 @@ impl<'a> Supervisor<'a> {
             bail!("stopped at once, without a transfer of leadership, by a second signal");
         }
         self.ends_by = Some(signal);
+        info!("stopping; a second signal stops immediately");
         // The command has its grace first.
         self.handle.stop(self.options.grace * 2);
         Ok(())
@@ -464,7 +496,7 @@ impl<'a> Supervisor<'a> {
 
     /// The guardian is gone, and the command with it.
     fn replace_guardian(&mut self) -> Result<()> {
-        warn!("the guardian is gone; starting another");
+        warn!("the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
         (self.guardian, self.reports) = start_guardian(self.options)?;
         self.asked_at = None;

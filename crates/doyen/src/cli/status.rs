@@ -112,11 +112,7 @@ fn head(status: &Snapshot) -> String {
         (None, Some(next)) => lines.push(format!("{next} is first in line")),
         // Only a quorum tells which member is next.
         (Some(leader), None) if leases == Ok(true) => {
-            lines.push(format!(
-                "{}: {}",
-                styled(BAD, "no failover possible"),
-                shortage(status, leader)
-            ));
+            lines.push(styled(BAD, &shortage(status, leader)));
         }
         (_, None) => {}
     }
@@ -132,16 +128,18 @@ fn head(status: &Snapshot) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Why no other member could take over from the leader of a quorum.
+/// What would happen without the leader of a quorum, if no other member is eligible.
 pub(crate) fn shortage(status: &Snapshot, leader: NodeId) -> String {
     let all = status.members.len();
     let left = status.members.iter().filter(|it| it.reachable && it.id != leader).count();
     let (name, needed) = (status.name_of(leader), all / 2 + 1);
     match left < needed {
-        true => {
-            format!("losing {name} would leave {left} of {all} members, and {needed} are needed")
+        true => format!(
+            "no failover possible: losing {name} would leave {left} of {all} members, and {needed} are needed"
+        ),
+        false => {
+            format!("without {name}, only a drained member could take over; a witness never leads")
         }
-        false => format!("without {name}, no eligible member reaches a majority"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -54,6 +55,7 @@ impl Guardian {
         let node = pidfd_open(getpid(), PidfdFlags::empty())?;
         let Containment { namespace, cgroups } = plan.containment;
         let mut command = Command::new(program);
+        command.arg0("doyen-guardian");
         command.arg(GUARDIAN);
         command.arg(its_control.as_fd().as_raw_fd().to_string());
         command.arg(node.as_raw_fd().to_string());

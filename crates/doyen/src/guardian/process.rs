@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc;
@@ -234,6 +235,7 @@ impl Guardian {
     ) -> io::Result<(Pid, PipeWriter, JoinHandle<io::Result<i32>>)> {
         let (reader, writer) = io::pipe()?;
         let mut command = Command::new("/proc/self/exe");
+        command.arg0("doyen-init");
         command.arg(INIT).arg(reader.as_raw_fd().to_string());
         command.args(&self.options.command);
         command.env("DOYEN_TERM", term.to_string()).env("DOYEN_TOKEN", token.to_string());

@@ -193,8 +193,9 @@ impl Host {
     /// Sleeps until a datagram, a command, a timer or the next snapshot. Warns if it wakes too late.
     fn sleep(&mut self) -> Result<(), Failure> {
         let snapshot = self.last_snapshot.after_nanos(SNAPSHOT.as_nanos() as u64);
-        // The end of work wakes the loop.
+        // The end of work wakes the loop. The last permit may have ended long ago: that is no delay.
         let retires_at = self.retires_at.filter(|_| !self.publisher.has_work());
+        let retires_at = retires_at.map(|at| at.max(Moment::now()));
         let due = [self.timers.next_due(), self.ends_by, retires_at];
         let wake = due.into_iter().flatten().min().map_or(snapshot, |due| due.min(snapshot));
         let wait = wake.since(Moment::now());
