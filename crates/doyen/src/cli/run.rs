@@ -24,7 +24,7 @@ use doyen_core::protocol::{AdminCommand, Role};
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tracing::{info, warn};
 
 use super::Answer;
@@ -39,6 +39,8 @@ const STARTED_WELL: Duration = Duration::from_secs(10);
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
 /// The fencing token is the term times this, plus the number of the start in that term.
 const STARTS_PER_TERM: u64 = 1 << 20;
+/// So many questions in a row may a guardian leave unanswered.
+const MOST_UNANSWERED: u32 = 4;
 /// The exit codes of a command that cannot be executed, and of one that does not exist.
 const CANNOT_EXECUTE: i32 = 126;
 const NOT_FOUND: i32 = 127;
@@ -261,7 +263,8 @@ struct Supervisor<'a> {
     code: Option<i32>,
     /// The signal that ends doyen.
     ends_by: Option<i32>,
-    asked_at: Option<Instant>,
+    /// How many questions the guardian has not answered.
+    unanswered: u32,
 }
 
 struct Signals {
@@ -309,7 +312,7 @@ impl<'a> Supervisor<'a> {
             failures: 0,
             code: None,
             ends_by: None,
-            asked_at: None,
+            unanswered: 0,
         })
     }
 
@@ -322,6 +325,7 @@ impl<'a> Supervisor<'a> {
         tokio::pin!(ended);
         // How often the guardian is asked whether it is there.
         let mut pings = tokio::time::interval(self.options.lease / 4);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let state = leadership.state();
             let leads = state.role == Some(Role::Leader) && leadership.holds_lease();
@@ -406,7 +410,7 @@ impl<'a> Supervisor<'a> {
                 self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
             }
             Some(Report::Ended { code, killed }) => self.on_end(code, killed),
-            Some(Report::Pong) => self.asked_at = None,
+            Some(Report::Pong) => self.unanswered = 0,
             None => self.replace_guardian()?,
         }
         Ok(())
@@ -477,21 +481,18 @@ impl<'a> Supervisor<'a> {
         Ok(())
     }
 
-    /// Asks the guardian whether it is there. One that has not answered the last time is stopped or hangs: it is killed, and
-    /// the kernel ends the command with it.
+    /// Asks the guardian whether it is there. One that has not answered for some turns is stopped or hangs: it is killed, and
+    /// the kernel ends the command with it. Turns count, not time: after a stall of this process the answers still wait.
     fn ping(&mut self) -> Result<()> {
-        match self.asked_at {
-            Some(since) if since.elapsed() > self.options.lease / 2 => {
-                warn!("the guardian does not answer: killing it and the command");
-                self.guardian.kill().context("cannot kill the guardian")
-            }
-            Some(_) => Ok(()),
-            None => {
-                self.asked_at = Some(Instant::now());
-                let _ = self.guardian.ask(&Request::Ping);
-                Ok(())
-            }
+        if self.unanswered >= MOST_UNANSWERED {
+            warn!("the guardian does not answer: killing it and the command");
+            self.unanswered = 0;
+            return self.guardian.kill().context("cannot kill the guardian");
         }
+        self.unanswered += 1;
+        // If the channel is full, the guardian does not read: that shows in the next turns.
+        let _ = self.guardian.ask(&Request::Ping);
+        Ok(())
     }
 
     /// The guardian is gone, and the command with it.
@@ -499,7 +500,7 @@ impl<'a> Supervisor<'a> {
         warn!("the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
         (self.guardian, self.reports) = start_guardian(self.options)?;
-        self.asked_at = None;
+        self.unanswered = 0;
         self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
         Ok(())
     }

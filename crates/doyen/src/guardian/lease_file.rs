@@ -30,6 +30,8 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+
 use crate::clock::Moment;
 
 const MAGIC: &[u8; 8] = b"doyenLSE";
@@ -78,17 +80,22 @@ pub struct LeaseFile {
     path: PathBuf,
     sequence: u64,
     clock: ClockId,
+    _lock: File,
 }
 
 impl LeaseFile {
-    /// Creates the file, without a lease. One that is there already is taken over: its node is gone, or it would hold the
-    /// state folder.
+    /// Creates the file, without a lease. One that is there already is taken over, unless its node is alive: that one holds
+    /// a lock on a file beside it.
     pub fn create(path: &Path) -> io::Result<Self> {
+        let lock = File::create(lock_of(path))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another node writes it"));
+        }
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).mode(0o644).open(path)?;
         let mut lease_file =
-            Self { file, path: path.to_owned(), sequence: 0, clock: ClockId::own()? };
+            Self { file, path: path.to_owned(), sequence: 0, clock: ClockId::own()?, _lock: lock };
         // A reader of the earlier content must see that it is over before it sees anything else.
         lease_file.file.write_all_at(&0_u64.to_le_bytes(), DEADLINE)?;
         lease_file.publish(None)?;
@@ -127,6 +134,13 @@ impl Drop for LeaseFile {
         let _ = self.publish(None);
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// The file whose lock the writer holds. It stays: a lock on a file that was removed would keep nobody out.
+fn lock_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
 }
 
 /// The file, for those who read it.
@@ -193,6 +207,10 @@ mod tests {
         let mut writer = LeaseFile::create(&path).unwrap();
         let reader = LeaseReader::open(&path).unwrap();
         assert!(reader.read().unwrap().is_none() && !reader.is_valid());
+        assert!(
+            LeaseFile::create(&path).is_err(),
+            "a second node leaves the file of the first alone"
+        );
         let deadline = Moment::now().after(Span::from_millis(60_000));
         let lease = Lease { deadline, term: 7 };
         writer.publish(Some(lease)).unwrap();
