@@ -112,7 +112,7 @@ fn head(status: &Snapshot) -> String {
         (None, Some(next)) => lines.push(format!("{next} is first in line")),
         // Only a quorum tells which member is next.
         (Some(leader), None) if leases == Ok(true) => {
-            lines.push(styled(BAD, &shortage(status, leader)));
+            lines.push(styled(BAD, shortage(status, leader)));
         }
         (_, None) => {}
     }
