@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use doyen_core::registry::Algorithm;
 use doyen_report::formula;
 use doyen_sim::run;
-use doyen_sim::scenario::{Convention, Scenario};
+use doyen_sim::scenario::{Convention, MemberList, Scenario};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::strategy::ValueTree;
@@ -55,6 +55,25 @@ proptest! {
             prop_assert_eq!(outcome.messages.total, formula.value, "{:?}, {:?}", formula, outcome);
         }
     }
+}
+
+/// cs677 without its guard floods a reliable link: it gives the peer up, and the count is lower than the closed form.
+#[test]
+fn a_flood_that_a_link_does_not_carry_has_no_closed_form() {
+    let case = |members: u64, reliable| {
+        let scenario = Scenario {
+            algorithm: Some(Algorithm::Bully),
+            mode: text("cs677-no-guard"),
+            members: Some(MemberList::Count(members)),
+            reliable,
+            ..Scenario::default()
+        };
+        let case = resolve(&scenario);
+        (formula::of(&case).map(|formula| formula.value), run::run(&case, None).messages.total)
+    };
+    assert_eq!(case(8, false), (Some(702), 702));
+    assert!(matches!(case(8, true), (None, counted) if counted < 702));
+    assert!(matches!(case(7, true), (Some(formula), counted) if formula == counted));
 }
 
 /// So that the property above is about something.
