@@ -15,78 +15,18 @@ pub mod svg;
 
 use std::fmt;
 
-use doyen_core::members::{Key, Members, NodeId};
 use doyen_core::time::Span;
 
 use self::model::Filter;
-use crate::scenario::Case;
 use crate::trace::{EventKind, Observer, TraceEvent};
+
+pub use crate::trace::RunInfo;
 
 /// The most members a picture shows.
 pub const MAX_MEMBERS: usize = 60;
 
 /// The most messages a picture shows.
 pub const MAX_MESSAGES: usize = 3_000;
-
-/// Who takes part in a run, and what else a view must know that no event says.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunInfo {
-    /// What a picture is headed with.
-    pub title: String,
-    /// Who takes part.
-    pub members: Members,
-    /// Whether to show the members in the order of the ring, which turns a message on its way round into a staircase;
-    /// else they stand by id.
-    pub clockwise: bool,
-    /// Who leads at the beginning.
-    pub leader: Option<NodeId>,
-    /// Whether leaders have leases: then a leader leads once it has one.
-    pub leases: bool,
-    /// `D`, the bound on a message's delay.
-    pub transmission: Span,
-}
-
-impl RunInfo {
-    /// The run of `case`.
-    pub fn of(case: &Case) -> Self {
-        let members = case.members().clone();
-        let count = members.len();
-        let noun = if count == 1 { "member" } else { "members" };
-        Self {
-            title: format!("{}, {}, {count} {noun}", case.algorithm, case.mode()),
-            members,
-            clockwise: case.algorithm.is_ring(),
-            leader: case.leader,
-            leases: case.algorithm.has_leases(),
-            transmission: case.config.timing.transmission,
-        }
-    }
-
-    /// How many members there are.
-    pub(crate) fn len(&self) -> usize {
-        self.members.len()
-    }
-
-    /// The members in the order in which they are shown.
-    pub(crate) fn keys(&self) -> Vec<Key> {
-        let first = self.members.at(0);
-        let others = self.members.clockwise(first).take(self.len() - 1);
-        let ids: Vec<NodeId> = match self.clockwise {
-            true => std::iter::once(first).chain(others).collect(),
-            false => self.members.iter().collect(),
-        };
-        ids.into_iter().map(|id| self.members.key(id)).collect()
-    }
-
-    /// Where a member is shown. None for a stranger, which a trace edited by hand may name.
-    pub(crate) fn place(&self, id: NodeId) -> Option<usize> {
-        let position = self.members.position(id)?;
-        Some(match self.clockwise {
-            true => self.members.ring_distance(self.members.at(0), id),
-            false => position,
-        })
-    }
-}
 
 /// The unit of time that suits the bound on a message's delay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -187,6 +127,8 @@ impl Observer for Recording {
 
 #[cfg(test)]
 mod tests {
+    use doyen_core::members::{Members, NodeId};
+
     use super::*;
     use crate::time::Time;
     use doyen_core::protocol::Class;
