@@ -55,6 +55,21 @@ pub(crate) enum Item {
 }
 
 impl Budget {
+    /// Nothing goes wrong.
+    pub const NOTHING: Self = Self {
+        crashes: 0,
+        restarts: 0,
+        losses: 0,
+        duplications: 0,
+        suspicions: 0,
+        campaigns: 0,
+        transfers: 0,
+        commands: 0,
+        rejoins: 0,
+        replacements: 0,
+        clones: 0,
+    };
+
     /// Every kind of fault, by name, and how often it may happen.
     pub fn items(&self) -> [(&'static str, u8); 11] {
         [

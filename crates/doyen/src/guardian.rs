@@ -38,4 +38,11 @@ pub mod lease_file;
 mod process;
 mod sys;
 
+/// The exit code if doyen itself failed.
+pub const FAILED: u8 = 125;
+/// The exit code of a command that cannot be executed.
+pub const CANNOT_EXECUTE: u8 = 126;
+/// The exit code of a command that does not exist.
+pub const NOT_FOUND: u8 = 127;
+
 pub use handle::{Guardian, Plan, play_part};

@@ -220,3 +220,44 @@ fn a_guardian_that_is_killed_takes_its_tree_along() {
         assert!(matches!(guardian.report(), Ok(None) | Err(_)));
     }
 }
+
+/// A tree that nothing contains but that stays in its process group.
+#[test]
+fn without_containment_the_process_group_is_ended() {
+    const GROUP: &str = r#"
+        trap '' TERM
+        sleep $1 & sleep $1 & sleep $1 &
+        touch "$2/ready"
+        while :; do sleep $1; done
+    "#;
+    let mut scene = Scene::new();
+    scene.lease(Duration::from_secs(60), 1);
+    let guardian = scene.guardian(&Containment::default(), GROUP);
+    guardian.ask(&Request::Start { term: 1, token: 1 }).unwrap();
+    guardian.report().unwrap();
+    scene.wait_until_ready();
+    scene.lease(Duration::from_millis(300), 1);
+    guardian.ask(&Request::Ping).unwrap();
+    assert_eq!(guardian.report().unwrap(), Some(Report::Pong));
+    let ended = guardian.report().unwrap();
+    assert!(
+        matches!(ended, Some(Report::Ended { killed: Some(Killed::Lease { .. }), .. })),
+        "{ended:?}"
+    );
+    let gone = |scene: &Scene| {
+        let began = Instant::now();
+        while scene.alive() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(10), "the process group survives");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    gone(&scene);
+    fs::remove_file(scene.folder.join("ready")).unwrap();
+    scene.lease(Duration::from_secs(60), 1);
+    guardian.ask(&Request::Start { term: 1, token: 2 }).unwrap();
+    guardian.report().unwrap();
+    scene.wait_until_ready();
+    guardian.kill().unwrap();
+    guardian.end_what_is_left().unwrap();
+    gone(&scene);
+}

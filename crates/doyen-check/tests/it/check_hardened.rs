@@ -100,19 +100,7 @@ fn explore(algorithm: Algorithm, beginning: Beginning, budget: Budget, fifo: boo
     assert_eq!(report.limit, None, "{algorithm}, {beginning:?}, {budget}: {:?}", report.progress);
 }
 
-const NOTHING: Budget = Budget {
-    crashes: 0,
-    restarts: 0,
-    losses: 0,
-    duplications: 0,
-    suspicions: 0,
-    campaigns: 0,
-    transfers: 0,
-    commands: 0,
-    rejoins: 0,
-    replacements: 0,
-    clones: 0,
-};
+const NOTHING: Budget = Budget::NOTHING;
 const CRASH: Budget = Budget { crashes: 1, ..NOTHING };
 const LOSS: Budget = Budget { losses: 1, ..NOTHING };
 const DUPLICATION: Budget = Budget { duplications: 1, ..NOTHING };

@@ -13,19 +13,7 @@ use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::scenario::{Case, Initiator, Initiators, MemberList, Scenario};
 
-const NOTHING: Budget = Budget {
-    crashes: 0,
-    restarts: 0,
-    losses: 0,
-    duplications: 0,
-    suspicions: 0,
-    campaigns: 0,
-    transfers: 0,
-    commands: 0,
-    rejoins: 0,
-    replacements: 0,
-    clones: 0,
-};
+const NOTHING: Budget = Budget::NOTHING;
 const CRASH: Budget = Budget { crashes: 1, ..NOTHING };
 const LOSS: Budget = Budget { losses: 1, ..NOTHING };
 const SUSPICION: Budget = Budget { suspicions: 1, ..NOTHING };

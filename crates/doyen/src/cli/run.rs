@@ -17,7 +17,7 @@ use doyen::config::{Configuration, Settings};
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::guardian::{Guardian, Plan};
+use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, NOT_FOUND, Plan};
 use doyen::node::{Handle, Running, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::protocol::{AdminCommand, Role};
@@ -41,11 +41,6 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs
 const STARTS_PER_TERM: u64 = 1 << 20;
 /// So many questions in a row may a guardian leave unanswered.
 const MOST_UNANSWERED: u32 = 4;
-/// The exit codes of a command that cannot be executed, and of one that does not exist.
-const CANNOT_EXECUTE: i32 = 126;
-const NOT_FOUND: i32 = 127;
-/// The exit code if doyen itself failed.
-const FAILED: u8 = 125;
 
 /// Run a command on exactly one member: the leader
 #[derive(Args, Debug)]
@@ -152,8 +147,8 @@ fn cannot_execute(program: &OsStr) -> Option<u8> {
     let is_executable = |path: &PathBuf| access(path, Access::EXEC_OK).is_ok();
     match files.iter().any(is_executable) {
         true => None,
-        false if files.is_empty() => Some(127),
-        false => Some(126),
+        false if files.is_empty() => Some(NOT_FOUND),
+        false => Some(CANNOT_EXECUTE),
     }
 }
 
@@ -445,7 +440,7 @@ impl<'a> Supervisor<'a> {
             self.handle.stop(self.options.grace);
             return;
         }
-        if matches!(code, CANNOT_EXECUTE | NOT_FOUND) {
+        if [CANNOT_EXECUTE, NOT_FOUND].map(i32::from).contains(&code) {
             warn!("the command cannot be executed on this member");
         }
         self.failures = if since.elapsed() < STARTED_WELL { self.failures + 1 } else { 0 };

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 
 use super::contain::{Cgroup, Containment};
 use super::control::{Channel, Report, Request};
@@ -44,7 +46,7 @@ pub struct Guardian {
     control: Channel,
     cgroups: Option<PathBuf>,
     /// The first process of the command's tree, while it runs.
-    init: Mutex<Option<OwnedFd>>,
+    init: Mutex<Option<(Pid, OwnedFd)>>,
 }
 
 impl Guardian {
@@ -82,8 +84,8 @@ impl Guardian {
         let mut init = lock(&self.init);
         match report {
             Some(Report::Started { pid }) => {
-                let pid = Pid::from_raw(pid);
-                *init = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+                let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok().map(|fd| (pid, fd));
+                *init = Pid::from_raw(pid).and_then(open);
             }
             Some(Report::Ended { .. }) => *init = None,
             _ => {}
@@ -99,8 +101,9 @@ impl Guardian {
     /// Ends what is left of the command's tree after the guardian is gone, and confirms that nothing is.
     pub fn end_what_is_left(&self) -> io::Result<()> {
         lock(&self.process).wait()?;
-        if let Some(init) = lock(&self.init).take() {
-            // In a namespace the kernel has done so already.
+        if let Some((pid, init)) = lock(&self.init).take() {
+            // In a namespace the kernel has done so already; without containment there is the process group.
+            let _ = kill_process_group(pid, Signal::KILL);
             let _ = pidfd_send_signal(&init, Signal::KILL);
             let patience = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
             if poll(&mut [PollFd::new(&init, PollFlags::IN)], Some(&patience))? == 0 {
@@ -161,7 +164,7 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
         Ok(()) => 0,
         Err(error) => {
             eprintln!("doyen: the guardian ends: {error}");
-            super::init::FAILED
+            super::FAILED.into()
         }
     })
 }

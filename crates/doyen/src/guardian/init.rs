@@ -21,18 +21,13 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
-use super::sys;
+use super::{CANNOT_EXECUTE, FAILED, NOT_FOUND, sys};
 
 /// The signals that are passed on.
 const PASSED: [i32; 12] = [
     SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1,
     SIGUSR2, SIGWINCH,
 ];
-/// The exit code for a command that cannot be executed, and for one that does not exist.
-const CANNOT_EXECUTE: i32 = 126;
-const NOT_FOUND: i32 = 127;
-/// The exit code of a process that doyen itself made fail.
-pub(super) const FAILED: i32 = 125;
 
 /// Runs the command and returns the exit code of the tree: that of the command, or 128 + n if signal n ended it.
 pub(super) fn run(gate: RawFd, command: &[OsString]) -> i32 {
@@ -40,7 +35,7 @@ pub(super) fn run(gate: RawFd, command: &[OsString]) -> i32 {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(io::stderr(), "doyen: cannot guard the command: {error}");
-            FAILED
+            FAILED.into()
         }
     }
 }
@@ -52,16 +47,16 @@ fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut signals = Signals::new(PASSED.iter().copied().chain([SIGCHLD]))?;
     if gate.read(&mut [0])? == 0 {
-        return Ok(FAILED);
+        return Ok(FAILED.into());
     }
     drop(gate);
-    let Some((program, arguments)) = command.split_first() else { return Ok(NOT_FOUND) };
+    let Some((program, arguments)) = command.split_first() else { return Ok(NOT_FOUND.into()) };
     let child = match Command::new(program).args(arguments).spawn() {
         Ok(child) => Pid::from_child(&child),
         Err(error) => {
             let _ = writeln!(io::stderr(), "doyen: cannot start {}: {error}", program.display());
             let missing = error.kind() == io::ErrorKind::NotFound;
-            return Ok(if missing { NOT_FOUND } else { CANNOT_EXECUTE });
+            return Ok(if missing { NOT_FOUND } else { CANNOT_EXECUTE }.into());
         }
     };
     for signal in signals.forever() {
@@ -78,7 +73,7 @@ fn try_run(gate: RawFd, command: &[OsString]) -> io::Result<i32> {
             }
         }
     }
-    Ok(FAILED)
+    Ok(FAILED.into())
 }
 
 /// As shells say it.

@@ -14,7 +14,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setsid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal, setsid,
+};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
@@ -22,9 +24,9 @@ use rustix::time::{
 use super::contain::{Cgroup, Containment};
 use super::control::{Channel, Killed, Report, Request};
 use super::handle::INIT;
-use super::init::{FAILED, code_of};
+use super::init::code_of;
 use super::lease_file::{Lease, LeaseReader};
-use super::sys;
+use super::{FAILED, sys};
 use crate::clock::Moment;
 
 /// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
@@ -54,7 +56,7 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     let lease = LeaseReader::open(&options.lease_file)?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
     // SIGTERM from a supervisor that stops the whole service is for the node, which tells the guardian what to do.
-    let _deaf = signal_hook::iterator::Signals::new([
+    let _caught = signal_hook::iterator::Signals::new([
         signal_hook::consts::SIGTERM,
         signal_hook::consts::SIGINT,
         signal_hook::consts::SIGHUP,
@@ -235,7 +237,7 @@ impl Guardian {
     ) -> io::Result<(Pid, PipeWriter, JoinHandle<io::Result<i32>>)> {
         let (reader, writer) = io::pipe()?;
         let mut command = Command::new("/proc/self/exe");
-        command.arg0("doyen-init");
+        command.arg0("doyen-init").process_group(0);
         command.arg(INIT).arg(reader.as_raw_fd().to_string());
         command.args(&self.options.command);
         command.env("DOYEN_TERM", term.to_string()).env("DOYEN_TOKEN", token.to_string());
@@ -249,7 +251,7 @@ impl Guardian {
                 Ok(child) => child,
                 Err(error) => {
                     let _ = tell.send(Err(error));
-                    return Ok(FAILED);
+                    return Ok(FAILED.into());
                 }
             };
             let _ = tell.send(Ok(Pid::from_child(&child)));
@@ -316,11 +318,13 @@ impl Guardian {
 }
 
 impl Job {
-    /// Ends the whole tree.
+    /// Ends the whole tree; of one that nothing contains, its process group.
     fn kill(&self) {
         if let Some(cgroup) = &self.cgroup {
             let _ = cgroup.kill();
         }
+        // Init leads the group. While it is not reaped, its number belongs to no other process.
+        let _ = kill_process_group(self.pid, Signal::KILL);
         let _ = pidfd_send_signal(&self.init, Signal::KILL);
     }
 }
