@@ -30,6 +30,8 @@ pub struct Budget {
     pub replacements: u8,
     /// Members of which another process starts from a copy of the disk, while the old one runs on. Only with sessions.
     pub clones: u8,
+    /// Leaders that crash on a machine that lives, where a guardian releases the lease.
+    pub releases: u8,
 }
 
 /// The highest count.
@@ -52,6 +54,7 @@ pub(crate) enum Item {
     Rejoin,
     Replacement,
     Clone,
+    Release,
 }
 
 impl Budget {
@@ -68,10 +71,11 @@ impl Budget {
         rejoins: 0,
         replacements: 0,
         clones: 0,
+        releases: 0,
     };
 
     /// Every kind of fault, by name, and how often it may happen.
-    pub fn items(&self) -> [(&'static str, u8); 11] {
+    pub fn items(&self) -> [(&'static str, u8); 12] {
         [
             ("crashes", self.crashes),
             ("restarts", self.restarts),
@@ -84,6 +88,7 @@ impl Budget {
             ("rejoins", self.rejoins),
             ("replacements", self.replacements),
             ("clones", self.clones),
+            ("releases", self.releases),
         ]
     }
 
@@ -99,7 +104,7 @@ impl Budget {
 
     /// The budgets with one fault less of some kind. Any number of times is followed by every count, zero first.
     pub(crate) fn each_less(self) -> impl Iterator<Item = Self> {
-        let items: [fn(&mut Self) -> &mut u8; 11] = [
+        let items: [fn(&mut Self) -> &mut u8; 12] = [
             |budget| &mut budget.crashes,
             |budget| &mut budget.restarts,
             |budget| &mut budget.losses,
@@ -111,6 +116,7 @@ impl Budget {
             |budget| &mut budget.rejoins,
             |budget| &mut budget.replacements,
             |budget| &mut budget.clones,
+            |budget| &mut budget.releases,
         ];
         items.into_iter().flat_map(move |item| {
             let mut less = self;
@@ -236,10 +242,11 @@ mod tests {
             rejoins: 1,
             replacements: 1,
             clones: 1,
+            releases: 1,
         };
         assert_eq!(BudgetLeft::read(&one_each.pack().words()), one_each.pack());
         let words = "1 crash, 1 restart, 1 loss, 1 duplication, 1 suspicion, 1 campaign, 1 transfer, 1 command, \
-                     1 rejoin, 1 replacement, 1 clone";
+                     1 rejoin, 1 replacement, 1 clone, 1 release";
         assert_eq!(one_each.to_string(), words);
         assert_eq!(budget.to_string(), "2 crashes, any number of losses, 1 campaign");
     }

@@ -66,6 +66,7 @@ use doyen_sim::world::{self, Frozen, Snapshot};
 
 use crate::budget::{ANY, Budget, BudgetLeft};
 use crate::explore::Scene;
+use crate::part::Scope;
 use crate::property::Property;
 use crate::rules::{Rules, Timers};
 use crate::search::space::{Claim, Space, Successors};
@@ -219,6 +220,7 @@ impl<'c, P: Explore> Model<'c, P> {
                 clock,
                 tracks_vote_leases: rules.properties.contains(&Property::VoteLeasesKept),
                 commands: local::commands(members, clock),
+                guardians_confirm: rules.scope.is_none_or(Scope::guardians_confirm),
             },
             claims: rules.properties.iter().map(|property| property.claim()).collect(),
             tracks_leaderships: rules.properties.iter().any(|it| about_leaderships.contains(it)),

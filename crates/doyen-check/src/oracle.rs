@@ -387,9 +387,9 @@ impl Monitor for Oracle {
         }
     }
 
-    fn retired(&mut self, position: u32) {
+    fn retired(&mut self, position: u32, term: Term) {
         if let Some(audit) = &mut self.audit {
-            audit.retired(position);
+            audit.retired(position, term);
         }
     }
 

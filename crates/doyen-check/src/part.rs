@@ -122,6 +122,8 @@ impl Scope {
             | Rule::ReleaseIsForItsTerm
             | Rule::LeaseBindsItsHolder
             | Rule::RetiredFirst
+            | Rule::JobEndsBeforeRelease
+            | Rule::PermitEndsBeforeRelease
             | Rule::RejoinVotesLater
             | Rule::RejoinAsksAll
             | Rule::HoldDownIsLongest
@@ -190,6 +192,7 @@ impl Scope {
             campaigns: if self.part == Part::Whole { 0 } else { ANY },
             transfers: u8::from(self.without.is_some_and(is_of_transfers)) * 2,
             rejoins: u8::from(self.without.is_some_and(is_of_rejoining)),
+            releases: u8::from(self.without.is_some_and(is_of_releases)),
             ..Budget::default()
         }
     }
@@ -210,6 +213,11 @@ impl Scope {
             replacements,
             ..Budget::default()
         }
+    }
+
+    /// Whether guardians release a lease only after everything that relied on it is over.
+    pub(crate) fn guardians_confirm(self) -> bool {
+        !self.without.is_some_and(is_of_releases)
     }
 
     /// When timers expire. `wrong_clocks`: whether clocks may be wrong.
@@ -302,6 +310,10 @@ fn is_of_sessions(rule: Rule) -> bool {
 
 fn is_of_transfers(rule: Rule) -> bool {
     matches!(rule, Rule::LeaseEndsBeforeTransfer | Rule::ReleaseIsForItsTerm | Rule::RetiredFirst)
+}
+
+fn is_of_releases(rule: Rule) -> bool {
+    matches!(rule, Rule::JobEndsBeforeRelease | Rule::PermitEndsBeforeRelease)
 }
 
 fn is_of_rejoining(rule: Rule) -> bool {

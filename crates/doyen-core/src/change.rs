@@ -44,6 +44,8 @@ pub enum TransferReason {
     Requested,
     /// The operator drained it.
     Drained,
+    /// Its process died, and its guardian released the lease.
+    Crashed,
 }
 
 /// Why a leader stepped down.
@@ -155,6 +157,12 @@ impl ElectionReason {
             Self::Elected { after: Some(id) } => {
                 format!("elected after {} lost leadership", name(id))
             }
+            Self::Transferred { by, reason: TransferReason::Crashed } => {
+                format!(
+                    "elected after the process of {} died and its guardian released the lease",
+                    name(by)
+                )
+            }
             Self::Transferred { by, reason } => {
                 format!("{} transferred leadership ({reason})", name(by))
             }
@@ -229,6 +237,7 @@ impl fmt::Display for TransferReason {
             Self::Resigned => "resigned",
             Self::Requested => "requested",
             Self::Drained => "drained",
+            Self::Crashed => "crashed",
         })
     }
 }

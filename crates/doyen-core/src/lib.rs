@@ -43,6 +43,9 @@
 //!     deadline, by the clock at the moment of asking: it may have been paused and not have handled the timer yet. When
 //!     a view says *retiring*, nothing new begins under the lease; the host stops what runs, waits until every deadline
 //!     that it gave out has passed, and feeds `Retired`.
+//! 14. **A dead leader.** While a member leads, its host may keep the messages with which a copy of it would answer
+//!     `Crashed`, each time as of the last event. Once the process is dead and nothing relies on its lease any more, what
+//!     is left of the host may send them ([`Remains`](handover::Remains) says when). It applies no other effect of the copy.
 //!
 //! [`Host`](host::Host) is what a host offers a member, and [`apply`](host::apply) carries out the effects:
 //!
@@ -76,6 +79,7 @@ pub mod change;
 pub mod config;
 pub mod detector;
 pub mod explore;
+pub mod handover;
 pub mod host;
 pub mod layers;
 pub mod ledger;

@@ -180,6 +180,7 @@ impl<P: Protocol> Protocol for Node<P> {
             Event::Campaign => turn.inbox.push_back(Event::Campaign),
             Event::Command(command) => turn.inbox.push_back(Event::Command(command)),
             Event::Retired => turn.inbox.push_back(Event::Retired),
+            Event::Crashed => turn.inbox.push_back(Event::Crashed),
         }
         self.handle_pending(&mut turn);
     }

@@ -226,6 +226,9 @@ pub enum Event<M, T> {
     Command(AdminCommand),
     /// Everything that ran under the lease of a retiring leader has stopped, and nothing relies on the lease any more.
     Retired,
+    /// The process has died. Its host gives this event to a copy of the last state, whose answer nothing else sees: the
+    /// messages that the host may send in the name of the dead process (14 in the list of the crate).
+    Crashed,
 }
 
 /// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
@@ -645,6 +648,11 @@ impl<P: Protocol> Effects<P> {
     /// Takes the effects, in order, and leaves the collection ready for the next event.
     pub fn drain(&mut self) -> std::vec::Drain<'_, EffectOf<P>> {
         self.list.drain(..)
+    }
+
+    /// Forgets all effects but the messages.
+    pub(crate) fn keep_messages(&mut self) {
+        self.list.retain(|effect| matches!(effect, Effect::Send { .. }));
     }
 
     /// The effects, in order.

@@ -333,6 +333,10 @@ impl<P: Protocol> Protocol for Session<P> {
                 self.pass(Event::Command(command), &mut turn);
             }
             Event::Retired => self.pass(Event::Retired, &mut turn),
+            Event::Crashed => {
+                self.peers.values_mut().for_each(Peer::skip_to_last_counter);
+                self.pass(Event::Crashed, &mut turn);
+            }
         }
     }
 

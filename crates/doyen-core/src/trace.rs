@@ -57,6 +57,8 @@ pub enum EventKind {
     Commanded { member: NodeId, command: String, rules: Vec<String> },
     /// Everything that ran under the lease of a retiring leader has stopped.
     Retired { member: NodeId, rules: Vec<String> },
+    /// The guardian of a leader that has died has sent its last messages: the lease is over.
+    Released { member: NodeId, rules: Vec<String> },
     /// A remark of a member: why the leadership changed, why it rejects a command.
     Noted { member: NodeId, note: String },
     /// The deadline of a member's lease changed; empty if it no longer holds a lease.
@@ -100,6 +102,7 @@ impl EventKind {
             | Self::Campaign { member, .. }
             | Self::Commanded { member, .. }
             | Self::Retired { member, .. }
+            | Self::Released { member, .. }
             | Self::Noted { member, .. }
             | Self::Leased { member, .. }
             | Self::Suspected { member, .. }

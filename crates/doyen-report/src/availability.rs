@@ -182,7 +182,7 @@ fn downtime(
     patience: Span,
 ) -> Result<Option<Span>, ScenarioError> {
     let what = match loss {
-        Loss::Crash => Action::Crash { member: leader, forwards: false },
+        Loss::Crash => Action::crash(leader),
         Loss::Resign => Action::Command { member: leader, command: AdminCommand::Resign },
     };
     let mut changed = scenario.clone();
@@ -373,7 +373,7 @@ mod tests {
             let (at, patience) = (Time::ZERO + SETTLING, Span::from_millis(2_000));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(3), at)), "{algorithm}");
-            let crash = Action::Crash { member: NodeId(3), forwards: false };
+            let crash = Action::crash(NodeId(3));
             scenario.fault.push(Fault::at(Time(100_000_000), crash));
             let found = next_leader(&scenario, at, patience).unwrap();
             assert_eq!(found, Some((NodeId(2), at)), "{algorithm}");

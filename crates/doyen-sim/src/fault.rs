@@ -55,6 +55,8 @@ pub enum Action {
         /// Whether "the control part of a failed process continues to function and simply forwards each received
         /// message along its out-edge" (os-textbook).
         forwards: bool,
+        /// Its machine lives, and so does its guardian there: if it led under a lease, the guardian releases that.
+        guardian: Option<Guardian>,
     },
     /// A member comes up again.
     Restart {
@@ -141,6 +143,15 @@ pub enum Action {
         /// For how long.
         lasting: Span,
     },
+}
+
+/// The guardian of a member that crashes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Guardian {
+    /// How long it takes to end the job that ran under the lease.
+    pub job: Span,
+    /// How long the last permit under the lease lasts, from the crash on; never longer than the lease.
+    pub permit: Span,
 }
 
 /// The disk of a member that comes up.
@@ -236,6 +247,11 @@ impl PaceOverride {
 }
 
 impl Action {
+    /// A crash of a member whose machine stops with it.
+    pub fn crash(member: NodeId) -> Self {
+        Self::Crash { member, forwards: false, guardian: None }
+    }
+
     /// The key under which a file says that it happens.
     pub fn kind(&self) -> &'static str {
         match self {

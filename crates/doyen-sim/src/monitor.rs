@@ -56,8 +56,8 @@ pub trait Monitor {
     fn event_ended(&mut self, at: Time);
     /// The clock of the member at `position` has changed: `moved` says when what was due at some time is due now.
     fn clock_changed(&mut self, at: Time, position: u32, moved: &dyn Fn(Time) -> Time);
-    /// All work that ran under the lease of the member at `position` has been stopped.
-    fn retired(&mut self, position: u32);
+    /// All work that ran under the lease that the member at `position` had in `term` is over.
+    fn retired(&mut self, position: u32, term: Term);
     /// The member at `position` has received a command.
     fn commanded(&mut self, position: u32, command: AdminCommand);
     /// A message has been sent.

@@ -136,6 +136,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
         message_limit: case.message_limit,
         settle: settle(case),
         retire: case.retire,
+        rules: case.config.quorum.rules,
     }
 }
 

@@ -13,6 +13,7 @@
 //! made.
 
 mod faults;
+mod guardian;
 mod lease;
 mod pause;
 mod process;
@@ -26,6 +27,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
+use doyen_core::algorithm::quorum::rules::Rules;
 use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
@@ -43,6 +45,7 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::time::Time;
 use crate::trace::{EventKind, Observer};
+use guardian::Survived;
 use lease::Lease;
 use pause::{Pause, Waiting};
 use process::Processes;
@@ -95,6 +98,8 @@ pub struct Setup<'c, C> {
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
+    /// The rules that guardians keep: all of them, unless a check removes one.
+    pub rules: Rules,
 }
 
 /// A group of members, the network between them and the time they live in.
@@ -119,6 +124,8 @@ pub struct World<'a, 'o, P: Protocol> {
     pauses: FastMap<u32, Pause<P::Message, P::Timer>>,
     /// Until when each leader may act, where leaders have leases.
     leases: FastMap<u32, Lease>,
+    /// Leaders that have crashed and are survived by a guardian.
+    survived: Vec<Survived<P::Message>>,
     /// Faults that wait for a message.
     watches: Vec<Watch>,
     /// Faults whose count was reached in the middle of an event: they are due when its effects are done.
@@ -176,6 +183,8 @@ enum Item<M, T> {
     Campaign(u32),
     /// Everything has been stopped that ran under the lease of a retiring leader.
     Retired(u32),
+    /// The guardian of this survived leader looks what it has to do.
+    Guardian(usize),
     /// A random fault is over.
     Over(Ending),
     Resume(u32),
@@ -259,6 +268,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             clocks: FastMap::default(),
             pauses: FastMap::default(),
             leases: FastMap::default(),
+            survived: Vec::new(),
             watched: observer.is_some() || monitor.is_some(),
             watches: Vec::new(),
             due: VecDeque::new(),
@@ -426,6 +436,11 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
                 self.now = at;
                 self.work -= 1;
                 self.retire(process, out);
+            }
+            Item::Guardian(number) => {
+                self.now = at;
+                self.work -= 1;
+                self.look_after(number);
             }
             Item::Over(ending) => {
                 self.now = at;

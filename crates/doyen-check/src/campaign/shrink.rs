@@ -205,7 +205,7 @@ impl Shrinker<'_> {
 }
 
 /// The ways in which a fault becomes simpler.
-const SIMPLER: [fn(&mut Action); 7] = [
+const SIMPLER: [fn(&mut Action); 8] = [
     |action| match action {
         Action::Restart { disk, .. } => *disk = Disk::Kept,
         Action::Replace { disk: disk @ Disk::LostUnlessAnother, .. } => *disk = Disk::Lost,
@@ -214,6 +214,11 @@ const SIMPLER: [fn(&mut Action); 7] = [
     |action| {
         if let Action::Restart { pace, .. } = action {
             *pace = None;
+        }
+    },
+    |action| {
+        if let Action::Crash { guardian, .. } = action {
+            *guardian = None;
         }
     },
     |action| {

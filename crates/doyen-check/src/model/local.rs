@@ -4,6 +4,7 @@
 use std::fmt;
 
 use doyen_core::explore::Explore;
+use doyen_core::handover::last_messages;
 use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
 use doyen_core::members::{Incarnation, Members, NodeId, Term};
@@ -94,6 +95,8 @@ pub(crate) struct Context<'c, P: Explore> {
     pub(crate) tracks_vote_leases: bool,
     /// The commands of an operator, and what each takes from the budget.
     pub(crate) commands: Vec<(Item, AdminCommand)>,
+    /// Whether a guardian releases a lease only after everything that relied on it is over.
+    pub(crate) guardians_confirm: bool,
 }
 
 /// How time passes.
@@ -426,6 +429,15 @@ pub(crate) fn handle<P: Explore>(
             next.boot(context, origin, &mut out);
         }
         Act::Crash => next.crash(),
+        Act::Release => {
+            if let Some(state) = &next.state {
+                out = last_messages(state, context.config);
+            }
+            next.crash();
+            if context.guardians_confirm {
+                next.end_lease();
+            }
+        }
         Act::Wait { ticks } => next.wait(context, ticks),
         Act::Lose { .. } => {}
         Act::Receive { message: (from, message), .. } => {

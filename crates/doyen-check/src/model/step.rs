@@ -66,6 +66,8 @@ pub(crate) enum Act<M = u32, T = u32> {
     /// An operator gives a command, by its number in the model's list.
     Command(u8),
     Crash,
+    /// The process crashes as leader, and its guardian sends its last messages.
+    Release,
     /// The process starts: joining with its disk, or rejoining without it.
     Start(Origin),
     /// Another process of the member starts without a disk; the old one runs on. `process` numbers the new one.
@@ -107,6 +109,7 @@ impl Act {
             Self::Suspect { .. } => Some(Item::Suspicion),
             Self::Campaign => Some(Item::Campaign),
             Self::Crash => Some(Item::Crash),
+            Self::Release => Some(Item::Release),
             Self::Start(Origin::Rejoining) => Some(Item::Rejoin),
             Self::Start(_) => Some(Item::Restart),
             Self::Replace { .. } => Some(Item::Replacement),
@@ -138,6 +141,7 @@ impl Act {
             Self::Campaign => Act::Campaign,
             Self::Command(command) => Act::Command(command),
             Self::Crash => Act::Crash,
+            Self::Release => Act::Release,
             Self::Start(origin) => Act::Start(origin),
             Self::Replace { process } => Act::Replace { process },
             Self::Clone { process } => Act::Clone { process },
@@ -171,6 +175,7 @@ impl<P: Explore> Model<'_, P> {
             }
             Act::Campaign => format!("campaign {id}"),
             Act::Crash => format!("crash {id}"),
+            Act::Release => format!("crash {id}, its guardian releases the lease"),
             Act::Start(Origin::Rejoining) => format!("rejoin {id}"),
             Act::Start(_) => format!("restart {id}"),
             Act::Replace { .. } => format!("replace {id}"),

@@ -119,7 +119,7 @@ impl<P: Explore> Model<'_, P> {
         out: &mut Successors<Step>,
     ) {
         let crash_points = self.add_one(worker, parts, step, landed, out);
-        if parts.left(Item::Crash) > 0 && step.act != Act::Crash {
+        if parts.left(Item::Crash) > 0 && !matches!(step.act, Act::Crash | Act::Release) {
             for crash_after in 1..crash_points {
                 self.add_one(worker, parts, Step { crash_after, ..step }, landed, out);
             }
@@ -427,7 +427,7 @@ impl<P: Explore> Model<'_, P> {
         out: &mut Successors<Step>,
     ) {
         let facts = &worker.locals[parts.locals[slot] as usize];
-        let reported = facts.reported;
+        let (reported, is_leased) = (facts.reported, facts.leased);
         if !facts.ready.is_empty() && !self.has_overdue_message(worker, parts, slot) {
             for (timer, background) in facts.ready.clone() {
                 let expire = Step::new(slot, Act::Expire { timer, background });
@@ -449,6 +449,9 @@ impl<P: Explore> Model<'_, P> {
             if parts.left(item) > 0 {
                 self.add(worker, parts, Step::new(slot, act), None, out);
             }
+        }
+        if parts.left(Item::Release) > 0 && is_leased {
+            self.add(worker, parts, Step::new(slot, Act::Release), None, out);
         }
     }
 

@@ -227,8 +227,8 @@ impl Audit {
         self.cover.excuse(position);
     }
 
-    /// Everything has been stopped that ran under the lease of a member.
-    pub(super) fn retired(&mut self, position: u32) {
-        self.published[position as usize] = None;
+    /// Everything is over that ran under the lease that a member had in `term`.
+    pub(super) fn retired(&mut self, position: u32, term: Term) {
+        self.published[position as usize].take_if(|published| published.lease.term == term);
     }
 }

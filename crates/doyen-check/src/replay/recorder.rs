@@ -179,6 +179,10 @@ impl<'m, 'c, P: Explorable> Recorder<'m, 'c, P> {
             }
             Act::Campaign => EventKind::Campaign { member, rules },
             Act::Crash => EventKind::Crashed { member, forwards: false },
+            Act::Release => {
+                self.record(EventKind::Crashed { member, forwards: false });
+                EventKind::Released { member, rules }
+            }
             Act::Start(origin) => {
                 EventKind::Restarted { member, disk: origin != Origin::Rejoining, rules }
             }

@@ -102,6 +102,8 @@ const TABLE: &[(&str, Way)] = &[
     ("release-is-for-its-term", Way::Explored),
     ("lease-binds-its-holder", Way::Explored),
     ("retired-first", Way::Explored),
+    ("job-ends-before-release", Way::Explored),
+    ("permit-ends-before-release", Way::Explored),
     ("witness-never-leads", Way::Random(Property::LeasesRise)),
     ("rejoin-votes-later", Way::Scenario("a_lost_disk_votes_in_no_term_it_may_have_voted_in")),
     ("rejoin-asks-all", Way::Scenario("a_member_that_lost_its_disk_asks_all")),
@@ -267,6 +269,8 @@ fn random_runs_miss_most_rules() {
         (Rule::NoStaleHeartbeat, Property::LeasesCovered),
         (Rule::LeaseEndsBeforeTransfer, Property::OneLeader),
         (Rule::RetiredFirst, Property::OneLeader),
+        (Rule::JobEndsBeforeRelease, Property::OneLeader),
+        (Rule::PermitEndsBeforeRelease, Property::OneLeader),
         (Rule::WitnessNeverLeads, Property::LeasesRise),
     ] {
         let found = (1..=MOST_RUNS).find(|&run| breaks(&case(run), Some(rule), property));

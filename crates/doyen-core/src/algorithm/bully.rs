@@ -123,7 +123,7 @@ impl Protocol for Bully {
         let before = self.view();
         match event {
             Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Command(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired | Event::Crashed => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
                 let action = self.tracker.on_peer_down(config, peer, electing, out);

@@ -202,7 +202,7 @@ impl Protocol for ModifiedBully {
         match event {
             Event::Campaign if self.electing() => {}
             Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired | Event::Crashed => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing();
                 let action = self.tracker.on_peer_down(config, peer, electing, out);

@@ -208,6 +208,7 @@ impl Protocol for Quorum {
             Event::Campaign => self.campaign(config, out),
             Event::Command(command) => self.on_command(config, command, out),
             Event::Retired => self.finish_transfer(config, out),
+            Event::Crashed => self.hand_over_after_crash(config, out),
             // It monitors its leader itself.
             Event::PeerDown(_) | Event::PeerUp(_) => {}
         }

@@ -128,7 +128,7 @@ impl Protocol for RingAllIds {
         match event {
             Event::Message { from, message } => self.on_message(config, from, message, out),
             Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired | Event::Crashed => {}
             Event::Timer(timer) => self.on_timer(config, timer, out),
             Event::PeerDown(peer) => {
                 let electing = self.participates();

@@ -164,7 +164,7 @@ impl<R: Reading> Protocol for ListRing<R> {
         let before = self.view();
         match event {
             Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Command(_) | Event::Retired => {}
+            Event::Command(_) | Event::Retired | Event::Crashed => {}
             Event::PeerDown(peer) => {
                 let electing = self.electing;
                 let action = self.tracker.on_peer_down(config, peer, electing, out);

@@ -291,6 +291,7 @@ fn handle<P: Registered>(
         Event::Campaign => Event::Campaign,
         Event::Command(command) => Event::Command(command),
         Event::Retired => Event::Retired,
+        Event::Crashed => Event::Crashed,
     };
     let mut own = out.for_wrapped();
     state.handle(config, event, &mut own);

@@ -10,6 +10,10 @@ use crate::members::{Incarnation, NodeId, Term};
 use crate::protocol::{Kind, Message, Pledge, varint_len};
 use crate::time::Span;
 
+/// The counter of the last letter of a session, which is sent when its process is dead. No process sends so many letters
+/// that it comes near: once the last letter has arrived, whatever of the dead process is still on its way is too old.
+pub(super) const LAST_COUNTER: u64 = u64::MAX;
+
 /// One start of a process, by a random number that its host draws.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "[u8; 8]", try_from = "[u8; 8]")]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::letter::{Challenge, Met, SessionId};
+use super::letter::{Challenge, LAST_COUNTER, Met, SessionId};
 use super::window::Window;
 use crate::time::Span;
 
@@ -70,7 +70,8 @@ impl Peer {
         if !encounter.window.accept(counter) {
             return false;
         }
-        if newest {
+        // The last letter of a dead process comes from another socket.
+        if newest && counter != LAST_COUNTER {
             encounter.address = at;
         }
         true
@@ -109,6 +110,11 @@ impl Peer {
         let may = self.prompts < MOST_PROMPTS;
         self.prompts += u8::from(may);
         may
+    }
+
+    /// The next letter is the last of this session.
+    pub(super) fn skip_to_last_counter(&mut self) {
+        self.counter = LAST_COUNTER - 1;
     }
 
     /// The counter of the next letter. No process sends so many that it overflows.

@@ -23,7 +23,7 @@ impl Fault {
         let (at, what) = match kind {
             "crash" => {
                 let (at, forwards) = strip(time, ",forwards")?;
-                (at, Action::Crash { member: member(what)?, forwards })
+                (at, Action::Crash { member: member(what)?, forwards, guardian: None })
             }
             "restart" => {
                 let (at, fresh) = strip(time, ",fresh")?;

@@ -6,7 +6,7 @@ use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};
 use toml::Value;
 
-use super::{Action, Disk, Fault, LinkOverride, PaceOverride, Place, Trigger};
+use super::{Action, Disk, Fault, Guardian, LinkOverride, PaceOverride, Place, Trigger};
 use crate::text;
 use crate::time::Time;
 
@@ -22,6 +22,10 @@ pub(super) struct Table {
     when: Option<After>,
     crash: Option<NodeId>,
     forwards: Option<bool>,
+    #[serde(with = "text")]
+    guardian: Option<Span>,
+    #[serde(with = "text")]
+    permit: Option<Span>,
     restart: Option<NodeId>,
     disk: Option<Disk>,
     #[serde(rename = "address")]
@@ -127,10 +131,12 @@ impl Table {
 
     fn take_action(&mut self) -> Result<Action, String> {
         if let Some(member) = self.crash.take() {
-            return Ok(Action::Crash {
-                member,
-                forwards: self.forwards.take().unwrap_or_default(),
+            let forwards = self.forwards.take().unwrap_or_default();
+            let guardian = self.guardian.take().map(|job| {
+                let permit = self.permit.take().unwrap_or_default();
+                Guardian { job, permit }
             });
+            return Ok(Action::Crash { member, forwards, guardian });
         }
         if let Some(member) = self.restart.take() {
             let (disk, place) = (self.disk.take(), self.place.take());
@@ -248,8 +254,11 @@ impl From<Fault> for Table {
             }
         }
         match fault.what {
-            Action::Crash { member, forwards } => {
+            Action::Crash { member, forwards, guardian } => {
                 (table.crash, table.forwards) = (Some(member), forwards.then_some(true));
+                table.guardian = guardian.map(|guardian| guardian.job);
+                let permit = guardian.map(|guardian| guardian.permit);
+                table.permit = permit.filter(|&permit| permit > Span::ZERO);
             }
             Action::Restart { member, disk, pace, place } => {
                 (table.restart, table.pace) = (Some(member), pace);

@@ -73,6 +73,9 @@ pub(super) fn describe(
         EventKind::Retired { rules, .. } => {
             Phrase::remark(&format!("its work has stopped{}", bracketed(rules)))
         }
+        EventKind::Released { rules, .. } => {
+            Phrase::remark(&format!("its guardian releases its lease{}", bracketed(rules)))
+        }
         EventKind::Noted { note, .. } => Phrase::remark(note),
         EventKind::Suspected { peer, .. } => {
             peers.push(*peer);

@@ -140,7 +140,7 @@ impl<P: Protocol> World<'_, '_, P> {
         });
         for fault in reached {
             match self.setup.faults[fault].what {
-                Action::Crash { member, forwards }
+                Action::Crash { member, forwards, .. }
                     if self.members[self.process(member)].is_alive() =>
                 {
                     self.crash(self.process(member), forwards);
@@ -159,7 +159,14 @@ impl<P: Protocol> World<'_, '_, P> {
 
     pub(super) fn perform(&mut self, action: &Action, out: &mut Effects<P>) {
         match *action {
-            Action::Crash { member, forwards } => self.crash(self.process(member), forwards),
+            Action::Crash { member, forwards, guardian } => {
+                let process = self.process(member);
+                let left = guardian.and_then(|guardian| self.remains(process, guardian));
+                self.crash(process, forwards);
+                if let Some(left) = left {
+                    self.guard(left);
+                }
+            }
             Action::Restart { member, disk, pace, place } => {
                 self.restart(self.process(member), (disk, place), pace, out);
             }
@@ -285,7 +292,7 @@ impl<P: Protocol> World<'_, '_, P> {
         if let Some(monitor) = &mut self.monitor {
             match event {
                 Event::Retired if state.view().role == Role::Retiring => {
-                    monitor.retired(position);
+                    monitor.retired(position, state.view().term);
                 }
                 _ => {}
             }

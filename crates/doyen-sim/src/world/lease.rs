@@ -18,7 +18,7 @@ use crate::trace::EventKind;
 /// One member's lease.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
-    until: Time,
+    pub(super) until: Time,
     /// Whether the metrics count it as leading.
     counted: bool,
 }

@@ -94,7 +94,7 @@ fn a_restarted_member_finds_its_leader_without_a_detector() {
                     reliable,
                     until: Some(Span::from_millis(30_000)),
                     fault: vec![
-                        Fault::at(at(50), Action::Crash { member, forwards: false }),
+                        Fault::at(at(50), Action::crash(member)),
                         Fault::at(
                             at(60),
                             Action::Restart {

@@ -46,9 +46,9 @@ const NOT_WITH_PART: [&str; 21] = [
 
 /// Random runs draw their faults, and have neither a timer model nor limits but time.
 #[rustfmt::skip]
-const NOT_WITH_RANDOM: [&str; 23] = [
+const NOT_WITH_RANDOM: [&str; 24] = [
     "crashes", "restarts", "losses", "duplications", "suspicions", "campaigns", "transfers", "commands", "rejoins",
-    "replacements", "clones", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
+    "replacements", "clones", "releases", "part", "terms", "mixed_timings", "timers", "expiries", "detection", "drift", "from",
     "max_states", "max_memory", "max_depth", "no_reduction",
 ];
 
@@ -191,6 +191,10 @@ struct Faults {
     /// With --part sessions: second processes that start from a copy of a member's disk
     #[arg(long, value_name = "COUNT", value_parser = fault_count, requires = "part")]
     clones: Option<u8>,
+
+    /// Leaders of a quorum that crash on a machine that lives, where a guardian releases the lease
+    #[arg(long, value_name = "COUNT", value_parser = fault_count)]
+    releases: Option<u8>,
 }
 
 #[derive(Args, Debug)]
@@ -338,6 +342,7 @@ impl Faults {
             rejoins: self.rejoins.unwrap_or(usual.rejoins),
             replacements: self.replacements.unwrap_or(usual.replacements),
             clones: self.clones.unwrap_or(usual.clones),
+            releases: self.releases.unwrap_or(usual.releases),
         }
     }
 }

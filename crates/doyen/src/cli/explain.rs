@@ -307,8 +307,7 @@ fn scenario(status: &Status, down: &[NodeId], dying: &[NodeId]) -> Result<Scenar
     let cuts =
         cut.map(|(from, to)| Fault::at(Time::ZERO, Action::Cut { from: from.id, to: to.id }));
     let dying: BTreeSet<NodeId> = dying.iter().filter(|id| is_up(id)).copied().collect();
-    let crash =
-        |member| Fault::at(Time::ZERO + CRASH_AT, Action::Crash { member, forwards: false });
+    let crash = |member| Fault::at(Time::ZERO + CRASH_AT, Action::crash(member));
     let algorithm: Algorithm =
         status.algorithm.parse().map_err(|problem: String| anyhow!(problem))?;
     let mut scenario = Scenario {

@@ -261,7 +261,8 @@ impl Tracer {
             },
             Event::Timer(timer) => What::Fired { member, timer: format!("{timer:?}"), did },
             Event::Command(command) => What::Commanded { member, command: *command, did },
-            Event::Retired => What::Retired { member, did },
+            // Only a copy of the member is ever given `Crashed`, and copies are not traced.
+            Event::Retired | Event::Crashed => What::Retired { member, did },
             // A node's failure detector is a layer beneath the algorithm and gives no events.
             Event::Campaign | Event::PeerDown(_) | Event::PeerUp(_) => {
                 What::Campaign { member, did }

@@ -62,7 +62,7 @@ impl<'m> FaultGenerator<'m> {
     }
 
     pub(super) fn crash(&mut self, victim: NodeId, at: u64) {
-        self.add(at, Action::Crash { member: victim, forwards: false });
+        self.add(at, Action::crash(victim));
         self.is_dead(victim);
     }
 
@@ -88,7 +88,7 @@ impl<'m> FaultGenerator<'m> {
         let sent = self.random.happens(0.7);
         let count = self.random.between(1, 4) as u32;
         let when = Trigger::Message { member: victim, sent, kind: kind.to_owned(), count };
-        self.faults.push(Fault { when, what: Action::Crash { member: victim, forwards: false } });
+        self.faults.push(Fault { when, what: Action::crash(victim) });
     }
 
     pub(super) fn pause(&mut self, at: u64) {

@@ -21,7 +21,7 @@ use doyen_core::time::Span;
 
 use super::generator::{Comeback, FaultGenerator};
 use super::{DUPLICATIONS, STEP, draw_attributes, fixed, pick, share, time, uniform};
-use doyen_sim::fault::{Action, Disk, Fault, LinkOverride, PaceOverride, Place};
+use doyen_sim::fault::{Action, Disk, Fault, Guardian, LinkOverride, PaceOverride, Place};
 use doyen_sim::network::DelayModel;
 use doyen_sim::random::Random;
 use doyen_sim::scenario::{Case, Initiators, MemberList, QuorumOptions, Scenario, ScenarioError};
@@ -284,13 +284,22 @@ impl<'m> QuorumGenerator<'m> {
 
     fn crash(&mut self, at: u64) {
         let victim = self.likely_leader(at);
-        self.base.crash(victim, at);
+        let guardian = self.base.random.happens(0.4).then(|| self.draw_guardian());
+        self.base.add(at, Action::Crash { member: victim, forwards: false, guardian });
+        self.base.is_dead(victim);
         if victim != self.base.survivor && self.expendable > 0 && self.base.random.happens(0.3) {
             self.expendable -= 1;
             return;
         }
         let after = self.base.some_time();
         self.restart(victim, (at + after).min(self.base.end));
+    }
+
+    /// One that has to end a job, and to wait for a permit.
+    fn draw_guardian(&mut self) -> Guardian {
+        let random = &mut self.base.random;
+        let [job, permit] = [[0, 5, 50], [0, 20, 200]].map(|times| time(pick(&times, random)));
+        Guardian { job, permit }
     }
 
     fn restart(&mut self, id: NodeId, at: u64) {

@@ -92,7 +92,11 @@ impl<P: Protocol<Config = Config>> Protocol for Seen<P> {
                 self.alive.insert(*peer);
             }
             Event::Message { message, .. } => self.hear(message),
-            Event::Timer(_) | Event::Campaign | Event::Command(_) | Event::Retired => {}
+            Event::Timer(_)
+            | Event::Campaign
+            | Event::Command(_)
+            | Event::Retired
+            | Event::Crashed => {}
         }
         let mut wanted = Effects::new();
         self.member.handle(&through.config, event, &mut wanted);

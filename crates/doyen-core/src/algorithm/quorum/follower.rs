@@ -12,7 +12,7 @@
 //! **The longest vote lease falls again.** The stored value falls to what is given, asked for or configured now when its
 //! whole time has passed, in one incarnation, without a vote lease that long ([`Timer::LongestVoteLease`]): then none runs.
 
-use crate::change::LeaderChange;
+use crate::change::{ElectionReason, LeaderChange, TransferReason};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
@@ -100,6 +100,13 @@ impl Quorum {
             return; // its own lease still runs, so it must not help another leader to one
         }
         self.ranking.take_suspect();
+        if let ElectionReason::Transferred { by, reason: TransferReason::Crashed } =
+            heartbeat.reason
+            && is_new
+            && !resumes
+        {
+            self.penalize(config, by, out);
+        }
         let search = std::mem::take(&mut self.search);
         if search.is_successor && config.quorum.keeps(Rule::FailedSuccessorIsPenalized) {
             out.rule("Q15");

@@ -9,6 +9,11 @@
 //! it reaches a majority both ways (`reachability.rs`). An unfit successor would not win, and all others would wait for it.
 //! If no member is fit, the leader releases all of them and they elect a leader by their turns.
 //!
+//! **A crash** need not cost a lease. While a leader lives, its host keeps ready what the leader would send if it
+//! transferred leadership now. If the process dies and the host lives, the host ends what ran under the lease, waits until
+//! every permit is over, and sends it (Q16, `handover.rs`). All members count the crash as a failure: the successor, because
+//! it is told why it is the successor, and the others, because its heartbeats say so.
+//!
 //! A drained leader transfers leadership as soon as a member that is not drained is fit. It leads only while every eligible
 //! member that it reaches is drained too (`candidate.rs`): a cluster whose members are all drained still has a leader.
 //!
@@ -136,6 +141,16 @@ impl Quorum {
         }
     }
 
+    /// Q16: what this leader would send if it transferred leadership now. It has died, and its host has confirmed that
+    /// nothing relies on its lease any more: the messages are sent in its name.
+    pub(super) fn hand_over_after_crash(&mut self, config: &Config, out: &mut Out) {
+        let Role::Leader(leader) = &mut self.role else { return };
+        out.rule("Q16");
+        let successor = leader.transfer.and_then(|transfer| transfer.successor);
+        leader.transfer = Some(Transfer { successor, reason: TransferReason::Crashed });
+        self.finish_transfer(config, out);
+    }
+
     /// Lets others go first, a little longer than they wait for the successor: if the successor fails, they should campaign
     /// before it does.
     fn cool_down(&mut self, config: &Config, successor: Option<NodeId>, out: &mut Out) {
@@ -168,6 +183,9 @@ impl Quorum {
             return;
         }
         out.rule("Q14");
+        if reason == TransferReason::Crashed {
+            self.ranking.suspect(from);
+        }
         self.ranking.hear(preference, false);
         if self.end_cooldown() {
             out.cancel_timer(Timer::Cooldown);

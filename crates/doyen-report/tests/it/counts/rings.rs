@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn c5_a_winner_that_dies_after_it_is_listed_costs_a_repetition(n in 3_u32..=30) {
         let at = Time::ZERO + Span::from_micros(u64::from(n) * 1_000 - 500);
-        let crash = Fault::at(at, Action::Crash { member: NodeId(n), forwards: false });
+        let crash = Fault::at(at, Action::crash(NodeId(n)));
         let outcome = run(&Scenario { fault: vec![crash], ..live(RingResilient, n) });
         let to_living = outcome.messages.total - outcome.messages.to_dead;
         prop_assert_eq!(to_living, u64::from(n + (n - 1) + 2 * (n - 1)));

@@ -323,7 +323,7 @@ impl Plotter {
                 self.take_lease(lane, before.term, at, *until);
                 None
             }
-            EventKind::Retired { .. } => {
+            EventKind::Retired { .. } | EventKind::Released { .. } => {
                 if let Some(lease) = self.running_lease(lane) {
                     lease.given_up = true;
                 }

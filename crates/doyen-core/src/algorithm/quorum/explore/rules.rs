@@ -68,6 +68,10 @@ pub enum Rule {
     LeaseBindsItsHolder,
     /// Leadership is transferred only after the work under the lease has stopped.
     RetiredFirst,
+    /// The lease of a dead leader is released only after its work has been confirmed to be over.
+    JobEndsBeforeRelease,
+    /// The lease of a dead leader is released only after the last permit under it has ended.
+    PermitEndsBeforeRelease,
     /// A witness never leads.
     WitnessNeverLeads,
     /// A member that lost its disk votes in no term in which it may have voted.
