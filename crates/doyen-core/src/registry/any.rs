@@ -394,6 +394,17 @@ impl Message for AnyMessage {
     }
 }
 
+impl AnyMessage {
+    /// The same message for members that run the version of the protocol before this one.
+    #[must_use]
+    pub fn for_earlier_version(self) -> Self {
+        match self {
+            Self::Quorum(message) => Self::Quorum(message.for_earlier_version()),
+            other => other,
+        }
+    }
+}
+
 impl Durable for AnyDurable {
     fn term(&self) -> Term {
         dispatch!(in AnyDurable: self, durable => durable.term())

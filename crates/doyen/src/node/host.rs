@@ -464,7 +464,7 @@ impl Host {
 
     fn publish_rejoining(&mut self, awaited: &PeerSet) {
         if self.rejoining {
-            let warning = self.warnings.rejoining(&self.settings, awaited, &self.network);
+            let warning = self.warnings.rejoining(&self.settings, awaited);
             self.log(warning);
             self.publish(Status::rejoining(&self.settings, awaited));
         }

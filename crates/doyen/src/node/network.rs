@@ -17,16 +17,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::node::Packet;
+use doyen_core::registry::AnyMessage;
 use doyen_core::session::{self, Challenge, Letter, SessionId};
-use serde::Serialize;
 
 use super::Failure;
 use super::resolver::{self, Resolver};
 use super::status::Counters;
 use super::waker::CommandSender;
-use super::wire::{Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, VERSION};
+use super::wire::{
+    Content, EARLIEST, Envelope, LIMIT, Opened, Rejection, Sealer, Unsealed, VERSION,
+};
 use crate::clock::Moment;
 use crate::config::{Member, Settings};
+use crate::guardian::Datagram;
 use crate::key::Keyring;
 
 /// After this long without a letter (two pings and their repetitions) a member is unreachable, if the algorithm does not
@@ -39,6 +43,9 @@ const SILENT: Duration = Duration::from_secs(3);
 
 /// The least time between two look-ups of the same name.
 const RESOLVE: Duration = Duration::from_secs(5);
+
+/// What a process sends.
+type Outgoing = Letter<Packet<AnyMessage>>;
 
 /// The socket, and the paths to all other members.
 pub(super) struct Network {
@@ -206,42 +213,19 @@ impl Network {
         (peer.accepted, peer.address) = (contact.accepted, contact.address);
     }
 
-    pub(super) fn send<M: Serialize>(
-        &mut self,
-        to: NodeId,
-        letter: &Letter<M>,
-        counters: &Counters,
-    ) {
+    pub(super) fn send(&mut self, to: NodeId, letter: &Outgoing, counters: &Counters) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         let Some(address) = letter.at.or(peer.configured) else {
             return Counters::add(&counters.unsent, 1);
         };
         let asks = matches!(&letter.content, session::Content::Greeting(it) if it.ask.is_some());
         let versions = peer.versions(to, letter.known, asks, self.current);
-        self.encoded.clear();
-        let content = match &letter.content {
-            session::Content::Greeting(greeting) => {
-                peer.ask(greeting.ask);
-                Content::Greeting(*greeting)
-            }
-            session::Content::Roster(roster) => Content::Roster(roster.clone()),
-            session::Content::Inner(message) => {
-                let room = std::mem::take(&mut self.encoded);
-                // Encoding into a vector cannot fail.
-                self.encoded = postcard::to_extend(message, room).unwrap_or_default();
-                Content::Election(&self.encoded)
-            }
-        };
-        let Letter { session, known, counter, .. } = *letter;
-        let (from, configuration) = (self.settings.me, self.configuration);
-        let envelope = Envelope { from, to, session, known, counter, configuration, group: 0 };
+        if let session::Content::Greeting(greeting) = &letter.content {
+            peer.ask(greeting.ask);
+        }
         for &version in versions {
-            self.sealed.clear();
-            let sealed = self.sealer.seal(version, &envelope, &content, &mut self.sealed);
-            match sealed
-                .map_err(io::Error::other)
-                .and_then(|()| self.socket.send_to(&self.sealed, address))
-            {
+            let sealed = self.seal(version, to, letter).map_err(io::Error::other);
+            match sealed.and_then(|()| self.socket.send_to(&self.sealed, address)) {
                 Ok(length) => {
                     Counters::add(&counters.sent, 1);
                     Counters::add(&counters.sent_bytes, length as u64);
@@ -249,6 +233,38 @@ impl Network {
                 Err(_) => Counters::add(&counters.unsent, 1),
             }
         }
+    }
+
+    /// A letter to the member's present session as a datagram, for a process that sends it later, and where to.
+    pub(super) fn sealed(&mut self, to: NodeId, letter: &Outgoing) -> Option<Datagram> {
+        let peer = self.peers.get(&to)?;
+        let address = letter.at.or(peer.configured)?;
+        let &version = peer.versions(to, letter.known, false, None).first()?;
+        self.seal(version, to, letter).ok()?;
+        Some(Datagram { address, bytes: self.sealed.clone() })
+    }
+
+    /// Seals a letter into the buffer for that.
+    fn seal(&mut self, version: u8, to: NodeId, letter: &Outgoing) -> Result<(), Unsealed> {
+        let content = match &letter.content {
+            session::Content::Greeting(greeting) => Content::Greeting(*greeting),
+            session::Content::Roster(roster) => Content::Roster(roster.clone()),
+            session::Content::Inner(packet) => {
+                let mut room = std::mem::take(&mut self.encoded);
+                room.clear();
+                let earlier = (version < VERSION)
+                    .then(|| packet.clone().map(AnyMessage::for_earlier_version));
+                // Encoding into a vector cannot fail.
+                self.encoded = postcard::to_extend(earlier.as_ref().unwrap_or(packet), room)
+                    .unwrap_or_default();
+                Content::Election(&self.encoded)
+            }
+        };
+        let Letter { session, known, counter, .. } = *letter;
+        let (from, configuration) = (self.settings.me, self.configuration);
+        let envelope = Envelope { from, to, session, known, counter, configuration, group: 0 };
+        self.sealed.clear();
+        self.sealer.seal(version, &envelope, &content, &mut self.sealed)
     }
 
     /// Looks up the names of silent members again.

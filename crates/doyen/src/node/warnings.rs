@@ -8,8 +8,8 @@ use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::time::Span;
 
 use super::log::LogLine;
-use super::network::{Dropped, Network, canonical};
-use super::wire::{EARLIEST, Rejection};
+use super::network::{Dropped, canonical};
+use super::wire::Rejection;
 use crate::clock::Moment;
 use crate::config::Settings;
 
@@ -128,24 +128,14 @@ impl Warnings {
         &mut self,
         settings: &Settings,
         awaited: &PeerSet,
-        network: &Network,
     ) -> Option<LogLine> {
         if awaited.is_empty() || !self.is_due(Topic::Rejoining) {
             return None;
         }
-        let speaks_earlier =
-            |id: &NodeId| network.peer(*id).is_some_and(|peer| peer.version() == Some(EARLIEST));
-        let names = |ids: &mut dyn Iterator<Item = NodeId>| {
-            ids.map(|id| settings.name_of(id)).collect::<Vec<_>>().join(", ")
-        };
-        let old = names(&mut awaited.iter().filter(speaks_earlier));
-        let hint = match old.is_empty() {
-            true => String::new(),
-            false => format!("; upgrade {old} first, because an earlier version cannot answer"),
-        };
-        let missing = names(&mut awaited.iter());
+        let names: Vec<&str> = awaited.iter().map(|id| settings.name_of(id)).collect();
+        let missing = names.join(", ");
         let text = format!(
-            "rejoining: waiting for an answer from {missing}; every other member must answer{hint}"
+            "rejoining: waiting for an answer from {missing}; every other member must answer"
         );
         Some(LogLine { member: Some(missing), ..LogLine::warning("rejoin-waiting", text) })
     }

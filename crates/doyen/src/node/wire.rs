@@ -10,8 +10,8 @@
 //! counter (8), the number of the configuration (4) and that of a group (2, zero: there is one group). Kind 1 is a
 //! [`Greeting`], kind 2 a message of the layers above in the encoding of the core, and kind 3 a [`Roster`]: for each entry
 //! the member (4), its incarnation (4) and session (8). A greeting is a challenge (8) and an answer (8), zero if there is
-//! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and, since version 2, whether
-//! it asks for a roster (1).
+//! none, the sender's incarnation (4), the incarnation of the receiver that it has seen (4) and whether it asks for a
+//! roster (1).
 //!
 //! **Sealing** is XChaCha20-Poly1305 with the clear part as associated data: without the key nothing in a datagram can be
 //! altered, and nothing of the sealed part can be read. The nonce is random for each datagram. A counter would have to be
@@ -29,10 +29,10 @@
 //! Ethernet frame. But rings send lists of up to 15 bytes per member that cannot be split: 8 KiB hold five hundred
 //! entries. The network fragments such a datagram, which is better than no election.
 //!
-//! **Versions.** The version is in the clear part and authenticated. This program writes version 2 and also reads version
-//! 1, which has no rosters. It greets a member that it has not met in both versions, answers in the version of the
-//! question, and otherwise uses the highest version that the member's session has spoken (`network.rs`). So members can be
-//! upgraded one after the other.
+//! **Versions.** The version is in the clear part and authenticated. This program writes version 3 and also reads version
+//! 2, in which no leadership moves because of a crash: there such a transfer reads as a resignation. It greets a member that
+//! it has not met in both versions, answers in the version of the question, and otherwise uses the highest version that the
+//! member's session has spoken (`network.rs`). So members can be upgraded one after the other.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
@@ -55,9 +55,9 @@ pub const OVERHEAD: usize = HEADER + ENVELOPE + TAG;
 
 const MAGIC: [u8; 2] = [0xd0, 0x9e];
 /// The version that this program writes.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
 /// The earliest version that it reads, and writes to members that know no later one.
-pub const EARLIEST: u8 = 1;
+pub const EARLIEST: u8 = 2;
 const VERSION_AT: usize = 2;
 /// Magic, version, cluster, key id: the associated data.
 const CLEAR: usize = 2 + 1 + 8 + 4;
@@ -65,8 +65,7 @@ const NONCE: usize = 24;
 const HEADER: usize = CLEAR + NONCE;
 /// The envelope and the kind.
 const ENVELOPE: usize = 4 + 4 + 8 + 8 + 8 + 4 + 2 + 1;
-/// A greeting of version 1.
-const GREETING: usize = 8 + 8 + 4 + 4;
+const GREETING: usize = 8 + 8 + 4 + 4 + 1;
 /// An entry of a roster.
 const ENTRY: usize = 4 + 4 + 8;
 const TAG: usize = 16;
@@ -162,7 +161,7 @@ pub enum Content<'a> {
     Greeting(Greeting),
     /// An encoded packet of the core.
     Election(&'a [u8]),
-    /// The sessions that a member has stored; not in version 1.
+    /// The sessions that a member has stored.
     Roster(Roster),
 }
 
@@ -206,9 +205,6 @@ pub enum Unsealed {
     /// There are no random numbers for a nonce.
     #[error("the operating system returns no random numbers")]
     Random,
-    /// This version does not have the content.
-    #[error("version {0} of the protocol has no rosters")]
-    Version(u8),
 }
 
 /// Seals and opens datagrams of one cluster.
@@ -256,17 +252,14 @@ impl Sealer {
         content: &Content<'_>,
         out: &mut Vec<u8>,
     ) -> Result<(), Unsealed> {
-        if version == EARLIEST && matches!(content, Content::Roster(_)) {
-            return Err(Unsealed::Version(version));
-        }
-        let length = content.len(version);
+        let length = content.len();
         if OVERHEAD + length > LIMIT {
             return Err(Unsealed::TooLong(length));
         }
         out.reserve(OVERHEAD + length);
         self.enclose(version, out, |out| {
             envelope.write(out);
-            content.write(version, out);
+            content.write(out);
         })
     }
 
@@ -362,15 +355,15 @@ impl Envelope {
 
 impl Content<'_> {
     /// Its length without the kind.
-    fn len(&self, version: u8) -> usize {
+    fn len(&self) -> usize {
         match self {
-            Self::Greeting(_) => GREETING + usize::from(version > EARLIEST),
+            Self::Greeting(_) => GREETING,
             Self::Election(bytes) => bytes.len(),
             Self::Roster(roster) => roster.iter().len() * ENTRY,
         }
     }
 
-    fn write(&self, version: u8, out: &mut Vec<u8>) {
+    fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::Greeting(greeting) => {
                 out.push(KIND_GREETING);
@@ -380,9 +373,7 @@ impl Content<'_> {
                 }
                 out.extend_from_slice(&greeting.incarnation.0.to_le_bytes());
                 out.extend_from_slice(&greeting.seen.0.to_le_bytes());
-                if version > EARLIEST {
-                    out.push(u8::from(greeting.wants_roster));
-                }
+                out.push(u8::from(greeting.wants_roster));
             }
             Self::Election(bytes) => {
                 out.push(KIND_ELECTION);
@@ -400,18 +391,15 @@ impl Content<'_> {
     }
 }
 
-fn read_greeting(version: u8, mut from: &[u8]) -> Option<Greeting> {
+fn read_greeting(mut from: &[u8]) -> Option<Greeting> {
     let from = &mut from;
     let [ask, answer] = [number(from)?, number(from)?].map(|number| number.map(Challenge));
     let incarnation = Incarnation(u32::from_le_bytes(take(from)?));
     let seen = Incarnation(u32::from_le_bytes(take(from)?));
-    let wants_roster = match version {
-        EARLIEST => false,
-        _ => match take(from)? {
-            [0] => false,
-            [1] => true,
-            _ => return None,
-        },
+    let wants_roster = match take(from)? {
+        [0] => false,
+        [1] => true,
+        _ => return None,
     };
     let whole = from.is_empty() && (ask.is_some() || answer.is_some());
     whole.then_some(Greeting { ask, answer, incarnation, seen, wants_roster })
@@ -434,9 +422,9 @@ fn read(version: u8, mut opened: &[u8]) -> Option<Opened<'_>> {
     let envelope = Envelope::read(&mut opened)?;
     let [kind] = take(&mut opened)?;
     let content = match kind {
-        KIND_GREETING => Content::Greeting(read_greeting(version, opened)?),
+        KIND_GREETING => Content::Greeting(read_greeting(opened)?),
         KIND_ELECTION => Content::Election(opened),
-        KIND_ROSTER if version > EARLIEST => Content::Roster(read_roster(opened)?),
+        KIND_ROSTER => Content::Roster(read_roster(opened)?),
         _ => return None,
     };
     Some(Opened { version, envelope, content })

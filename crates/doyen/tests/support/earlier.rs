@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use super::program;
 
-/// The revision that members are upgraded from: the last one that writes version 1 of datagrams and of the state file.
-pub const REVISION: &str = "f05792ae3b01b72ce35d0b6c1be666f24eaeced4";
+/// The revision that members are upgraded from: the last one that writes version 2 of datagrams.
+pub const REVISION: &str = "faf814307937c7a40f1f8706a8b688cd59d6d798";
 
 /// The program of [`REVISION`]; why there is none, if the history is not here.
 pub fn earlier_program() -> Result<PathBuf, String> {
@@ -53,7 +53,7 @@ fn unpack(source: &Path) -> Result<(), String> {
 fn build(source: &Path, target: &Path, folder: &Path) -> Result<PathBuf, String> {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--locked", "--package", "doyen", "--bin", "doyen"]);
-    for package in ["doyen", "doyen-core", "doyen-sim"] {
+    for package in ["doyen", "doyen-core", "doyen-sim", "doyen-check", "doyen-report"] {
         cargo.args(["--config", &format!("profile.dev.package.{package}.opt-level=0")]);
         cargo.args(["--config", &format!("profile.dev.package.{package}.debug=false")]);
     }

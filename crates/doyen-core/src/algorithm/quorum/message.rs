@@ -195,6 +195,25 @@ pub const KINDS: &[Kind] = &[
 ];
 
 impl Message {
+    /// The same message for members that know no [`TransferReason::Crashed`]: a crash reads as a resignation.
+    pub(crate) fn for_earlier_version(mut self) -> Self {
+        let resigned = |reason: &mut TransferReason| {
+            if *reason == TransferReason::Crashed {
+                *reason = TransferReason::Resigned;
+            }
+        };
+        match &mut self.body {
+            Body::TimeoutNow { reason, .. } => resigned(reason),
+            Body::Heartbeat(heartbeat) => {
+                if let ElectionReason::Transferred { reason, .. } = &mut heartbeat.reason {
+                    resigned(reason);
+                }
+            }
+            _ => {}
+        }
+        self
+    }
+
     /// Which of [`KINDS`] it is.
     pub(super) fn index(&self) -> usize {
         match self.body {

@@ -67,44 +67,28 @@ fn a_sealed_datagram_opens_unchanged() {
     ];
     for content in contents {
         let mut datagram = sealed(&sealer(), content.clone());
-        assert_eq!(datagram.len(), OVERHEAD + content.len(VERSION));
+        assert_eq!(datagram.len(), OVERHEAD + content.len());
         assert_eq!(sealer().open(&mut datagram), Ok(opened(content)));
     }
-}
-
-#[test]
-fn version_1_is_read_and_written_for_those_who_know_no_other() {
-    let mut out = Vec::new();
-    let plain = Greeting { wants_roster: false, ..greeting() };
-    sealer().seal(EARLIEST, &envelope(), &Content::Greeting(greeting()), &mut out).unwrap();
-    assert_eq!(out.len(), OVERHEAD + 24, "as long as it has always been");
-    let opened = sealer().open(&mut out).unwrap();
-    assert_eq!((opened.version, opened.content), (EARLIEST, Content::Greeting(plain)));
-    let roster = Content::Roster(roster());
-    let refused = sealer().seal(EARLIEST, &envelope(), &roster, &mut Vec::new());
-    assert_eq!(refused, Err(Unsealed::Version(EARLIEST)));
 }
 
 /// The plaintext, byte for byte: no version that was ever sent may change.
 #[test]
 fn the_sealed_bytes_of_every_version_are_golden() {
-    let text = |version: u8, content: Content<'_>| {
+    let text = |content: Content<'_>| {
         let mut text = Vec::new();
         envelope().write(&mut text);
-        content.write(version, &mut text);
+        content.write(&mut text);
         text.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
     let envelope = "0100000002000000111100000000000022220000000000000700000000000000eeffc0000000";
     let greeting = "0105000000000000000000000000000000".to_owned() + "0300000002000000";
-    assert_eq!(text(1, Content::Greeting(self::greeting())), format!("{envelope}{greeting}"));
-    assert_eq!(text(2, Content::Greeting(self::greeting())), format!("{envelope}{greeting}01"));
-    for version in [1, 2] {
-        assert_eq!(text(version, Content::Election(b"hi")), format!("{envelope}026869"));
-    }
+    assert_eq!(text(Content::Greeting(self::greeting())), format!("{envelope}{greeting}01"));
+    assert_eq!(text(Content::Election(b"hi")), format!("{envelope}026869"));
     let one = Met { incarnation: Incarnation(6), session: session(0x77) };
     let roster = [(NodeId(4), one)].into_iter().collect();
     let entry = "04000000060000007700000000000000";
-    assert_eq!(text(2, Content::Roster(roster)), format!("{envelope}03{entry}"));
+    assert_eq!(text(Content::Roster(roster)), format!("{envelope}03{entry}"));
 }
 
 #[test]
@@ -182,7 +166,7 @@ fn a_sealed_text_that_makes_no_sense_is_malformed() {
         sealer.open(&mut out).map(|opened| matches!(opened.content, Content::Greeting(_)))
     };
     let mut plain = Vec::new();
-    Content::Greeting(greeting()).write(VERSION, &mut plain);
+    Content::Greeting(greeting()).write(&mut plain);
     assert_eq!(read_back(envelope(), &plain), Ok(true));
     assert_eq!(read_back(envelope(), &plain[..plain.len() - 1]), Err(Rejection::Malformed));
     assert_eq!(read_back(envelope(), &[&plain[..], &[0]].concat()), Err(Rejection::Malformed));
