@@ -20,6 +20,7 @@ test: lint unit doc
 lint: ## Formatting, and clippy with warnings denied
 	$(CARGO) fmt --all -- --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	$(CARGO) clippy -p doyen --no-default-features --locked -- -D warnings
 
 # Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers and of
 # the readers of lease files, and without `nft` a benchmark.

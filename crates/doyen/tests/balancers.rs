@@ -1,4 +1,4 @@
-//! The shipped configurations of HAProxy and nginx, in front of real nodes: traffic goes to the leader, and a connection to
+//! The shipped configurations of `HAProxy` and nginx, in front of real nodes: traffic goes to the leader, and a connection to
 //! an old leader is closed.
 
 mod support;

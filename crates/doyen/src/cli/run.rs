@@ -134,7 +134,7 @@ impl Run {
 }
 
 /// The exit code if there is no such program here, or it is not executable.
-fn cannot_execute(program: &OsStr) -> Option<u8> {
+pub(super) fn cannot_execute(program: &OsStr) -> Option<u8> {
     let is_file = |path: &PathBuf| path.is_file();
     let candidates: Vec<PathBuf> = match program.as_bytes().contains(&b'/') {
         true => vec![program.into()],
