@@ -6,6 +6,7 @@
 //!   GET  /v1/leader /v1/status /v1/members     what this node knows
 //!   GET  /v1/history                           the latest changes of leadership, with reasons
 //!   GET  /v1/watch                             changes as they happen (server-sent events)
+//!   POST /v1/permit                            the right to act as the leader for a time, which a transfer waits for
 //!   POST /v1/resign /v1/transfer /v1/drain …   admin commands, with the admin secret
 //!   GET  /metrics /openapi.json                for programs
 //! ```
@@ -24,6 +25,7 @@ mod health;
 mod metrics;
 mod observer;
 mod page;
+mod permit;
 mod problem;
 #[expect(unused_qualifications, reason = "utoipa qualifies what it repeats")]
 mod report;
@@ -54,6 +56,7 @@ use problem::Kind;
 
 pub use auth::{Admin, SECRET_FILE, SecretError};
 pub use commands::{Accepted, Drain, MemberRef, Prefer, Transfer};
+pub use permit::{PermitGiven, PermitRequest};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};
 
@@ -234,6 +237,7 @@ fn routes() -> OpenApiRouter<App> {
         .merge(health::routes())
         .merge(report::routes())
         .merge(watch::routes())
+        .merge(permit::routes())
         .merge(commands::routes())
         .merge(metrics::routes())
 }
@@ -241,6 +245,7 @@ fn routes() -> OpenApiRouter<App> {
 fn router(app: App) -> Router {
     let (router, document) = routes().split_for_parts();
     router
+        .merge(health::options_routes())
         .route("/openapi.json", get(async || Json(document)))
         .fallback(not_found)
         .method_not_allowed_fallback(not_allowed)

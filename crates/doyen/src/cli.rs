@@ -12,6 +12,7 @@ mod compare;
 mod election;
 mod estimate;
 mod explain;
+mod fence;
 mod help;
 mod history;
 mod init;
@@ -85,6 +86,7 @@ enum Command {
     Keygen(keygen::Keygen),
     Node(Box<node::Node>),
     Run(Box<run::Run>),
+    Fence(fence::Fence),
     Sim(Box<sim::Sim>),
     Check(Box<check::Check>),
     Replay(replay::Replay),
@@ -133,6 +135,7 @@ fn run() -> Result<Answer> {
         Command::Keygen(keygen) => keygen.run(),
         Command::Node(node) => node.run(),
         Command::Run(run) => run.run(),
+        Command::Fence(fence) => fence.run(),
         Command::Sim(sim) => sim.run(),
         Command::Check(check) => check.run(),
         Command::Replay(replay) => replay.run(),

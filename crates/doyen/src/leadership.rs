@@ -1,25 +1,58 @@
 //! Whether this node leads, for code that acts as the leader.
 //!
-//! A leader acts under a lease, and a lease ends by the clock, not by a message: the process may have been paused, and
-//! what the node announced last may no longer hold. So [`Leadership::permit`] compares the deadline with the clock *at
-//! the call*. The holder of a [`Permit`] may act until its deadline, and should show its term as a fencing token to
-//! whatever it acts on: the lease prevents most conflicts, and the term makes the rest harmless.
+//! ```no_run
+//! use std::path::Path;
+//! use std::time::Duration;
 //!
-//! A permit binds the leader: a transfer of leadership waits until the last permit has ended. The caller of `permit`
-//! records the deadline first and then checks again that this node still leads; the node first announces that it is about
-//! to transfer leadership and then reads the deadlines. So at least one of the two sees the other.
+//! use doyen::config::{Configuration, Env};
+//! use doyen::node::Builder;
+//!
+//! # async fn lead() -> Result<(), Box<dyn std::error::Error>> {
+//! let configuration = Configuration::load(Some(Path::new("n1/doyen.toml")), &[], &Env::of_process())?;
+//! let running = Builder::new(configuration).start()?;
+//! let leadership = running.handle().leadership();
+//! while leadership.wait().await.is_some() {
+//!     if let Some(permit) = leadership.guard(Duration::from_millis(100)) {
+//!         println!("may act until {:?}, as {}", permit.deadline, permit.token);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A leader acts under a lease, and a lease ends by the clock, not by a message: the process may have been paused, and
+//! what the node announced last may no longer hold. So [`Leadership::is_leader`] and [`Leadership::guard`] compare the
+//! deadline with the clock *at the call*.
+//!
+//! | question | answer |
+//! |---|---|
+//! | [`is_leader`](Leadership::is_leader) | what is true at this instant; it binds no one, and the next instant may differ |
+//! | [`guard`](Leadership::guard) | a [`Permit`]: the right to act until a deadline, for which a transfer of leadership waits |
+//! | [`Handle::begin_work`](crate::node::Handle::begin_work) | work without a fixed end, for which a transfer waits |
+//!
+//! The holder of a permit shows its [`FencingToken`] to whatever it acts on: the lease prevents most conflicts, and the
+//! token makes the rest harmless ([`crate::fence`]).
+//!
+//! A permit binds the leader. The caller of `guard` records the deadline first and then checks again that this node still
+//! leads; the node first announces that it is about to transfer leadership and then reads the deadlines. So at least one of
+//! the two sees the other.
 //!
 //! The algorithms of the sources have no leases. Their members lead as long as they believe that they do, and in a
 //! partition there are two leaders; no permit is ever given.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use doyen_core::members::{NodeId, Term};
 use doyen_core::protocol::Role;
 use tokio::sync::watch;
 
 use crate::clock::Moment;
+
+/// How many fencing tokens there are in a term.
+const TOKENS_PER_TERM: u64 = 1 << 20;
 
 /// What a node last announced about its leader and its own role.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,24 +67,50 @@ pub struct LeadershipState {
     pub lease_deadline: Option<Moment>,
 }
 
+impl LeadershipState {
+    /// Whether the announced lease is valid now, even if the node is about to transfer leadership.
+    pub fn holds_lease(&self) -> bool {
+        self.lease_deadline.is_some_and(|deadline| Moment::now() < deadline)
+    }
+
+    /// Whether the announced lease is valid now, and the node is not about to transfer leadership.
+    pub fn is_leader(&self) -> bool {
+        self.role == Some(Role::Leader) && self.holds_lease()
+    }
+}
+
+/// A number that rises with every start under a lease: the term times 2²⁰, plus the number of earlier starts in that term.
+/// A resource refuses a token lower than the highest that it has seen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct FencingToken(pub u64);
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// The right to act as the leader until a deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permit {
-    /// The fencing token: a later leader has a higher term.
+    /// The term of the lease.
     pub term: Term,
-    /// The end of this permit. A later call may give a permit with a later deadline.
+    /// What to show to whatever is acted on.
+    pub token: FencingToken,
+    /// The end of this permit: of the time that was asked for or of the lease, whichever comes first.
     pub deadline: Moment,
 }
 
 /// What a transfer of leadership waits for: the latest deadline of all permits that were given, and work that runs under
-/// the lease until it is over.
+/// the lease until it is over. And the last fencing token.
 #[derive(Clone, Debug, Default)]
-pub struct Permits(Arc<Given>);
+pub(crate) struct Permits(Arc<Given>);
 
 #[derive(Debug, Default)]
 struct Given {
     last_deadline: AtomicU64,
     work: AtomicUsize,
+    last_token: AtomicU64,
 }
 
 impl Permits {
@@ -75,6 +134,23 @@ impl Permits {
     pub(crate) fn end_work(&self) {
         self.0.work.fetch_sub(1, Ordering::SeqCst);
     }
+
+    /// The token of the latest start in a term, or the first one if nothing has been started.
+    fn token(&self, term: Term) -> Option<FencingToken> {
+        let first = term.0.checked_mul(TOKENS_PER_TERM)?;
+        Some(FencingToken(first.max(self.0.last_token.load(Ordering::SeqCst))))
+    }
+
+    /// The token of a new start in a term; none if all of them are used.
+    pub(crate) fn next_token(&self, term: Term) -> Option<FencingToken> {
+        let first = term.0.checked_mul(TOKENS_PER_TERM)?;
+        let next = |last: u64| match last.checked_sub(first) {
+            None => Some(first),
+            Some(starts) => (starts + 1 < TOKENS_PER_TERM).then(|| last + 1),
+        };
+        let last = self.0.last_token.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next);
+        last.ok().and_then(next).map(FencingToken)
+    }
 }
 
 /// Says whether this node leads. Cheap to clone.
@@ -86,7 +162,7 @@ pub struct Leadership {
 
 impl Leadership {
     /// Reads what a node announces in `state`, and records in `permits` the permits that it gives.
-    pub fn new(state: watch::Receiver<LeadershipState>, permits: Permits) -> Self {
+    pub(crate) fn new(state: watch::Receiver<LeadershipState>, permits: Permits) -> Self {
         Self { state, permits }
     }
 
@@ -95,40 +171,50 @@ impl Leadership {
         *self.state.borrow()
     }
 
-    /// A permit, if this node holds a valid lease now. A leader that is about to transfer leadership gives none.
-    pub fn permit(&self) -> Option<Permit> {
-        let LeadershipState { term, role, lease_deadline, .. } = self.state();
-        let is_valid = |&end: &Moment| role == Some(Role::Leader) && Moment::now() < end;
-        let deadline = lease_deadline.filter(is_valid)?;
+    /// Every announcement from now on, the latest first. A renewed lease is one, too.
+    pub fn watch(&self) -> watch::Receiver<LeadershipState> {
+        self.state.clone()
+    }
+
+    /// Whether this node holds a valid lease now and is not about to transfer leadership. It binds no one: to act, use
+    /// [`guard`](Self::guard).
+    pub fn is_leader(&self) -> bool {
+        self.state().is_leader()
+    }
+
+    /// Waits until this node leads, and returns the term; `None` when the node has ended.
+    pub async fn wait(&self) -> Option<Term> {
+        let mut state = self.state.clone();
+        let leads = state.wait_for(LeadershipState::is_leader).await.ok()?;
+        Some(leads.term)
+    }
+
+    /// A permit to act as the leader for this long, or until the end of the lease if that comes first. A transfer of
+    /// leadership waits for the end of the permit, so ask for no longer than the work takes. `None` if this node does not
+    /// lead now; a leader that is about to transfer leadership gives no permit.
+    pub fn guard(&self, lasting: Duration) -> Option<Permit> {
+        let state = self.state();
+        let lease_deadline = state.lease_deadline.filter(|_| state.is_leader())?;
+        let nanos = u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX);
+        let deadline = Moment::now().after_nanos(nanos).min(lease_deadline);
+        let (term, token) = (state.term, self.permits.token(state.term)?);
         self.permits.extend(deadline);
         let now = self.state();
         let leads =
             now.role == Some(Role::Leader) && now.term == term && now.lease_deadline.is_some();
-        leads.then_some(Permit { term, deadline })
+        leads.then_some(Permit { term, token, deadline })
     }
 
     /// Work begins under the lease of this node, if it holds a valid one now and is not about to transfer leadership. A
     /// transfer waits until [`Permits::end_work`]: the same order of steps as for a permit.
     pub(crate) fn begin_work(&self) -> Option<(Term, Permits)> {
         self.permits.begin_work();
-        let LeadershipState { term, role, lease_deadline, .. } = self.state();
-        let is_valid = |end: Moment| role == Some(Role::Leader) && Moment::now() < end;
-        if !lease_deadline.is_some_and(is_valid) {
+        let state = self.state();
+        if !state.is_leader() {
             self.permits.end_work();
             return None;
         }
-        Some((term, self.permits.clone()))
-    }
-
-    /// Whether this node holds a valid lease now, even if it is about to transfer leadership.
-    pub fn holds_lease(&self) -> bool {
-        self.state().lease_deadline.is_some_and(|deadline| Moment::now() < deadline)
-    }
-
-    /// Waits for the next announcement; `None` when the node has ended.
-    pub async fn changed(&mut self) -> Option<LeadershipState> {
-        self.state.changed().await.ok()?;
-        Some(*self.state.borrow_and_update())
+        Some((state.term, self.permits.clone()))
     }
 }
 
@@ -138,10 +224,13 @@ mod tests {
 
     use super::*;
 
+    const LONG: Duration = Duration::from_secs(3600);
+
     fn state(role: Role, lease_ms: u64) -> LeadershipState {
         let deadline = Moment::now().after(Span::from_millis(lease_ms));
         LeadershipState {
             role: Some(role),
+            term: Term(3),
             lease_deadline: Some(deadline),
             ..LeadershipState::default()
         }
@@ -152,9 +241,9 @@ mod tests {
         let state = state(Role::Leader, 100);
         let (sender, receiver) = watch::channel(state);
         let leadership = Leadership::new(receiver, Permits::default());
-        assert!(leadership.permit().is_some() && leadership.holds_lease());
-        std::thread::sleep(std::time::Duration::from_millis(110));
-        assert!(leadership.permit().is_none() && !leadership.holds_lease());
+        assert!(leadership.guard(LONG).is_some() && leadership.is_leader());
+        std::thread::sleep(Duration::from_millis(110));
+        assert!(leadership.guard(LONG).is_none() && !leadership.is_leader());
         drop(sender);
         assert_eq!(leadership.state(), state, "nothing was announced in between");
     }
@@ -163,8 +252,17 @@ mod tests {
     fn a_leader_that_is_about_to_transfer_gives_no_permit() {
         let (_sender, receiver) = watch::channel(state(Role::Retiring, 60_000));
         let leadership = Leadership::new(receiver, Permits::default());
-        assert!(leadership.permit().is_none() && leadership.holds_lease());
+        assert!(leadership.guard(LONG).is_none() && !leadership.is_leader());
+        assert!(leadership.state().holds_lease());
         assert_eq!(leadership.permits.last_deadline(), Moment::default(), "none was recorded");
+    }
+
+    #[test]
+    fn asking_who_leads_binds_no_one() {
+        let (_sender, receiver) = watch::channel(state(Role::Leader, 60_000));
+        let leadership = Leadership::new(receiver, Permits::default());
+        assert!(leadership.is_leader() && leadership.state().is_leader());
+        assert_eq!(leadership.permits.last_deadline(), Moment::default());
     }
 
     #[test]
@@ -172,14 +270,50 @@ mod tests {
         let [sooner, later] = [60_000, 90_000].map(|ms| state(Role::Leader, ms));
         let (sender, receiver) = watch::channel(later);
         let leadership = Leadership::new(receiver, Permits::default());
-        let deadline = || leadership.permit().map(|permit| permit.deadline);
-        assert_eq!(deadline(), later.lease_deadline);
+        let deadline = |lasting| leadership.guard(lasting).map(|permit| permit.deadline);
+        assert_eq!(deadline(LONG), later.lease_deadline, "the lease ends first");
         sender.send_replace(sooner);
-        assert_eq!(deadline(), sooner.lease_deadline);
+        assert_eq!(deadline(LONG), sooner.lease_deadline);
+        let short = deadline(Duration::from_secs(1)).expect("a permit");
+        assert!(short <= Moment::now().after(Span::from_millis(1_000)), "the time ends first");
         assert_eq!(
             Some(leadership.permits.last_deadline()),
             later.lease_deadline,
             "the first permit still binds"
         );
+    }
+
+    #[test]
+    fn tokens_rise_with_every_start_and_with_the_term() {
+        let (sender, receiver) = watch::channel(state(Role::Leader, 60_000));
+        let leadership = Leadership::new(receiver, Permits::default());
+        let permitted = || leadership.guard(LONG).map(|permit| permit.token.0);
+        let first = 3 << 20;
+        assert_eq!(permitted(), Some(first));
+        let permits = &leadership.permits;
+        let started = [(); 3].map(|()| permits.next_token(Term(3)).map(|token| token.0));
+        assert_eq!(started, [Some(first), Some(first + 1), Some(first + 2)]);
+        assert_eq!(permitted(), Some(first + 2), "as high as the latest start");
+        permits.0.last_token.store((4 << 20) - 1, Ordering::SeqCst);
+        assert_eq!(permits.next_token(Term(3)), None, "they are used up");
+        assert_eq!(permits.next_token(Term(4)), Some(FencingToken(4 << 20)));
+        assert_eq!(permits.next_token(Term(1 << 44)), None, "there are none in this term");
+        sender.send_modify(|state| state.term = Term(4));
+        assert_eq!(permitted(), Some(4 << 20));
+    }
+
+    #[tokio::test]
+    async fn waiting_ends_when_this_node_leads_or_has_ended() {
+        let (sender, receiver) = watch::channel(state(Role::Follower, 60_000));
+        let leadership = Leadership::new(receiver, Permits::default());
+        let waits = leadership.clone();
+        let waiting = tokio::spawn(async move { waits.wait().await });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        sender.send_modify(|state| state.role = Some(Role::Leader));
+        assert_eq!(waiting.await.expect("no panic"), Some(Term(3)));
+        sender.send_modify(|state| state.role = Some(Role::Follower));
+        drop(sender);
+        assert_eq!(leadership.wait().await, None);
     }
 }

@@ -10,14 +10,27 @@
 //! | [`init`] | a new cluster: the folder of every member |
 //! | [`key`] | the cluster's keys: files, rotation |
 //! | [`node`] | the loop, its timers, disk and network |
+//! | [`leadership`] | whether this node leads, checked at the moment of acting; permits; fencing tokens |
+//! | [`fence`] | the resource's half: refuses a fencing token that is older than the newest one |
 //! | [`guardian`] | runs a command under the lease, and ends it before the lease is over |
-//! | [`leadership`] | whether this node leads, checked at the moment of acting |
 //! | [`clock`] | time that counts while the machine is suspended |
-//! | [`api`] | HTTP: health, status, history, admin commands, metrics |
+//! | `api` | HTTP: health, status, history, permits, admin commands, metrics |
+//!
+//! Start with [`node::Builder`] and [`leadership::Leadership`]. The examples of this crate are a singleton cron, a writer
+//! whose database refuses old leaders, and a web server that accepts writes only where it leads.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `http` | `api` |
+//! | `cli` (default) | the program `doyen`, with simulator and checker; includes `http` |
+//!
+//! A program that embeds a node needs none of them: `default-features = false`.
 
+#[cfg(feature = "http")]
 pub mod api;
 pub mod clock;
 pub mod config;
+pub mod fence;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod guardian;

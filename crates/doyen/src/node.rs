@@ -43,12 +43,12 @@ use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{oneshot, watch};
 
 use crate::key::Keyring;
-use crate::leadership::{Leadership, Permits};
+use crate::leadership::{FencingToken, Leadership, Permits};
 use publish::Subscription;
 use status::{Counters, Entry, Status};
 use waker::CommandSender;
 
-pub use start::{Running, start, start_with};
+pub use start::{Builder, Running};
 
 /// Where the loop sends the result of a command.
 pub type CommandAnswer = oneshot::Sender<Result<(), CommandError>>;
@@ -184,6 +184,12 @@ impl Work {
     /// The term of the lease.
     pub fn term(&self) -> Term {
         self.term
+    }
+
+    /// The fencing token of something that starts now: higher than those of all earlier starts in the cluster. None if the
+    /// term has no more of them: there are a million.
+    pub fn next_token(&self) -> Option<FencingToken> {
+        self.permits.next_token(self.term)
     }
 }
 

@@ -8,7 +8,7 @@ use doyen::clock::Moment;
 use doyen::config::{Configuration, Env};
 use doyen::init::{Founding, NewMember};
 use doyen::leadership::Permit;
-use doyen::node::{self, Handle, Running};
+use doyen::node::{Builder, Handle, Running};
 use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
@@ -47,7 +47,7 @@ impl Group {
             let file = folder.join(format!("n{id}/doyen.toml"));
             let env = Env::of_process();
             let configuration = Configuration::load(Some(&file), &[], &env);
-            node::start(configuration.expect("a sound configuration"), false).expect("it starts")
+            Builder::new(configuration.expect("a sound configuration")).start().expect("it starts")
         });
         let nodes = nodes.collect();
         Self { folder, nodes }
@@ -58,7 +58,7 @@ impl Group {
     }
 
     fn permit(&self, id: usize) -> Option<Permit> {
-        self.handle(id).leadership().permit()
+        self.handle(id).leadership().guard(LIMIT)
     }
 
     /// Waits until a member may act, and returns it.
@@ -116,7 +116,7 @@ fn a_transfer_waits_for_the_last_permit() {
 #[test]
 fn a_transfer_without_a_permit_does_not_wait_for_the_lease() {
     let group = Group::start("at-once", Profile::Wan);
-    let leads = |id: usize| group.handle(id).leadership().holds_lease();
+    let leads = |id: usize| group.handle(id).leadership().is_leader();
     let leader = wait_for("a leader", || (1..=3).find(|&id| leads(id)));
     let deadline = group.handle(leader).leadership().state().lease_deadline.expect("a lease");
     assert!(group.accepts(leader, AdminCommand::Resign), "the command is accepted");

@@ -1,7 +1,8 @@
-//! A request with an admin command, after all checks.
+//! A request with a body, after all checks.
 //!
 //! The handler of a command takes a [`Call`], and a `Call` can only be extracted past the checks: host, origin and admin
-//! secret, then the term, then the body. A command that is added later cannot forget one.
+//! secret, then the term, then the body. A command that is added later cannot forget one. What needs no secret takes an
+//! [`OpenCall`], whose term and body are checked alike.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -28,10 +29,28 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
         app.auth.check(&parts)?;
-        check_term(&parts.headers, app.handle.status().term)?;
         let connection = *parts.extensions.get::<ConnInfo>().ok_or_else(|| {
             Kind::Failed.with_detail("the request has no connection; this is a bug in doyen")
         })?;
+        let OpenCall { app, body } =
+            OpenCall::from_request(Request::from_parts(parts, body), app).await?;
+        Ok(Self { app, connection, body })
+    }
+}
+
+/// A request that needs no admin secret.
+#[derive(Debug)]
+pub(super) struct OpenCall<T> {
+    pub(super) app: App,
+    pub(super) body: T,
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for OpenCall<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        check_term(&parts.headers, app.handle.status().term)?;
         let headers = parts.headers.clone();
         let reading = Bytes::from_request(Request::from_parts(parts, body), &());
         let bytes = match timeout(app.limits.body_timeout, reading).await {
@@ -42,7 +61,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Call<T> {
             Ok(Err(error)) => return Err(Kind::BadRequest.with_detail(error.body_text())),
             Err(_) => return Err(Kind::TooSlow.with_detail("the body did not arrive in time")),
         };
-        Ok(Self { app: app.clone(), connection, body: parse(&headers, &bytes)? })
+        Ok(Self { app: app.clone(), body: parse(&headers, &bytes)? })
     }
 }
 

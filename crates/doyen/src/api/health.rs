@@ -3,9 +3,17 @@
 //! Traffic depends on `/leader`. It compares the lease with the clock at the moment of the request: a process that was
 //! paused answers no as soon as it runs again. A leader that is about to transfer leadership answers no as well, because
 //! no new work should start there. With an algorithm without leases no node ever answers yes.
+//!
+//! An answer is true at the moment of the request and binds no one: a transfer of leadership does not wait for those who
+//! asked. A caller who wants that asks for a permit ([`super::permit`]).
+//!
+//! `HEAD` and `OPTIONS` are answered as `GET` is: load balancers check with any of them.
 
-use axum::Json;
 use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::options;
+use axum::{Json, Router};
+use doyen_core::members::Term;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +21,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::problem::{Kind, Problem};
-use super::report::Name;
+use super::report::{Name, TERM_HEADER};
 
 /// A positive answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -32,71 +40,103 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(is_ready))
 }
 
+/// The same answers to `OPTIONS`, which the document does not repeat.
+pub(super) fn options_routes() -> Router<App> {
+    Router::new()
+        .route("/leader", options(is_leader))
+        .route("/follower", options(is_follower))
+        .route("/livez", options(is_alive))
+        .route("/readyz", options(is_ready))
+}
+
+/// An answer, and the term at that moment.
+struct Health {
+    term: Term,
+    answer: Result<HealthOk, Problem>,
+}
+
+impl IntoResponse for Health {
+    fn into_response(self) -> Response {
+        ([(TERM_HEADER, self.term.to_string())], self.answer.map(Json)).into_response()
+    }
+}
+
 /// Whether this node leads: it holds a valid lease and is not about to transfer leadership.
 #[utoipa::path(get, path = "/leader", tag = "health", responses(
-    (status = 200, description = "This node leads.", body = HealthOk),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "This node leads.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+        headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
-async fn is_leader(State(app): State<App>) -> Result<Json<HealthOk>, Problem> {
+async fn is_leader(State(app): State<App>) -> Health {
     let status = app.handle.status();
     // The clock is read last, so that everything else is older.
-    match app.handle.leadership().permit() {
-        Some(permit) => Ok(Json(HealthOk { name: status.name.clone(), term: permit.term.0 })),
-        None => Err(Kind::NoLease
+    let state = app.handle.leadership().state();
+    let answer = match state.is_leader() {
+        true => Ok(HealthOk { name: status.name.clone(), term: state.term.0 }),
+        false => Err(Kind::NoLease
             .with_detail(format!("{} does not hold a valid lease", status.name))
             .with_leader(Name::of_leader(&status))),
-    }
+    };
+    Health { term: state.term, answer }
 }
 
 /// Whether this node follows a leader.
 #[utoipa::path(get, path = "/follower", tag = "health", responses(
-    (status = 200, description = "This node follows a leader.", body = HealthOk),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "This node follows a leader.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+        headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
-async fn is_follower(State(app): State<App>) -> Result<Json<HealthOk>, Problem> {
+async fn is_follower(State(app): State<App>) -> Health {
     let status = app.handle.status();
     let detail = match status.leader {
-        Some(leader) if leader != status.id => return Ok(app.healthy()),
+        Some(leader) if leader != status.id => return app.healthy(),
         Some(_) => format!("{} is the leader", status.name),
         None => format!("{} follows no leader", status.name),
     };
-    Err(Kind::NotFollowing.with_detail(detail).with_leader(Name::of_leader(&status)))
+    app.unhealthy(Kind::NotFollowing.with_detail(detail).with_leader(Name::of_leader(&status)))
 }
 
 /// Whether the event loop of this node is running. If not, only a restart helps.
 #[utoipa::path(get, path = "/livez", tag = "health", responses(
-    (status = 200, description = "The event loop is running.", body = HealthOk),
-    (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "The event loop is running.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json",
+        headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
-async fn is_alive(State(app): State<App>) -> Result<Json<HealthOk>, Problem> {
+async fn is_alive(State(app): State<App>) -> Health {
     let detail = match app.observer.silence() {
         None => "the event loop has ended".to_owned(),
         Some(silence) if silence > app.limits.loop_timeout => {
             format!("the event loop has not responded for {} s", silence.as_secs())
         }
-        Some(_) => return Ok(app.healthy()),
+        Some(_) => return app.healthy(),
     };
-    Err(Kind::Stuck.with_detail(detail))
+    app.unhealthy(Kind::Stuck.with_detail(detail))
 }
 
 /// Whether this node knows the leader.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, description = "This node knows the leader.", body = HealthOk),
-    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json"),
+    (status = 200, description = "This node knows the leader.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
+        headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
-async fn is_ready(State(app): State<App>) -> Result<Json<HealthOk>, Problem> {
+async fn is_ready(State(app): State<App>) -> Health {
     let status = app.handle.status();
     let detail = match (status.leader, status.rejoin()) {
-        (Some(_), _) => return Ok(app.healthy()),
+        (Some(_), _) => return app.healthy(),
         (None, Some(rejoin)) => format!("{} {rejoin}", status.name),
         (None, None) => format!("{} knows no leader", status.name),
     };
-    Err(Kind::NotReady.with_detail(detail))
+    app.unhealthy(Kind::NotReady.with_detail(detail))
 }
 
 impl App {
-    fn healthy(&self) -> Json<HealthOk> {
+    fn healthy(&self) -> Health {
         let status = self.handle.status();
-        Json(HealthOk { name: status.name.clone(), term: status.term.0 })
+        let answer = Ok(HealthOk { name: status.name.clone(), term: status.term.0 });
+        Health { term: status.term, answer }
+    }
+
+    fn unhealthy(&self, problem: Problem) -> Health {
+        Health { term: self.handle.status().term, answer: Err(problem) }
     }
 }

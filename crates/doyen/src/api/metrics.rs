@@ -84,11 +84,10 @@ impl Collector for Source {
 
 impl Source {
     fn write_leadership(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        let leadership = self.handle.leadership();
-        let state = leadership.state();
+        let state = self.handle.leadership().state();
         let leads = u32::from(state.role.is_some_and(Role::leads));
         writer.gauge("is_leader", "Whether this node believes it is the leader", None, &leads)?;
-        let leased = u32::from(leadership.holds_lease());
+        let leased = u32::from(state.holds_lease());
         writer.gauge("has_lease", "Whether this node holds a valid lease", None, &leased)?;
         let left = state.lease_deadline.map(|deadline| deadline.since(Moment::now()));
         let (left, unit) = (left.unwrap_or_default().as_secs_f64(), Some(&Unit::Seconds));

@@ -5,7 +5,7 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use doyen_core::members::{NodeId, Term};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use super::{App, page};
 use crate::clock::Moment;
 use crate::leadership::LeadershipState;
 use crate::node::status::{Entry, Lease, MemberStatus, Status};
+
+/// The header with the term, for those who do not read the body.
+pub(super) const TERM_HEADER: HeaderName = HeaderName::from_static("doyen-term");
 
 /// A member, by id and name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -103,7 +106,10 @@ async fn root(State(app): State<App>, headers: HeaderMap) -> Response {
 /// The current leader, its term, and why it leads.
 #[utoipa::path(get, path = "/v1/leader", tag = "status", responses(
     (status = 200, description = "As far as this node knows.", body = LeaderReport,
-        headers(("ETag" = String, description = "The term."))),
+        headers(
+            ("ETag" = String, description = "The term."),
+            ("Doyen-Term" = u64, description = "The term."),
+        )),
 ))]
 async fn leader(State(app): State<App>) -> Response {
     let status = app.snapshot();
@@ -120,7 +126,10 @@ async fn leader(State(app): State<App>) -> Response {
 /// Everything that this node knows.
 #[utoipa::path(get, path = "/v1/status", tag = "status", responses(
     (status = 200, description = "As far as this node knows.", body = Status,
-        headers(("ETag" = String, description = "The term."))),
+        headers(
+            ("ETag" = String, description = "The term."),
+            ("Doyen-Term" = u64, description = "The term."),
+        )),
 ))]
 async fn status(State(app): State<App>) -> Response {
     let status = app.snapshot();
@@ -177,5 +186,6 @@ impl App {
 
 /// A response with the term as its tag, so that a command can be restricted to that term.
 fn tagged(term: Term, answer: impl IntoResponse) -> Response {
-    ([(header::ETAG, format!("\"{term}\""))], answer).into_response()
+    ([(header::ETAG, format!("\"{term}\"")), (TERM_HEADER, term.to_string())], answer)
+        .into_response()
 }

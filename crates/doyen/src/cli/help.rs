@@ -5,7 +5,7 @@ use std::fmt::Write;
 use clap::{Arg, Command};
 
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run a cluster", &["cluster", "init", "keygen", "node", "run"]),
+    ("Run a cluster", &["cluster", "init", "keygen", "node", "run", "fence"]),
     ("Observe a running cluster", &["status", "watch", "history", "explain"]),
     (
         "Control a running cluster",

@@ -16,7 +16,7 @@ use doyen::api::{self, Admin, Limits};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::node::{self, Failure, Handle, Running};
+use doyen::node::{self, Builder, Failure, Handle, Running};
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
@@ -200,7 +200,7 @@ pub(super) fn start(
     let listener = listener.transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
-    let running = node::start_with(configuration, rejoin, lease_file)?;
+    let running = Builder::new(configuration).rejoin(rejoin).lease_file(lease_file).start()?;
     info!("{introduction}");
     if let Some(http) = http {
         info!("status, health and metrics: http://{http}/");

@@ -18,6 +18,7 @@ use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
 use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, NOT_FOUND, Plan};
+use doyen::leadership::FencingToken;
 use doyen::node::{Handle, Running, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::protocol::{AdminCommand, Role};
@@ -37,8 +38,6 @@ const SHORTEST_MARGIN: Duration = Duration::from_millis(50);
 const STARTED_WELL: Duration = Duration::from_secs(10);
 /// How long a command that fails at once waits to be started again: at first, and at most.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
-/// The fencing token is the term times this, plus the number of the start in that term.
-const STARTS_PER_TERM: u64 = 1 << 20;
 /// So many questions in a row may a guardian leave unanswered.
 const MOST_UNANSWERED: u32 = 4;
 
@@ -135,7 +134,7 @@ impl Run {
 }
 
 /// The exit code if there is no such program here, or it is not executable.
-fn cannot_execute(program: &OsStr) -> Option<u8> {
+pub(super) fn cannot_execute(program: &OsStr) -> Option<u8> {
     let is_file = |path: &PathBuf| path.is_file();
     let candidates: Vec<PathBuf> = match program.as_bytes().contains(&b'/') {
         true => vec![program.into()],
@@ -250,8 +249,6 @@ struct Supervisor<'a> {
     guardian: Arc<Guardian>,
     reports: mpsc::UnboundedReceiver<Report>,
     job: Job,
-    /// The last term in which the command was started, and how often.
-    starts: (u64, u64),
     /// How often the command has ended soon after its start.
     failures: u32,
     /// The exit code of the command, once doyen is to end.
@@ -303,7 +300,6 @@ impl<'a> Supervisor<'a> {
             guardian,
             reports,
             job: Job::Idle { not_before: Instant::now() },
-            starts: (0, 0),
             failures: 0,
             code: None,
             ends_by: None,
@@ -314,7 +310,7 @@ impl<'a> Supervisor<'a> {
     /// Runs the command whenever this member leads, until doyen is told to end or the node has to.
     async fn supervise(mut self, running: Running) -> Result<i32> {
         let mut signals = Signals::new()?;
-        let mut leadership = self.handle.leadership().clone();
+        let mut announced = self.handle.leadership().watch();
         let mut term = 0;
         let ended = running.ended();
         tokio::pin!(ended);
@@ -322,8 +318,8 @@ impl<'a> Supervisor<'a> {
         let mut pings = tokio::time::interval(self.options.lease / 4);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let state = leadership.state();
-            let leads = state.role == Some(Role::Leader) && leadership.holds_lease();
+            let state = *announced.borrow_and_update();
+            let leads = state.is_leader();
             if leads && state.term.0 != term {
                 term = state.term.0;
                 self.wait_after_a_lapse(term);
@@ -338,7 +334,7 @@ impl<'a> Supervisor<'a> {
                     ended?;
                     return Ok(self.exit_code());
                 }
-                _ = leadership.changed() => {}
+                _ = announced.changed() => {}
                 () = sleep_until(wake) => {}
                 report = self.reports.recv() => self.on_report(report)?,
                 _ = pings.tick() => self.ping()?,
@@ -383,12 +379,9 @@ impl<'a> Supervisor<'a> {
     fn start(&mut self) -> Result<()> {
         let Some(work) = self.handle.begin_work() else { return Ok(()) };
         let term = work.term().0;
-        let start = if self.starts.0 == term { self.starts.1 + 1 } else { 0 };
-        if term >= u64::MAX / STARTS_PER_TERM || start >= STARTS_PER_TERM {
+        let Some(FencingToken(token)) = work.next_token() else {
             bail!("there are no fencing tokens left in term {term}");
-        }
-        self.starts = (term, start);
-        let token = term * STARTS_PER_TERM + start;
+        };
         info!("starting the command (term {term}, token {token})");
         self.guardian
             .ask(&Request::Start { term, token })

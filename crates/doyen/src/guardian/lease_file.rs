@@ -108,6 +108,12 @@ impl LeaseFile {
         &self.path
     }
 
+    /// Whether a program has locked the file, to act under the lease that it read.
+    pub(crate) fn is_in_use(&self) -> bool {
+        // One that locks it from now on reads what has been written by now.
+        self.file.try_lock().is_err() || self.file.unlock().is_err()
+    }
+
     /// Publishes a lease, or that there is none.
     pub fn publish(&mut self, lease: Option<Lease>) -> io::Result<()> {
         let Lease { deadline, term } = lease.unwrap_or_default();

@@ -245,11 +245,13 @@ impl Host {
         Ok(())
     }
 
-    /// Transfers leadership, if the last permit has ended and no work runs.
+    /// Transfers leadership, if the last permit has ended, no work runs, and no program has locked the lease file.
     fn retire(&mut self) -> Result<(), Failure> {
         if self.retires_at.is_some_and(|at| Moment::now() >= at) && !self.publisher.has_work() {
-            self.retires_at = None;
-            self.handle_now(Event::Retired)?;
+            self.retires_at = self.publisher.close_lease_file();
+            if self.retires_at.is_none() {
+                self.handle_now(Event::Retired)?;
+            }
         }
         Ok(())
     }

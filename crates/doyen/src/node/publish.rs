@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use doyen_core::change::{ElectionReason, LeaderChange};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Role, View};
+use doyen_core::time::Span;
 use tokio::sync::watch;
 
 use super::history;
@@ -21,6 +22,9 @@ use crate::leadership::{LeadershipState, Permits};
 
 /// How many changes of leadership are kept.
 const HISTORY: usize = 256;
+
+/// How often a leader that is about to transfer leadership looks whether a program still holds a lock on the lease file.
+const LOOK_AGAIN: Span = Span::from_millis(2);
 
 /// The loop's side of the channels.
 #[derive(Debug)]
@@ -71,6 +75,8 @@ pub(super) struct Publisher {
     /// Where programs of this machine read the lease, and what was written there last.
     lease_file: Option<LeaseFile>,
     written_lease: Option<Lease>,
+    /// The deadline that the lease file showed last, if it shows no lease because of a transfer.
+    closed_lease: Option<Moment>,
 }
 
 impl Publisher {
@@ -88,6 +94,7 @@ impl Publisher {
             reason: None,
             lease_file,
             written_lease: None,
+            closed_lease: None,
         };
         (publisher, subscription)
     }
@@ -116,6 +123,9 @@ impl Publisher {
             Role::Follower => self.candidate_since = None,
             Role::Leader | Role::Retiring => {}
         }
+        if role != Role::Retiring {
+            self.closed_lease = None;
+        }
         let state = LeadershipState { leader, term, role: Some(role), lease_deadline };
         self.write_lease(lease_deadline.map(|deadline| Lease { deadline, term: term.0 }));
         self.channels.leadership.send_if_modified(|last| std::mem::replace(last, state) != state);
@@ -127,8 +137,23 @@ impl Publisher {
         self.channels.leadership.send_if_modified(|state| state.lease_deadline.take().is_some());
     }
 
+    /// Shows no lease in the lease file until the transfer is over or given up, and looks whether a program holds a lock on
+    /// the file: it acts under the lease that the file showed. Returns when to look again; none if no program does, or that
+    /// lease is over.
+    pub(super) fn close_lease_file(&mut self) -> Option<Moment> {
+        let shown = self.written_lease.map_or_else(Moment::default, |lease| lease.deadline);
+        let deadline = *self.closed_lease.get_or_insert(shown);
+        self.write_lease(None);
+        // If it could not be written, a program may still begin to act.
+        let is_in_use = self.written_lease.is_some()
+            || self.lease_file.as_ref().is_some_and(LeaseFile::is_in_use);
+        let now = Moment::now();
+        (is_in_use && now < deadline).then(|| now.after(LOOK_AGAIN).min(deadline))
+    }
+
     /// Publishes the lease in the lease file. If that fails, readers see the last lease, which ends: they fail closed.
     fn write_lease(&mut self, lease: Option<Lease>) {
+        let lease = lease.filter(|_| self.closed_lease.is_none());
         let Some(file) = self.lease_file.as_mut().filter(|_| self.written_lease != lease) else {
             return;
         };

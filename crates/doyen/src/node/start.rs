@@ -94,14 +94,41 @@ impl Settings {
     }
 }
 
-/// Starts a node. `rejoin`: its state is lost, and its operator allows it to come back without it. A state that can be
-/// used is never given up.
-pub fn start(configuration: Configuration, rejoin: bool) -> Result<Running, Failure> {
-    start_with(configuration, rejoin, None)
+/// A node that has not been started.
+#[derive(Debug)]
+pub struct Builder {
+    configuration: Configuration,
+    rejoin: bool,
+    lease_file: Option<LeaseFile>,
 }
 
-/// The same, and publishes the lease in `lease_file`.
-pub fn start_with(
+impl Builder {
+    /// A node with this configuration, whose state `doyen init` or [`Founding`](crate::init::Founding) created.
+    pub fn new(configuration: Configuration) -> Self {
+        Self { configuration, rejoin: false, lease_file: None }
+    }
+
+    /// Whether its state is lost, and its operator allows it to come back without it. A state that can be used is never
+    /// given up.
+    #[must_use]
+    pub fn rejoin(self, rejoin: bool) -> Self {
+        Self { rejoin, ..self }
+    }
+
+    /// Where it publishes its lease for other programs of this machine.
+    #[must_use]
+    pub fn lease_file(self, lease_file: impl Into<Option<LeaseFile>>) -> Self {
+        Self { lease_file: lease_file.into(), ..self }
+    }
+
+    /// Starts the node, in threads of its own.
+    pub fn start(self) -> Result<Running, Failure> {
+        let Self { configuration, rejoin, lease_file } = self;
+        start(configuration, rejoin, lease_file)
+    }
+}
+
+fn start(
     configuration: Configuration,
     rejoin: bool,
     lease_file: Option<LeaseFile>,

@@ -10,7 +10,6 @@ use doyen_core::change::LeaderChange;
 use doyen_core::members::{Incarnation, NodeId, PeerSet, Term};
 use doyen_core::protocol::{Role, View};
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use super::inspect::Diagnostics;
 use super::network::{Network, canonical};
@@ -19,7 +18,8 @@ use crate::clock::Moment;
 use crate::config::Settings;
 
 /// What a node knows about itself and the cluster. Clients also read the names that earlier versions used.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Status {
     /// The name of the cluster.
     pub cluster: String,
@@ -28,21 +28,21 @@ pub struct Status {
     /// The version of the program.
     pub version: String,
     /// The id of this member.
-    #[schema(value_type = u32)]
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub id: NodeId,
     /// The name of this member.
     pub name: String,
     /// How many times this member has started.
-    #[schema(value_type = u32)]
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub incarnation: Incarnation,
     /// Its role: `follower`, `candidate`, `leader`, or `retiring` while it transfers leadership.
-    #[schema(value_type = String)]
+    #[cfg_attr(feature = "http", schema(value_type = String))]
     pub role: Role,
     /// The leader that it follows; itself, if it leads.
-    #[schema(value_type = Option<u32>)]
+    #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub leader: Option<NodeId>,
     /// The term. A later leader has a higher term.
-    #[schema(value_type = u64)]
+    #[cfg_attr(feature = "http", schema(value_type = u64))]
     pub term: Term,
     /// Its lease, if it leads under one.
     pub lease: Option<Lease>,
@@ -61,19 +61,20 @@ pub struct Status {
     pub preference: Option<Preferred>,
     /// The next leader if the leader died now, as far as this member knows: the first of the succession that it reaches
     /// and that reaches a majority without the leader.
-    #[schema(value_type = Option<u32>)]
+    #[cfg_attr(feature = "http", schema(value_type = Option<u32>))]
     pub next: Option<NodeId>,
     /// The eligible members by rank, the highest first, as this member sees them, whether reachable or not. It includes
     /// the leader.
     #[serde(alias = "line")]
-    #[schema(value_type = Vec<u32>)]
+    #[cfg_attr(feature = "http", schema(value_type = Vec<u32>))]
     pub succession: Vec<NodeId>,
     /// All members, by id.
     pub members: Vec<MemberStatus>,
 }
 
 /// A lease.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Lease {
     /// Its deadline, in nanoseconds since this machine booted: comparable on this machine only. A transfer of leadership
     /// may end it sooner, so it is for display; a program that acts as the leader needs a permit of the library.
@@ -91,20 +92,22 @@ impl Lease {
 }
 
 /// A preference of an operator.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Preferred {
     /// The preferred member.
-    #[schema(value_type = u32)]
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub member: NodeId,
     /// How much longer it is preferred, in milliseconds.
     pub remaining_ms: u64,
 }
 
 /// What a node knows about a member.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct MemberStatus {
     /// Its id.
-    #[schema(value_type = u32)]
+    #[cfg_attr(feature = "http", schema(value_type = u32))]
     pub id: NodeId,
     /// Its name.
     pub name: String,
@@ -131,7 +134,7 @@ pub struct MemberStatus {
     pub rtt_us: Option<u64>,
     /// The members that it reports as unreachable; null if it is unreachable itself, or does not report that.
     #[serde(alias = "misses")]
-    #[schema(value_type = Option<Vec<u32>>)]
+    #[cfg_attr(feature = "http", schema(value_type = Option<Vec<u32>>))]
     pub unreachable: Option<Vec<NodeId>>,
     /// Whether it may lead, as far as this node knows: it is neither a witness nor drained.
     pub eligible: bool,
@@ -145,14 +148,15 @@ pub struct MemberStatus {
 }
 
 /// A change of leadership that this node took part in or learned of.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 pub struct Entry {
     /// Its number; numbers rise by one.
     pub number: u64,
     /// When it happened, by this machine's wall clock, in milliseconds since 1970: for display, never for decisions.
     pub at_unix_ms: u64,
     /// The change, for programs.
-    #[schema(value_type = Object)]
+    #[cfg_attr(feature = "http", schema(value_type = Object))]
     pub change: LeaderChange,
     /// The change and its reason, as text.
     pub text: String,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doyen::api::Limits;
 use doyen::clock::Moment;
+use doyen_core::members::Term;
 use doyen_core::protocol::Role;
 use doyen_core::time::Span;
 
@@ -20,7 +21,19 @@ fn only_who_holds_a_lease_answers_200_at_leader() {
     let answer = fake.get("/leader");
     assert_eq!((answer.status, answer.json()["name"].as_str()), (200, Some("n1")));
     assert_eq!(answer.json()["term"], 7);
-    assert_eq!(answer.header("cache-control"), Some("no-store"));
+}
+
+#[test]
+fn every_answer_names_the_term_and_may_not_be_cached() {
+    for fake in [Fake::follower(), Fake::leader()] {
+        for path in ["/leader", "/follower", "/livez", "/readyz", "/v1/leader", "/v1/status"] {
+            let answer = fake.get(path);
+            assert_eq!(answer.header("doyen-term"), Some("7"), "{path}: {answer:?}");
+            assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}: {answer:?}");
+        }
+        fake.announce(|state| state.term = Term(8));
+        assert_eq!(fake.get("/leader").header("doyen-term"), Some("8"), "it is that of the lease");
+    }
 }
 
 #[test]
@@ -47,12 +60,18 @@ fn who_is_about_to_hand_over_gets_no_new_traffic() {
 }
 
 #[test]
-fn head_is_answered_as_get_is_without_a_body() {
+fn head_and_options_are_answered_as_get_is() {
     let fake = Fake::leader();
-    let answer = fake.ask("HEAD", "/leader", "");
-    assert_eq!((answer.status, answer.body.as_str()), (200, ""));
-    let answer = fake.ask("HEAD", "/follower", "");
-    assert_eq!((answer.status, answer.body.as_str()), (503, ""));
+    for (method, has_body) in [("HEAD", false), ("OPTIONS", true)] {
+        for path in ["/leader", "/follower", "/livez", "/readyz"] {
+            let (asked, answer) = (fake.get(path), fake.ask(method, path, ""));
+            assert_eq!(answer.status, asked.status, "{method} {path}");
+            assert_eq!(answer.body, if has_body { asked.body } else { String::new() });
+            assert_eq!(answer.header("doyen-term"), Some("7"), "{method} {path}");
+        }
+    }
+    assert_eq!(fake.ask("OPTIONS", "/leader", "").status, 200);
+    assert_eq!(fake.ask("OPTIONS", "/follower", "").status, 503);
 }
 
 #[test]

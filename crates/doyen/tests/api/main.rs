@@ -7,6 +7,7 @@ mod admin;
 mod commands;
 mod health;
 mod machines;
+mod permit;
 mod report;
 mod server;
 mod watch;

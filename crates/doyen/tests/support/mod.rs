@@ -335,6 +335,13 @@ impl Trial {
         Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
     }
 
+    /// The status and the body of a member's response to a `POST` with this JSON; none if there is no response.
+    pub fn post(&self, member: usize, path: &str, json: &str) -> Option<(u16, String)> {
+        let request = self.http.post(format!("{}{path}", self.url(member)));
+        let mut response = request.content_type("application/json").send(json).ok()?;
+        Some((response.status().as_u16(), response.body_mut().read_to_string().ok()?))
+    }
+
     /// The body of a member's response, if its status is 200.
     pub fn get(&self, member: usize, path: &str) -> Option<String> {
         self.response(member, path).filter(|(status, _)| *status == 200).map(|(_, body)| body)

@@ -1,0 +1,96 @@
+//! A permit over HTTP: the right to act as the leader until a deadline, for which a transfer of leadership waits.
+//!
+//! It needs no admin secret, because it can delay a transfer by one lease at most: a permit ends with the lease, and a
+//! leader that is about to transfer leadership gives none.
+
+use std::time::Duration;
+
+use axum::Json;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::App;
+use super::call::OpenCall;
+use super::problem::{Kind, Problem};
+use super::report::Name;
+use crate::clock::Moment;
+
+/// For how long a permit is asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PermitRequest {
+    /// For how long, for example `200ms`. The end of the lease may come first.
+    #[serde(rename = "for")]
+    #[schema(examples("200ms"))]
+    pub lasting: String,
+}
+
+/// A permit.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PermitGiven {
+    /// The name of this node.
+    pub name: String,
+    /// The term of the lease.
+    pub term: u64,
+    /// The fencing token, for whatever is acted on.
+    pub token: u64,
+    /// When the permit ends, in nanoseconds of this machine's boot-time clock.
+    pub until: u64,
+    /// How long it lasts from now, in milliseconds, rounded down. The way of the response counts.
+    pub remaining_ms: u64,
+}
+
+pub(super) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(permit))
+}
+
+/// The right to act as the leader until a deadline. A transfer of leadership waits for it, at most until the end of the
+/// lease.
+#[utoipa::path(post, path = "/v1/permit", tag = "permits", request_body = PermitRequest,
+    params(("If-Match" = Option<String>, Header, description = "The term that the permit is for, as in an ETag.")),
+    responses(
+        (status = 200, description = "This node leads, and is bound until then.", body = PermitGiven),
+        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 412, description = "The term is another one.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 422, description = "The time is not a duration, or is zero.", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Problem> {
+    let lasting = parse_time(&call.body.lasting)?;
+    let status = call.app.handle.status();
+    let Some(permit) = call.app.handle.leadership().guard(lasting) else {
+        let (name, leader) = (&status.name, Name::of_leader(&status));
+        let detail = match &leader {
+            Some(leader) if leader.id != status.id => {
+                format!("{name} is not the leader; {} is", leader.name)
+            }
+            Some(_) => format!("{name} holds no valid lease, or is about to transfer leadership"),
+            None => format!("{name} is not the leader and knows no leader"),
+        };
+        return Err(Kind::NotLeader.with_detail(detail).with_leader(leader));
+    };
+    let remaining = permit.deadline.since(Moment::now());
+    Ok(Json(PermitGiven {
+        name: status.name.clone(),
+        term: permit.term.0,
+        token: permit.token.0,
+        until: permit.deadline.as_nanos(),
+        remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
+    }))
+}
+
+fn parse_time(text: &str) -> Result<Duration, Problem> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err(Kind::BadTime.with_detail("for: must be longer than 0s")),
+        Ok(lasting) => Ok(lasting),
+        Err(error) => {
+            let detail =
+                format!("for: `{text}` is not a duration ({error}); write for example 200ms");
+            Err(Kind::BadTime.with_detail(detail))
+        }
+    }
+}
