@@ -655,6 +655,14 @@ impl<P: Protocol> Effects<P> {
         self.list.retain(|effect| matches!(effect, Effect::Send { .. }));
     }
 
+    /// The messages among the effects, and their receivers.
+    pub fn into_messages(self) -> impl Iterator<Item = (NodeId, P::Message)> {
+        self.list.into_iter().filter_map(|effect| match effect {
+            Effect::Send { to, message } => Some((to, message)),
+            _ => None,
+        })
+    }
+
     /// The effects, in order.
     pub fn list(&self) -> &[EffectOf<P>] {
         &self.list

@@ -33,6 +33,7 @@
 pub mod contain;
 pub mod control;
 mod handle;
+mod handover;
 mod init;
 pub mod lease_file;
 mod process;
@@ -46,3 +47,4 @@ pub const CANNOT_EXECUTE: u8 = 126;
 pub const NOT_FOUND: u8 = 127;
 
 pub use handle::{Guardian, Plan, play_part};
+pub use handover::{Datagram, Handover};

@@ -41,8 +41,8 @@
 //! partition there are two leaders; no permit is ever given.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use doyen_core::members::{NodeId, Term};
@@ -50,6 +50,7 @@ use doyen_core::protocol::Role;
 use tokio::sync::watch;
 
 use crate::clock::Moment;
+use crate::guardian::Handover;
 
 /// How many fencing tokens there are in a term.
 const TOKENS_PER_TERM: u64 = 1 << 20;
@@ -111,11 +112,23 @@ struct Given {
     last_deadline: AtomicU64,
     work: AtomicUsize,
     last_token: AtomicU64,
+    /// Where a guardian reads the latest deadline, if one watches this node.
+    handover: OnceLock<Mutex<Handover>>,
 }
 
 impl Permits {
-    fn extend(&self, deadline: Moment) {
+    /// From now on the latest deadline is also told to the guardian that shares this memory.
+    pub(crate) fn share(&self, handover: Handover) {
+        let _ = self.0.handover.set(Mutex::new(handover));
+    }
+
+    /// Records the deadline of a permit, before the permit is given. `false` if the guardian cannot be told of it.
+    fn extend(&self, deadline: Moment) -> bool {
         self.0.last_deadline.fetch_max(deadline.as_nanos(), Ordering::SeqCst);
+        let Some(handover) = self.0.handover.get() else { return true };
+        // Under the lock, so that an earlier deadline never replaces a later one.
+        let handover = handover.lock().unwrap_or_else(PoisonError::into_inner);
+        handover.permit_ends(self.last_deadline()).is_ok()
     }
 
     pub(crate) fn last_deadline(&self) -> Moment {
@@ -198,11 +211,11 @@ impl Leadership {
         let nanos = u64::try_from(lasting.as_nanos()).unwrap_or(u64::MAX);
         let deadline = Moment::now().after_nanos(nanos).min(lease_deadline);
         let (term, token) = (state.term, self.permits.token(state.term)?);
-        self.permits.extend(deadline);
+        let is_recorded = self.permits.extend(deadline);
         let now = self.state();
         let leads =
             now.role == Some(Role::Leader) && now.term == term && now.lease_deadline.is_some();
-        leads.then_some(Permit { term, token, deadline })
+        (leads && is_recorded).then_some(Permit { term, token, deadline })
     }
 
     /// Work begins under the lease of this node, if it holds a valid one now and is not about to transfer leadership. A

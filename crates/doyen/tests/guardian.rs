@@ -12,7 +12,7 @@ use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::{Lease, LeaseFile};
-use doyen::guardian::{Guardian, Plan};
+use doyen::guardian::{Guardian, Handover, Plan};
 use doyen_core::time::Span;
 
 const MARGIN: Duration = Duration::from_millis(100);
@@ -31,6 +31,7 @@ const STUBBORN: &str = r#"
 struct Scene {
     folder: PathBuf,
     lease_file: LeaseFile,
+    handover: Handover,
     /// How long the processes of this scene sleep, which tells them from all others.
     name: String,
 }
@@ -44,7 +45,7 @@ impl Scene {
         fs::create_dir(&folder).unwrap();
         let lease_file = LeaseFile::create(&folder.join("lease")).unwrap();
         let name = format!("{}.{number}", 10_000_000 + std::process::id());
-        Self { folder, lease_file, name }
+        Self { folder, lease_file, handover: Handover::create().unwrap(), name }
     }
 
     fn lease(&mut self, lasting: Duration, term: u64) -> Moment {
@@ -59,6 +60,7 @@ impl Scene {
         command.push(self.folder.clone().into());
         let plan = Plan {
             lease_file: self.lease_file.path(),
+            handover: &self.handover,
             margin: MARGIN,
             containment,
             command: &command,

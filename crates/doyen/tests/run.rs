@@ -10,7 +10,12 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use doyen::api::{LeaderReport, PermitGiven};
+use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
+use doyen::node::status::Entry;
+use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
+use doyen_core::members::NodeId;
 use rustix::process::Signal;
 use support::{Plan, Trial, doyen, skip};
 
@@ -33,12 +38,16 @@ struct Jobs {
 impl Jobs {
     /// Three members, each of which runs the job while it leads.
     fn start(flags: &[&str]) -> Option<Self> {
+        Self::start_with("lan", flags)
+    }
+
+    fn start_with(profile: &'static str, flags: &[&str]) -> Option<Self> {
         if Containment::available().is_none() {
             skip("jobs: no PID namespaces and no cgroup v2 that may be written to");
             return None;
         }
-        let mut trial =
-            Trial::found(&Plan { cluster: "jobs", preemption: "never", ..Plan::default() });
+        let plan = Plan { cluster: "jobs", profile, preemption: "never", ..Plan::default() };
+        let mut trial = Trial::found(&plan);
         let folder = trial.folder.join("job");
         fs::create_dir(&folder).unwrap();
         let place = folder.to_str().unwrap().to_owned();
@@ -69,6 +78,12 @@ impl Jobs {
         self.trial.agree(among)
     }
 
+    fn lease_deadline(&self, leader: usize) -> Moment {
+        let report = self.trial.get(leader, "/v1/leader").expect("an answer");
+        let report: LeaderReport = serde_json::from_str(&report).expect("a report");
+        Moment::from_nanos(report.lease.expect("a lease").until)
+    }
+
     fn guardian_of(&self, member: usize) -> i32 {
         let children =
             Command::new("pgrep").args(["-P", &self.trial.pid(member).to_string()]).output();
@@ -95,6 +110,58 @@ fn a_job_whose_doyen_is_killed_is_gone_before_the_next_one_starts() {
     let starts = jobs.wait_for_more(0);
     let leader = jobs.leader(&[1, 2, 3]);
     jobs.trial.kill(leader);
+    jobs.wait_for_more(starts);
+    jobs.assert_no_overlap();
+}
+
+/// Kills the doyen of the leader, and says who leads then, and since when at the latest. Leases last for two and a half
+/// seconds.
+fn kill_and_wait(jobs: &mut Jobs, leader: usize) -> (usize, Moment) {
+    jobs.trial.kill(leader);
+    jobs.trial.wait("another leader", || {
+        let others = [1, 2, 3].into_iter().filter(|&member| member != leader);
+        let mut leading = others.filter(|&member| jobs.trial.get(member, "/leader").is_some());
+        leading.next().map(|member| (member, Moment::now()))
+    })
+}
+
+/// Whether a member leads because the guardian of `dead` has released its lease.
+fn was_handed_over(jobs: &Jobs, leader: usize, dead: usize) -> bool {
+    let by = NodeId(dead as u32);
+    let reason = ElectionReason::Transferred { by, reason: TransferReason::Crashed };
+    let history = jobs.trial.history(leader);
+    let became = |it: &Entry| matches!(it.change, LeaderChange::BecameLeader { reason: why, .. } if why == reason);
+    history.iter().any(became)
+}
+
+#[test]
+fn a_doyen_that_is_killed_on_a_machine_that_lives_costs_no_lease() {
+    let Some(mut jobs) = Jobs::start_with("wan", &[]) else { return };
+    let starts = jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    // The successor must have acknowledged a heartbeat.
+    jobs.trial.follow(leader, &[1, 2, 3]);
+    let deadline = jobs.lease_deadline(leader);
+    let (successor, led) = kill_and_wait(&mut jobs, leader);
+    assert!(was_handed_over(&jobs, successor, leader), "{}", jobs.trial.log(leader));
+    assert!(led < deadline, "the successor waited for the lease");
+    jobs.wait_for_more(starts);
+    jobs.assert_no_overlap();
+}
+
+#[test]
+fn a_lease_is_not_released_before_the_permits_of_the_dead_are_over() {
+    let Some(mut jobs) = Jobs::start_with("wan", &[]) else { return };
+    let starts = jobs.wait_for_more(0);
+    let leader = jobs.leader(&[1, 2, 3]);
+    let permit: PermitGiven = jobs.trial.wait("a permit", || {
+        let (status, body) = jobs.trial.post(leader, "/v1/permit", r#"{"for": "1s"}"#)?;
+        assert_eq!(status, 200, "{body}");
+        Some(serde_json::from_str(&body).expect("a permit"))
+    });
+    let (successor, led) = kill_and_wait(&mut jobs, leader);
+    assert!(led >= Moment::from_nanos(permit.until), "it leads while the permit is valid");
+    assert!(was_handed_over(&jobs, successor, leader), "{}", jobs.trial.log(leader));
     jobs.wait_for_more(starts);
     jobs.assert_no_overlap();
 }

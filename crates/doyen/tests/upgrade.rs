@@ -96,13 +96,12 @@ fn leadership(trial: &Trial, member: usize) -> Option<(u64, u64)> {
 
 /// Term and vote of the last record that a trace says was stored, in the words of a trace.
 fn stored_last(trace: &str) -> Option<(String, String)> {
-    let (_, record) = trace.rsplit_once("Persist(Stored { ")?;
+    let (_, record) = trace.rsplit_once("inner: Some(Stored { ")?;
     let field = |name: &str| {
         let (_, rest) = record.split_once(name)?;
         Some(rest.split_once(", ")?.0.to_owned())
     };
-    // An earlier program calls the term an epoch.
-    Some((field("term: ")?.replace("Epoch(", "Term("), field("voted: ")?))
+    Some((field("term: ")?, field("voted: ")?))
 }
 
 /// Term and vote that the disk held at the start of a trace of the present program.

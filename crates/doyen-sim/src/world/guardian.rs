@@ -5,7 +5,7 @@
 
 use doyen_core::handover::{Duty, Remains, Work, last_messages};
 use doyen_core::members::{NodeId, Term};
-use doyen_core::protocol::{Effect, Protocol};
+use doyen_core::protocol::Protocol;
 
 use super::{AT_ONCE, Item, World};
 use crate::fault::Guardian;
@@ -35,19 +35,15 @@ impl<P: Protocol> World<'_, '_, P> {
         if lease <= self.now {
             return None; // a paused leader may not have noticed
         }
-        let mut out = last_messages(&member.protocol, self.configs.of(position));
+        let out = last_messages(&member.protocol, self.configs.of(position));
         let rules = super::watch::rules(&out);
-        let sends = out.drain().filter_map(|effect| match effect {
-            Effect::Send { to, message } => Some((to, message)),
-            _ => None,
-        });
         let permit = lease.min(self.now + guardian.permit);
         Some(Survived {
             position,
             term: member.protocol.view().term,
             remains: Remains { lease, permit, job: Work::Due, hooks: Work::Over },
             job_ends: self.now + guardian.job,
-            last_messages: sends.collect(),
+            last_messages: out.into_messages().collect(),
             rules,
         })
     }

@@ -15,6 +15,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use doyen::api::{self, Admin, Limits};
 use doyen::clock;
 use doyen::config::{self, Configuration, Env, Override, Settings};
+use doyen::guardian::Handover;
 use doyen::guardian::lease_file::LeaseFile;
 use doyen::node::{self, Builder, Failure, Handle, Running};
 use tokio::runtime;
@@ -183,11 +184,11 @@ pub(super) struct Started {
     pub(super) server: Option<api::Server>,
 }
 
-/// Starts the node and its HTTP server.
+/// Starts the node and its HTTP server. `shared`: what it shares with its guardian, if it has one.
 pub(super) fn start(
     configuration: Configuration,
     rejoin: bool,
-    lease_file: Option<LeaseFile>,
+    shared: Option<(LeaseFile, Handover)>,
 ) -> Result<Started> {
     let http = configuration.settings.http;
     let admin = Admin::of(&configuration.settings);
@@ -200,7 +201,9 @@ pub(super) fn start(
     let listener = listener.transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
-    let running = Builder::new(configuration).rejoin(rejoin).lease_file(lease_file).start()?;
+    let (lease_file, handover) = shared.unzip();
+    let builder = Builder::new(configuration).rejoin(rejoin);
+    let running = builder.lease_file(lease_file).handover(handover).start()?;
     info!("{introduction}");
     if let Some(http) = http {
         info!("status, health and metrics: http://{http}/");

@@ -17,7 +17,7 @@ use doyen::config::{Configuration, Settings};
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
-use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, NOT_FOUND, Plan};
+use doyen::guardian::{CANNOT_EXECUTE, FAILED, Guardian, Handover, NOT_FOUND, Plan};
 use doyen::leadership::FencingToken;
 use doyen::node::{Handle, Running, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
@@ -106,7 +106,9 @@ impl Run {
         let grace = self.grace.unwrap_or(settings.grace);
         let log = self.member.start_log()?;
         say_what_is_contained(&containment);
-        let job = JobOptions { lease, margin, containment, grace, lease_file: path, run: self };
+        let handover = Handover::create().context("cannot share memory with the guardian")?;
+        let job =
+            JobOptions { lease, margin, containment, grace, lease_file: path, handover, run: self };
         let ended = serve(configuration, self.member.rejoin, lease_file, &job);
         log.finish();
         Ok(Answer::Code(match ended {
@@ -212,6 +214,7 @@ struct JobOptions<'a> {
     containment: Containment,
     grace: Duration,
     lease_file: PathBuf,
+    handover: Handover,
     run: &'a Run,
 }
 
@@ -221,7 +224,8 @@ fn serve(
     lease_file: LeaseFile,
     options: &JobOptions<'_>,
 ) -> Result<i32> {
-    let started = super::node::start(configuration, rejoin, Some(lease_file))?;
+    let handover = options.handover.try_clone()?;
+    let started = super::node::start(configuration, rejoin, Some((lease_file, handover)))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = started.running.handle().clone();
     let ended = runtime.block_on(async {
@@ -500,6 +504,7 @@ fn start_guardian(
 ) -> Result<(Arc<Guardian>, mpsc::UnboundedReceiver<Report>)> {
     let plan = Plan {
         lease_file: &options.lease_file,
+        handover: &options.handover,
         margin: options.margin,
         containment: &options.containment,
         command: &options.run.command,

@@ -31,6 +31,8 @@ pub enum Request {
     },
     /// Say that you are there.
     Ping,
+    /// End the command, and yourself: the node ends as planned.
+    Finish,
 }
 
 /// What a guardian tells its node.

@@ -18,6 +18,7 @@ use rustix::process::{
 
 use super::contain::{Cgroup, Containment};
 use super::control::{Channel, Report, Request};
+use super::handover::Handover;
 use super::process::{ENDING, Options};
 
 /// The name under which this program runs as a guardian.
@@ -30,6 +31,8 @@ pub(super) const INIT: &str = "guardian-init";
 pub struct Plan<'a> {
     /// The lease file.
     pub lease_file: &'a Path,
+    /// What it does if the node dies.
+    pub handover: &'a Handover,
     /// How long before the deadline it begins to kill.
     pub margin: Duration,
     /// What holds the tree together.
@@ -61,6 +64,7 @@ impl Guardian {
         command.arg(GUARDIAN);
         command.arg(its_control.as_fd().as_raw_fd().to_string());
         command.arg(node.as_raw_fd().to_string());
+        command.arg(plan.handover.as_fd().as_raw_fd().to_string());
         command.arg(plan.lease_file);
         command.arg(plan.margin.as_nanos().to_string());
         command.arg(if *namespace { "namespace" } else { "-" });
@@ -68,7 +72,9 @@ impl Guardian {
         command.args(plan.command).stdin(Stdio::inherit());
         fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
         fcntl_setfd(&node, FdFlags::empty())?;
+        fcntl_setfd(plan.handover.as_fd(), FdFlags::empty())?;
         let process = command.spawn()?;
+        fcntl_setfd(plan.handover.as_fd(), FdFlags::CLOEXEC)?;
         let (pid, cgroups) = (process.id(), cgroups.clone());
         Ok(Self { process: Mutex::new(process), pid, control, cgroups, init: Mutex::default() })
     }
@@ -125,9 +131,11 @@ impl Guardian {
         self.pid
     }
 
-    /// Closes the channel, upon which the guardian ends its job and itself, and waits for that.
+    /// Has the guardian end its job and itself, and waits for that.
     pub fn finish(self) -> io::Result<()> {
         let Self { process, control, .. } = self;
+        // One that cannot be told sees the end of the channel.
+        let _ = control.send(&Request::Finish);
         drop(control);
         lock(&process).wait().map(drop)
     }
@@ -146,12 +154,14 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
     if part != GUARDIAN {
         return None;
     }
-    let [control, node, lease_file, margin, namespace, cgroups, command @ ..] = &rest[..] else {
+    let [control, node, handover, lease_file, margin, namespace, cgroups, command @ ..] = &rest[..]
+    else {
         return None;
     };
     let options = Options {
         control: number(control)?,
         node: number(node)?,
+        handover: number(handover)?,
         lease_file: lease_file.into(),
         margin: Duration::from_nanos(number(margin)?),
         containment: Containment {

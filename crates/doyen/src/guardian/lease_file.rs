@@ -29,6 +29,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -39,6 +40,8 @@ const VERSION: u32 = 1;
 const LENGTH: usize = 80;
 const SEQUENCE: u64 = 16;
 const DEADLINE: u64 = 24;
+/// How long to wait before it is asked again whether the file is locked.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// How often a reader tries to read what is being written.
 const MOST_TRIES: usize = 1_000;
 
@@ -110,8 +113,7 @@ impl LeaseFile {
 
     /// Whether a program has locked the file, to act under the lease that it read.
     pub(crate) fn is_in_use(&self) -> bool {
-        // One that locks it from now on reads what has been written by now.
-        self.file.try_lock().is_err() || self.file.unlock().is_err()
+        is_locked(&self.file)
     }
 
     /// Publishes a lease, or that there is none.
@@ -140,6 +142,11 @@ impl Drop for LeaseFile {
         let _ = self.publish(None);
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Whether a program has locked the file. One that locks it from now on reads what has been written by now.
+fn is_locked(file: &File) -> bool {
+    file.try_lock().is_err() || file.unlock().is_err()
 }
 
 /// The file whose lock the writer holds. It stays: a lock on a file that was removed would keep nobody out.
@@ -191,6 +198,23 @@ impl LeaseReader {
             return Ok((clock == self.clock && lease.deadline > Moment::default()).then_some(lease));
         }
         Err(wrong("the lease file is never whole: its node died or hangs while it wrote"))
+    }
+
+    /// Shows from now on that there is no lease: the writer is dead. If it died while it wrote, readers see none anyway.
+    pub(super) fn close(&self, path: &Path) -> io::Result<()> {
+        OpenOptions::new().write(true).open(path)?.write_all_at(&0_u64.to_le_bytes(), DEADLINE)
+    }
+
+    /// Waits until no program has locked the file, at most until `deadline`. Returns `deadline` if one still has.
+    pub(super) fn wait_until_unused(&self, deadline: Moment) -> Moment {
+        loop {
+            let now = Moment::now();
+            match is_locked(&self.file) {
+                false => return now.min(deadline),
+                true if now >= deadline => return deadline,
+                true => std::thread::sleep(LOOK_AGAIN.min(deadline.since(now))),
+            }
+        }
     }
 
     /// Whether the lease is valid now. What cannot be read is no lease.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, PipeWriter, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
@@ -11,6 +12,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use doyen_core::algorithm::quorum::rules::Rules;
+use doyen_core::handover::{Duty, Remains, Work};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -26,11 +29,15 @@ use super::control::{Channel, Killed, Report, Request};
 use super::handle::INIT;
 use super::init::code_of;
 use super::lease_file::{Lease, LeaseReader};
-use super::{FAILED, sys};
+use super::{Datagram, FAILED, Handover, sys};
 use crate::clock::Moment;
 
 /// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
 pub(super) const ENDING: Duration = Duration::from_secs(10);
+
+/// The pauses before each sending of the last datagrams.
+const RELEASES: [Duration; 3] =
+    [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(50)];
 
 /// What a guardian is started with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,6 +46,8 @@ pub(super) struct Options {
     pub(super) control: RawFd,
     /// The descriptor of a pidfd of the node.
     pub(super) node: RawFd,
+    /// The descriptor of the memory that it shares with the node.
+    pub(super) handover: RawFd,
     /// The lease file.
     pub(super) lease_file: PathBuf,
     /// How long before the deadline it begins to kill.
@@ -53,6 +62,7 @@ pub(super) struct Options {
 pub(super) fn run(options: Options) -> io::Result<()> {
     let control = Channel::new(sys::take_inherited(options.control)?);
     let node = sys::take_inherited(options.node)?;
+    let handover = Handover::inherited(sys::take_inherited(options.handover)?);
     let lease = LeaseReader::open(&options.lease_file)?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
     // SIGTERM from a supervisor that stops the whole service is for the node, which tells the guardian what to do.
@@ -66,13 +76,14 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
     let _ = sys::prefer_in_scheduling();
     let _ = fs::write("/proc/self/oom_score_adj", "-900");
-    Guardian { options, control, node, lease, timer, deadline: None, job: None }.watch()
+    Guardian { options, control, node, handover, lease, timer, deadline: None, job: None }.watch()
 }
 
 struct Guardian {
     options: Options,
     control: Channel,
     node: OwnedFd,
+    handover: Handover,
     lease: LeaseReader,
     timer: OwnedFd,
     /// The deadline of the lease, as far as it was read.
@@ -106,12 +117,14 @@ impl Guardian {
                 self.look_at_the_time()?;
             }
             if died {
-                return self.end_everything();
+                return self.survive();
             }
             if asked {
                 match self.control.receive()? {
+                    Some(Request::Finish) => return self.end_job(),
                     Some(request) => self.handle(request)?,
-                    None => return self.end_everything(),
+                    // A process that dies closes its files before its pidfd says so.
+                    None => return self.survive(),
                 }
             }
         }
@@ -158,6 +171,7 @@ impl Guardian {
 
     fn handle(&mut self, request: Request) -> io::Result<()> {
         match request {
+            Request::Finish => Ok(()),
             Request::Ping => self.report(&Report::Pong),
             Request::Start { term, token } => {
                 let report = match self.start(term, token) {
@@ -306,12 +320,71 @@ impl Guardian {
         Ok(())
     }
 
-    /// The node is gone: so is its job.
-    fn end_everything(&mut self) -> io::Result<()> {
+    fn end_job(&mut self) -> io::Result<()> {
         if let Some(job) = &self.job {
             job.kill();
             self.wait_for_the_end(Moment::now())?;
             self.reap()?;
+        }
+        Ok(())
+    }
+
+    /// The node is dead: ends its job, and releases its lease as soon as nothing relies on it any more. The core decides
+    /// when that is.
+    fn survive(&mut self) -> io::Result<()> {
+        let died = Moment::now();
+        self.read_lease();
+        let lease = self.deadline.map_or(died, |lease| lease.deadline);
+        // Programs of this machine must not begin anything more under this lease.
+        let is_closed = self.lease.close(&self.options.lease_file);
+        let permit = self.handover.permit().unwrap_or(lease).min(lease);
+        let hooks = if is_closed.is_ok() { Work::Over } else { Work::Unknown };
+        let mut left = Remains { lease, permit, job: Work::Due, hooks };
+        loop {
+            match left.duty(Moment::now(), Rules::default()) {
+                Duty::EndJob => {
+                    left.job = Work::Unknown;
+                    self.end_job()?;
+                    left.job = Work::Over;
+                    // A program outside the tree may hold a lock on the file, and act until the lease is over.
+                    left.permit = self.lease.wait_until_unused(lease).max(permit);
+                }
+                Duty::Wait(until) => thread::sleep(until.since(Moment::now())),
+                Duty::Release if self.node_is_dead(lease) => return self.release(died),
+                Duty::Release => return Ok(()),
+                Duty::RunHooks | Duty::Nothing => return self.end_job(),
+            }
+        }
+    }
+
+    /// Waits until the node is dead, at most until `deadline`. A node that is stopped is not.
+    fn node_is_dead(&self, deadline: Moment) -> bool {
+        let wait = deadline.since(Moment::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        poll(&mut [PollFd::new(&self.node, PollFlags::IN)], Some(&wait)).is_ok_and(|dead| dead > 0)
+    }
+
+    /// Sends the last datagrams of the dead node, from a socket of its own; a few times, because some may get lost.
+    fn release(&self, died: Moment) -> io::Result<()> {
+        let datagrams = self.handover.datagrams()?;
+        let Some(first) = datagrams.first() else { return Ok(()) };
+        let any: IpAddr = match first.address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        for pause in RELEASES {
+            thread::sleep(pause);
+            for Datagram { address, bytes } in &datagrams {
+                // One that cannot be sent is like one that is lost.
+                let _ = socket.send_to(bytes, address);
+            }
+            if pause.is_zero() {
+                let after = Moment::now().since(died);
+                eprintln!(
+                    "doyen: the node died; the guardian ended its job and released its lease {after:.1?} later"
+                );
+            }
         }
         Ok(())
     }

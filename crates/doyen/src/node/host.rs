@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use doyen_core::change::LeaderChange;
+use doyen_core::handover::last_messages;
 use doyen_core::host::apply;
 use doyen_core::members::{NodeId, PeerSet};
 use doyen_core::node::{self, Node};
@@ -38,6 +39,7 @@ use super::wire::Rejection;
 use super::{Command, CommandError, Failure};
 use crate::clock::Moment;
 use crate::config::Settings;
+use crate::guardian::Datagram;
 
 /// How many datagrams are handled before the timers have their turn.
 const BATCH: usize = 64;
@@ -96,6 +98,8 @@ pub(super) struct Host {
     /// The published snapshot is out of date.
     changed: bool,
     last_snapshot: Moment,
+    /// The last messages that the guardian has; none if they have to be sealed again.
+    prepared: Option<Vec<(NodeId, Letter)>>,
     /// For algorithms that do not report changes of leadership.
     view_history: Option<ViewHistory>,
 }
@@ -147,6 +151,7 @@ impl Host {
             ends_by: None,
             changed: true,
             last_snapshot: Moment::default(),
+            prepared: None,
             view_history: (!Process::has_leases(&config)).then(|| ViewHistory::new(id)),
             settings,
             config,
@@ -345,7 +350,28 @@ impl Host {
         let deadline = self.lease_deadline();
         self.publisher.announce(self.member.view(), deadline);
         self.trace_lease(deadline);
+        self.prepare_handover();
         Ok(())
+    }
+
+    /// Keeps ready what ends the lease if this process dies (14), and seals it again only if it has changed. What is
+    /// outdated is harmless: it ends a lease of an earlier term, or names another successor.
+    fn prepare_handover(&mut self) {
+        if !self.publisher.is_guarded() {
+            return;
+        }
+        let last: Vec<(NodeId, Letter)> = match self.member.view().role.leads() {
+            true => last_messages(&self.member, &self.config).into_messages().collect(),
+            false => Vec::new(),
+        };
+        if self.prepared.as_ref() == Some(&last) {
+            return;
+        }
+        let network = &mut self.network;
+        let sealed = last.iter().filter_map(|(to, letter)| network.sealed(*to, letter));
+        let datagrams: Vec<Datagram> = sealed.collect();
+        self.publisher.prepare_handover(&datagrams);
+        self.prepared = Some(last);
     }
 
     fn trace_lease(&mut self, deadline: Option<Moment>) {
@@ -390,12 +416,15 @@ impl Host {
             }
             Command::UseKeys(keys, answer) => {
                 self.network.use_keys(&keys);
+                self.prepared = None;
+                self.prepare_handover();
                 let text = format!("reloaded its keys: {}", keys.told());
                 self.log(LogLine::info("keys-reloaded", text));
                 let _ = answer.send(Ok(()));
             }
             Command::AddressResolved { member, address: Some(address) } => {
                 self.network.resolved(member, address);
+                self.prepared = None;
             }
             Command::AddressResolved { member, address: None } => {
                 let name = self.settings.name_of(member);

@@ -314,11 +314,6 @@ impl Network {
 }
 
 impl Peer {
-    /// The protocol version of its current session.
-    pub(super) fn version(&self) -> Option<u8> {
-        self.met.map(|(_, version)| version)
-    }
-
     /// Whether something has arrived from it since this node started, its configuration matches, and it is not silent.
     fn is_reachable(&self, now: Moment, by_algorithm: Option<bool>) -> bool {
         let Some(last) = self.last_seen else { return false };

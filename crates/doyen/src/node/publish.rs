@@ -3,10 +3,11 @@
 //! The loop writes, and every other thread reads through channels that keep only the latest value, so no reader can block
 //! the loop.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use doyen_core::change::{ElectionReason, LeaderChange};
+use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{Role, View};
 use doyen_core::time::Span;
@@ -18,6 +19,7 @@ use super::status::{Counters, Entry, Status};
 use crate::clock::Moment;
 use crate::config::Settings;
 use crate::guardian::lease_file::{Lease, LeaseFile};
+use crate::guardian::{Datagram, Handover};
 use crate::leadership::{LeadershipState, Permits};
 
 /// How many changes of leadership are kept.
@@ -77,6 +79,8 @@ pub(super) struct Publisher {
     written_lease: Option<Lease>,
     /// The deadline that the lease file showed last, if it shows no lease because of a transfer.
     closed_lease: Option<Moment>,
+    /// What the guardian does if this process dies.
+    handover: Option<Handover>,
 }
 
 impl Publisher {
@@ -84,8 +88,12 @@ impl Publisher {
         settings: Arc<Settings>,
         log: Logger,
         lease_file: Option<LeaseFile>,
-    ) -> (Self, Subscription) {
+        handover: Option<Handover>,
+    ) -> io::Result<(Self, Subscription)> {
         let (channels, subscription) = channels(Status::initial(&settings));
+        if let Some(handover) = &handover {
+            channels.permits.share(handover.try_clone()?);
+        }
         let publisher = Self {
             channels,
             settings,
@@ -95,8 +103,24 @@ impl Publisher {
             lease_file,
             written_lease: None,
             closed_lease: None,
+            handover,
         };
-        (publisher, subscription)
+        Ok((publisher, subscription))
+    }
+
+    /// Whether a guardian watches this node.
+    pub(super) fn is_guarded(&self) -> bool {
+        self.handover.is_some()
+    }
+
+    /// Gives the guardian what it sends if this process dies. If that fails, it must send nothing older.
+    pub(super) fn prepare_handover(&mut self, datagrams: &[Datagram]) {
+        let Some(handover) = &self.handover else { return };
+        if let Err(error) = handover.prepare(datagrams) {
+            let text =
+                format!("a crash would cost a lease: cannot write for the guardian: {error}");
+            self.log.write(LogLine::warning("handover", text));
+        }
     }
 
     pub(super) fn counters(&self) -> &Counters {
@@ -225,6 +249,11 @@ impl Publisher {
         one_way_us: impl Fn(NodeId) -> Option<u64>,
     ) -> Option<u64> {
         let in_transit = match change {
+            // The crash itself was earlier than anything that this member knows.
+            LeaderChange::BecameLeader {
+                reason: ElectionReason::Transferred { reason: TransferReason::Crashed, .. },
+                ..
+            } => return None,
             LeaderChange::BecameLeader {
                 reason: ElectionReason::Transferred { by, .. }, ..
             } => one_way_us(by),

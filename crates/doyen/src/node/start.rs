@@ -23,6 +23,7 @@ use super::store::{Saved, Store, StoreError};
 use super::trace::Header;
 use super::{Failure, Handle, attribute, waker};
 use crate::config::{ConfigError, Configuration, Settings};
+use crate::guardian::Handover;
 use crate::guardian::lease_file::LeaseFile;
 use crate::key::Keyring;
 
@@ -100,12 +101,13 @@ pub struct Builder {
     configuration: Configuration,
     rejoin: bool,
     lease_file: Option<LeaseFile>,
+    handover: Option<Handover>,
 }
 
 impl Builder {
     /// A node with this configuration, whose state `doyen init` or [`Founding`](crate::init::Founding) created.
     pub fn new(configuration: Configuration) -> Self {
-        Self { configuration, rejoin: false, lease_file: None }
+        Self { configuration, rejoin: false, lease_file: None, handover: None }
     }
 
     /// Whether its state is lost, and its operator allows it to come back without it. A state that can be used is never
@@ -121,18 +123,20 @@ impl Builder {
         Self { lease_file: lease_file.into(), ..self }
     }
 
+    /// Where it keeps ready, for its guardian, what ends its lease if it dies.
+    #[must_use]
+    pub fn handover(self, handover: impl Into<Option<Handover>>) -> Self {
+        Self { handover: handover.into(), ..self }
+    }
+
     /// Starts the node, in threads of its own.
     pub fn start(self) -> Result<Running, Failure> {
-        let Self { configuration, rejoin, lease_file } = self;
-        start(configuration, rejoin, lease_file)
+        start(self)
     }
 }
 
-fn start(
-    configuration: Configuration,
-    rejoin: bool,
-    lease_file: Option<LeaseFile>,
-) -> Result<Running, Failure> {
+fn start(builder: Builder) -> Result<Running, Failure> {
+    let Builder { configuration, rejoin, lease_file, handover } = builder;
     let system = |what| move |error| Failure::System { what, error };
     let text = configuration.report.to_string();
     let settings = Arc::new(configuration.settings);
@@ -147,7 +151,9 @@ fn start(
     let mut random = random()?;
     let session = SessionId::from_random(random.next_u64());
     let network = Network::open(&settings, session, sender.clone())?;
-    let (publisher, subscription) = Publisher::new(Arc::clone(&settings), log.clone(), lease_file);
+    let (publisher, subscription) =
+        Publisher::new(Arc::clone(&settings), log.clone(), lease_file, handover)
+            .map_err(system("share memory with the guardian"))?;
     let handle = Handle::new(subscription, sender.clone(), settings.key_file.clone());
     attribute::start(&settings.attribute, sender, log.clone())
         .map_err(system("start the thread that measures the attribute"))?;

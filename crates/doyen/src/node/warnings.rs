@@ -124,11 +124,7 @@ impl Warnings {
     }
 
     /// The node rejoins, and `awaited` have not answered.
-    pub(super) fn rejoining(
-        &mut self,
-        settings: &Settings,
-        awaited: &PeerSet,
-    ) -> Option<LogLine> {
+    pub(super) fn rejoining(&mut self, settings: &Settings, awaited: &PeerSet) -> Option<LogLine> {
         if awaited.is_empty() || !self.is_due(Topic::Rejoining) {
             return None;
         }
