@@ -4,6 +4,7 @@
 //! configuration; 3 a node cannot be reached; 4 a limit or deadline was reached first; 101 internal error; 130 interrupted.
 
 mod algorithms;
+mod change_hook;
 mod check;
 mod client;
 mod cluster;
@@ -24,6 +25,7 @@ mod replay;
 mod run;
 mod sim;
 mod status;
+mod supervise;
 mod system;
 mod terminal;
 mod watch;

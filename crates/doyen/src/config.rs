@@ -49,6 +49,8 @@ use doyen_core::members::NodeId;
 use doyen_core::registry::Algorithm;
 use sha2::{Digest, Sha256};
 
+use crate::guardian::Hooks;
+
 pub(crate) use layers::member_title;
 pub use layers::{Env, Override};
 pub use print::{Report, example};
@@ -102,6 +104,12 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
     /// How long a stop may take to transfer leadership.
     pub grace: Duration,
+    /// How long before the end of a lease that is not renewed a job and hooks are ended.
+    pub margin: Duration,
+    /// The commands that are run when this member leads, and when it does not.
+    pub hooks: Hooks,
+    /// The command that is run when the leader has changed; empty if there is none.
+    pub change_hook: Vec<String>,
 }
 
 /// A member as configured.

@@ -34,9 +34,12 @@ pub mod contain;
 pub mod control;
 mod handle;
 mod handover;
+mod hook;
 mod init;
+mod job;
 pub mod lease_file;
 mod process;
+mod survive;
 mod sys;
 
 /// The exit code if doyen itself failed.
@@ -48,3 +51,4 @@ pub const NOT_FOUND: u8 = 127;
 
 pub use handle::{Guardian, Plan, play_part};
 pub use handover::{Datagram, Handover};
+pub use hook::{Hook, Hooks};

@@ -12,7 +12,7 @@ use doyen::clock::Moment;
 use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::{Lease, LeaseFile};
-use doyen::guardian::{Guardian, Handover, Plan};
+use doyen::guardian::{Guardian, Handover, Hooks, Plan};
 use doyen_core::time::Span;
 
 const MARGIN: Duration = Duration::from_millis(100);
@@ -63,6 +63,7 @@ impl Scene {
             handover: &self.handover,
             margin: MARGIN,
             containment,
+            hooks: &Hooks::default(),
             command: &command,
         };
         Guardian::start(Path::new(env!("CARGO_BIN_EXE_doyen")), &plan).unwrap()

@@ -23,6 +23,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use super::Answer;
+use super::change_hook::ChangeHook;
+use super::supervise::{self, Supervision};
 use super::terminal::count;
 use log::Log;
 
@@ -216,17 +218,14 @@ pub(super) fn start(
 /// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
 /// negative answer.
 fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
-    let grace = configuration.settings.grace;
-    let Started { running, server } = start(configuration, rejoin, None)?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(until_the_end(running, grace));
-    // A thread may be reading keys from a disk that does not answer.
-    runtime.shutdown_background();
-    if ended.is_ok()
-        && let Some(server) = server
-    {
-        server.stop();
-    }
+    let settings = &configuration.settings;
+    let ended = match settings.hooks.is_none() {
+        true => serve_alone(configuration, rejoin)?,
+        false => {
+            let supervision = Supervision::of_hooks(settings, settings.margin)?;
+            supervise::serve(configuration, rejoin, &supervision).map(drop)
+        }
+    };
     Ok(match ended {
         Ok(()) => {
             info!("stopped");
@@ -241,6 +240,26 @@ fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
             }
         }
     })
+}
+
+/// Runs a node under whose lease nothing runs. What keeps it from starting is the outer error.
+fn serve_alone(configuration: Configuration, rejoin: bool) -> Result<Result<()>> {
+    let grace = configuration.settings.grace;
+    let change_hook = ChangeHook::of(&configuration.settings);
+    let Started { running, server } = start(configuration, rejoin, None)?;
+    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(async {
+        tokio::spawn(change_hook.run(running.handle().clone()));
+        until_the_end(running, grace).await
+    });
+    // A thread may be reading keys from a disk that does not answer.
+    runtime.shutdown_background();
+    if ended.is_ok()
+        && let Some(server) = server
+    {
+        server.stop();
+    }
+    Ok(ended)
 }
 
 fn log_warnings(configuration: &Configuration) {
@@ -281,7 +300,7 @@ async fn until_the_end(running: Running, grace: Duration) -> Result<()> {
     }
 }
 
-async fn reload(handle: Handle) {
+pub(super) async fn reload(handle: Handle) {
     if let Err(error) = handle.reload_keys().await {
         warn!("keys not reloaded: {error}");
     }

@@ -18,7 +18,7 @@ use super::schema::{self, KEYS, Key, MEMBER, TABLES, keys_of, nearest};
 const FILE_VARIABLE: &str = "DOYEN_CONFIG";
 
 /// The variables that other parts of doyen read.
-const OTHER_VARIABLES: [&str; 7] = [
+const OTHER_VARIABLES: [&str; 11] = [
     FILE_VARIABLE,
     "DOYEN_LOG",
     "DOYEN_NODE",
@@ -26,6 +26,10 @@ const OTHER_VARIABLES: [&str; 7] = [
     "DOYEN_TERM",
     "DOYEN_TOKEN",
     "DOYEN_LEASE_FILE",
+    "DOYEN_ROLE",
+    "DOYEN_MEMBER",
+    "DOYEN_LEADER",
+    "DOYEN_REASON",
 ];
 
 /// A setting that a flag sets.

@@ -20,9 +20,13 @@ use super::print::{DEFAULT, Report};
 use super::schema::{self, DefaultValue};
 use super::timing;
 use super::{Attribute, ConfigError, Configuration, Member, Settings, Source};
+use crate::guardian::Hooks;
 
 /// The shortest interval between two measurements.
 const SHORTEST_EVERY: Span = Span::from_millis(100);
+
+/// The shortest margin that is chosen without being asked for: less than this the operating system does not promise.
+const SHORTEST_MARGIN: Span = Span::from_millis(50);
 
 pub(super) fn resolve(layers: &Layers) -> Result<Configuration, ConfigError> {
     let mut resolver = Resolver {
@@ -133,6 +137,10 @@ impl Resolver<'_> {
         self.check_algorithm(algorithm, &listed);
         let core = timing::core(self, cluster.as_deref(), algorithm, &listed);
         let attribute = self.attribute(algorithm);
+        let lease = core.as_ref().map_or(Span::ZERO, |core| core.quorum.pace.lease());
+        let fifth = Span::from_nanos(lease.as_nanos() / 5).max(SHORTEST_MARGIN);
+        let margin: Span = self.value_or("margin", fifth, "a fifth of the lease");
+        let (hooks, change_hook) = self.hooks(algorithm, own.map(|own| own.name.as_str()));
         listed.report(&mut self.report);
         Some(Settings {
             cluster: cluster?,
@@ -147,6 +155,9 @@ impl Resolver<'_> {
             core: core?,
             trace,
             grace: Duration::from_nanos(grace.as_nanos()),
+            margin: Duration::from_nanos(margin.as_nanos()),
+            hooks,
+            change_hook,
         })
     }
 
@@ -303,6 +314,25 @@ impl Resolver<'_> {
             self.wrong("attribute.source", &problem);
         }
         Attribute::Measured { source, every: Duration::from_nanos(every.as_nanos()), step }
+    }
+
+    /// What is run when this member leads and when it does not, and when the leader has changed.
+    fn hooks(&mut self, algorithm: Algorithm, me: Option<&str>) -> (Hooks, Vec<String>) {
+        let [leader, not_leader, change] = ["hooks.leader", "hooks.not_leader", "hooks.change"]
+            .map(|key| {
+                let command = self.get(key).map(|text| words(&text));
+                if command.as_ref().is_some_and(Vec::is_empty) {
+                    self.wrong(key, "is empty; name the program and its arguments");
+                }
+                if command.is_some() && key != "hooks.change" && !algorithm.has_leases() {
+                    let problem = format!("{algorithm} has no leases; use hooks.change, or quorum");
+                    self.wrong(key, &problem);
+                }
+                command.unwrap_or_default()
+            });
+        let timeout: Span = self.value("hooks.timeout");
+        let (timeout, member) = (Duration::from_nanos(timeout.as_nanos()), me.unwrap_or_default());
+        (Hooks { leader, not_leader, timeout, member: member.to_owned() }, change)
     }
 
     /// The command that measures, which is set if and only if one is wanted.

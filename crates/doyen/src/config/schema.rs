@@ -50,7 +50,7 @@ pub(super) enum Example {
 use DefaultValue::{Derived, Is, Profile as ByProfile, Required, Unset};
 
 /// The tables, in the order of the file, with what the example says about each. The last one occurs once per member.
-pub(super) const TABLES: [(&str, &str); 4] = [
+pub(super) const TABLES: [(&str, &str); 5] = [
     (
         "timing",
         "How fast. Members may differ; a leader's own values count while it leads. An unsafe combination is rejected, \
@@ -63,6 +63,12 @@ pub(super) const TABLES: [(&str, &str); 4] = [
          when it changes.",
     ),
     (
+        "hooks",
+        "Programs that are run when leadership changes. The lease is held until `not_leader` has succeeded; after a lapse \
+         it must be over within the margin. In their environment: DOYEN_ROLE, DOYEN_MEMBER, DOYEN_LEADER, DOYEN_TERM, \
+         DOYEN_TOKEN and DOYEN_REASON.",
+    ),
+    (
         MEMBER,
         "All members, this one included; the same for every member, but addresses and priorities may differ for a while.",
     ),
@@ -71,7 +77,7 @@ pub(super) const TABLES: [(&str, &str); 4] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 33] = [
+pub(super) const KEYS: [Key; 38] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -123,6 +129,10 @@ pub(super) const KEYS: [Key; 33] = [
         ),
     key("grace", Kind::Duration, Is("\"10s\""))
         .help("How long a stop (SIGTERM) may take to transfer leadership"),
+    key("margin", Kind::Duration, Derived("a fifth of the lease, at least 50ms"))
+        .hint("\"50ms\"")
+        .help("How long before the end of a lease jobs and hooks begin to be ended")
+        .details("For `doyen run` and for hooks; after a lapse a new leader waits for as long before it starts anything."),
     key("trace", Kind::Path, Unset("nothing is recorded"))
         .hint("\"n1.ndjson\"")
         .flag("trace", "FILE")
@@ -161,6 +171,16 @@ pub(super) const KEYS: [Key; 33] = [
         .help("with source = \"command\": prints a whole number, higher is better"),
     key("attribute.every", Kind::Duration, Is("\"5s\"")).help("how often it is measured"),
     key("attribute.step", Kind::Count, Is("1")).help("a smaller change is not sent"),
+    key("hooks.leader", Kind::StringList, Unset("nothing is run"))
+        .hint("[\"/etc/doyen/address\", \"add\"]")
+        .help("run when this member leads"),
+    key("hooks.not_leader", Kind::StringList, Unset("nothing is run"))
+        .hint("[\"/etc/doyen/address\", \"remove\"]")
+        .help("run at the start, and whenever it no longer leads; repeated until it succeeds"),
+    key("hooks.change", Kind::StringList, Unset("nothing is run"))
+        .hint("[\"/etc/doyen/notify\"]")
+        .help("run when the leader has changed; nothing waits for it"),
+    key("hooks.timeout", Kind::Duration, Is("\"10s\"")).help("how long a hook may take"),
     key("member.id", Kind::Id, Required("give it a number of its own"))
         .set("1")
         .help("never reused for another machine while the cluster lives"),

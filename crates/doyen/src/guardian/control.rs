@@ -9,6 +9,8 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::hook::Hook;
+
 /// The longest message: an error in words is the longest part.
 const LONGEST: usize = 4096;
 
@@ -38,22 +40,29 @@ pub enum Request {
 /// What a guardian tells its node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Report {
-    /// The command runs; the first process of its tree has this number.
+    /// The hook for a leader has succeeded, and the command runs.
     Started {
-        /// The number of the process.
-        pid: i32,
+        /// The number of the first process of its tree; none if there are only hooks.
+        pid: Option<i32>,
     },
     /// The command has not been started.
     NotStarted {
         /// Why not.
         why: String,
     },
-    /// The command has ended, and its tree is gone.
+    /// The command has ended, its tree is gone, and the hook for a member that does not lead has succeeded.
     Ended {
         /// The exit code of the command, 128 + n if signal n ended it.
         code: i32,
         /// Why, if the guardian ended it.
         killed: Option<Killed>,
+    },
+    /// A hook has failed. The one for a member that does not lead is run again.
+    HookFailed {
+        /// The hook.
+        hook: Hook,
+        /// What went wrong.
+        why: String,
     },
     /// The guardian is there.
     Pong,

@@ -19,7 +19,9 @@ use rustix::process::{
 use super::contain::{Cgroup, Containment};
 use super::control::{Channel, Report, Request};
 use super::handover::Handover;
-use super::process::{ENDING, Options};
+use super::hook::Hooks;
+use super::job::ENDING;
+use super::process::Options;
 
 /// The name under which this program runs as a guardian.
 const GUARDIAN: &str = "guardian";
@@ -37,7 +39,9 @@ pub struct Plan<'a> {
     pub margin: Duration,
     /// What holds the tree together.
     pub containment: &'a Containment,
-    /// The command and its arguments.
+    /// What is run when this member leads, and when it does not.
+    pub hooks: &'a Hooks,
+    /// The command and its arguments; empty if there are only hooks.
     pub command: &'a [OsString],
 }
 
@@ -69,6 +73,7 @@ impl Guardian {
         command.arg(plan.margin.as_nanos().to_string());
         command.arg(if *namespace { "namespace" } else { "-" });
         command.arg(cgroups.as_deref().map_or(OsStr::new("-"), Path::as_os_str));
+        command.arg(serde_json::to_string(plan.hooks).map_err(io::Error::other)?);
         command.args(plan.command).stdin(Stdio::inherit());
         fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
         fcntl_setfd(&node, FdFlags::empty())?;
@@ -91,7 +96,7 @@ impl Guardian {
         match report {
             Some(Report::Started { pid }) => {
                 let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok().map(|fd| (pid, fd));
-                *init = Pid::from_raw(pid).and_then(open);
+                *init = pid.and_then(Pid::from_raw).and_then(open);
             }
             Some(Report::Ended { .. }) => *init = None,
             _ => {}
@@ -148,13 +153,14 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
     let part = arguments.next()?;
     let rest: Vec<OsString> = arguments.collect();
     if part == INIT {
-        let (gate, command) = rest.split_first()?;
-        return Some(super::init::run(number(gate)?, command));
+        let [gate, oom_score, command @ ..] = &rest[..] else { return None };
+        return Some(super::init::run(number(gate)?, oom_score, command));
     }
     if part != GUARDIAN {
         return None;
     }
-    let [control, node, handover, lease_file, margin, namespace, cgroups, command @ ..] = &rest[..]
+    let [control, node, handover, lease_file, margin, namespace, cgroups, hooks, command @ ..] =
+        &rest[..]
     else {
         return None;
     };
@@ -168,6 +174,7 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
             namespace: namespace == "namespace",
             cgroups: (cgroups != "-").then(|| cgroups.into()),
         },
+        hooks: serde_json::from_str(hooks.to_str()?).ok()?,
         command: command.to_vec(),
     };
     Some(match super::process::run(options) {

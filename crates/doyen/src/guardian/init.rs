@@ -4,8 +4,8 @@
 //! dies with the guardian. It starts the command only when the guardian opens the **gate**, a pipe: by then the guardian
 //! has put it into its cgroup and has looked at the lease once more. If the guardian dies first, the pipe ends.
 
-use std::ffi::OsString;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::RawFd;
 use std::os::unix::process::ExitStatusExt as _;
@@ -21,6 +21,7 @@ use signal_hook::consts::{
 };
 use signal_hook::iterator::Signals;
 
+use super::process::OOM_SCORE;
 use super::{CANNOT_EXECUTE, FAILED, NOT_FOUND, sys};
 
 /// The signals that are passed on.
@@ -30,7 +31,10 @@ const PASSED: [i32; 12] = [
 ];
 
 /// Runs the command and returns the exit code of the tree: that of the command, or 128 + n if signal n ended it.
-pub(super) fn run(gate: RawFd, command: &[OsString]) -> i32 {
+/// `oom_score`: how readily the kernel ends the tree when memory is short.
+pub(super) fn run(gate: RawFd, oom_score: &OsStr, command: &[OsString]) -> i32 {
+    // The guardian is spared, and what it starts is not.
+    let _ = fs::write(OOM_SCORE, oom_score.as_encoded_bytes());
     match try_run(gate, command) {
         Ok(code) => code,
         Err(error) => {

@@ -1,43 +1,32 @@
-//! The guardian's process: one loop that waits for its node, its job, and the end of the lease.
+//! The guardian's process: one loop that waits for its node, its job and its hooks, and the end of the lease.
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::{self, PipeWriter, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
-use std::os::unix::process::CommandExt as _;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::path::PathBuf;
-use std::process::{Child, Command};
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::rules::Rules;
-use doyen_core::handover::{Duty, Remains, Work};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::mm::{MlockAllFlags, mlockall};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal, setsid,
-};
+use rustix::process::{Signal, setsid};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
 };
 
-use super::contain::{Cgroup, Containment};
+use super::contain::Containment;
 use super::control::{Channel, Killed, Report, Request};
-use super::handle::INIT;
-use super::init::code_of;
+use super::hook::{Hook, Hooks, Occasion, RunningHook};
+use super::job::{Job, Order};
 use super::lease_file::{Lease, LeaseReader};
-use super::{Datagram, FAILED, Handover, sys};
+use super::{Handover, sys};
 use crate::clock::Moment;
 
-/// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
-pub(super) const ENDING: Duration = Duration::from_secs(10);
+/// How long a hook that failed waits to be run again.
+const HOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// The pauses before each sending of the last datagrams.
-const RELEASES: [Duration; 3] =
-    [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(50)];
+/// Where a process reads and writes how readily the kernel ends it when memory is short.
+pub(super) const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
 /// What a guardian is started with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -54,7 +43,9 @@ pub(super) struct Options {
     pub(super) margin: Duration,
     /// What holds the tree together.
     pub(super) containment: Containment,
-    /// The command and its arguments.
+    /// What is run besides the command.
+    pub(super) hooks: Hooks,
+    /// The command and its arguments; empty if there are only hooks.
     pub(super) command: Vec<OsString>,
 }
 
@@ -75,30 +66,49 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     // As far as it is allowed: without, it is later when the machine is short of memory or time.
     let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
     let _ = sys::prefer_in_scheduling();
-    let _ = fs::write("/proc/self/oom_score_adj", "-900");
-    Guardian { options, control, node, handover, lease, timer, deadline: None, job: None }.watch()
+    let oom_score = fs::read_to_string(OOM_SCORE).unwrap_or_default().trim().to_owned();
+    let _ = fs::write(OOM_SCORE, "-900");
+    let (deadline, phase) = (None, Phase::Idle);
+    Guardian { options, control, node, handover, lease, timer, oom_score, deadline, phase }.watch()
 }
 
-struct Guardian {
-    options: Options,
+pub(super) struct Guardian {
+    pub(super) options: Options,
     control: Channel,
-    node: OwnedFd,
-    handover: Handover,
-    lease: LeaseReader,
+    pub(super) node: OwnedFd,
+    pub(super) handover: Handover,
+    pub(super) lease: LeaseReader,
     timer: OwnedFd,
+    oom_score: String,
     /// The deadline of the lease, as far as it was read.
-    deadline: Option<Lease>,
-    job: Option<Job>,
+    pub(super) deadline: Option<Lease>,
+    pub(super) phase: Phase,
 }
 
-/// A command that runs.
-struct Job {
-    pid: Pid,
-    init: OwnedFd,
-    cgroup: Option<Cgroup>,
-    /// The thread that started it: the kernel ends a process that asks for it when this thread ends.
-    parent: JoinHandle<io::Result<i32>>,
+/// How far it has come.
+#[derive(Debug)]
+pub(super) enum Phase {
+    /// This member does not lead, and nothing is left to do about that.
+    Idle,
+    /// The hook for a leader runs; `stops` if the job is not to be started any more.
+    Entering { start: Start, hook: RunningHook, stops: bool },
+    /// The job runs, or the hook has succeeded if there is no job.
+    Active(Active),
+    /// The hook for a member that does not lead runs, or is run again at a time. `report`: what the node is told then.
+    Leaving { report: Option<Report>, hook: Option<RunningHook>, again_at: Moment, last: Start },
+}
+
+/// A start under a lease.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Start {
     term: u64,
+    token: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Active {
+    start: Start,
+    job: Option<Job>,
     /// When SIGKILL follows SIGTERM.
     kill_at: Option<Moment>,
     killed: Option<Killed>,
@@ -106,22 +116,23 @@ struct Job {
 
 impl Guardian {
     fn watch(mut self) -> io::Result<()> {
+        self.leave(Start::default(), None, "started")?;
         loop {
             self.read_lease();
             self.arm()?;
             let [asked, died, ended, due] = self.wait()?;
             if ended {
-                self.reap()?;
+                self.on_end()?;
             }
             if due {
-                self.look_at_the_time()?;
+                self.on_time()?;
             }
             if died {
                 return self.survive();
             }
             if asked {
                 match self.control.receive()? {
-                    Some(Request::Finish) => return self.end_job(),
+                    Some(Request::Finish) => return self.end_all("stopped"),
                     Some(request) => self.handle(request)?,
                     // A process that dies closes its files before its pidfd says so.
                     None => return self.survive(),
@@ -130,14 +141,15 @@ impl Guardian {
         }
     }
 
-    /// Waits until the node asks for something, the node dies, the job ends, or the time has come.
+    /// Waits until the node asks for something, the node dies, the job or a hook ends, or the time has come.
     fn wait(&self) -> io::Result<[bool; 4]> {
         let mut fds = vec![
             PollFd::new(&self.control, PollFlags::IN),
             PollFd::new(&self.node, PollFlags::IN),
             PollFd::new(&self.timer, PollFlags::IN),
         ];
-        fds.extend(self.job.as_ref().map(|job| PollFd::new(&job.init, PollFlags::IN)));
+        let child = self.phase.child();
+        fds.extend(child.as_ref().map(|child| PollFd::new(child, PollFlags::IN)));
         match poll(&mut fds, None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -146,7 +158,7 @@ impl Guardian {
         Ok([is_ready(0), is_ready(1), is_ready(3), is_ready(2)])
     }
 
-    /// When the tree of this job must begin to end, for want of a lease.
+    /// When everything under the lease must begin to end, for want of a renewal.
     fn last_moment(&self) -> Moment {
         let margin = self.options.margin.as_nanos() as u64;
         let deadline = self.deadline.map_or(0, |lease| lease.deadline.as_nanos());
@@ -154,10 +166,14 @@ impl Guardian {
     }
 
     fn arm(&self) -> io::Result<()> {
-        let due = self.job.as_ref().map(|job| {
-            let lease = self.last_moment();
-            job.kill_at.map_or(lease, |kill_at| kill_at.min(lease))
-        });
+        let lease = self.last_moment();
+        let due = match &self.phase {
+            Phase::Idle => None,
+            Phase::Entering { hook, .. } => Some(hook.kill_at.min(lease)),
+            Phase::Active(active) => Some(active.kill_at.map_or(lease, |at| at.min(lease))),
+            Phase::Leaving { hook: Some(hook), .. } => Some(hook.kill_at),
+            Phase::Leaving { again_at, .. } => Some(*again_at),
+        };
         let nanos = due.map_or(0, Moment::as_nanos);
         let it_value = Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
@@ -170,29 +186,31 @@ impl Guardian {
     }
 
     fn handle(&mut self, request: Request) -> io::Result<()> {
-        match request {
-            Request::Finish => Ok(()),
-            Request::Ping => self.report(&Report::Pong),
-            Request::Start { term, token } => {
-                let report = match self.start(term, token) {
-                    Ok(pid) => Report::Started { pid: pid.as_raw_nonzero().get() },
-                    Err(error) => Report::NotStarted { why: error.to_string() },
-                };
-                self.report(&report)
+        match (request, &mut self.phase) {
+            (Request::Ping, _) => self.report(&Report::Pong),
+            (Request::Start { term, token }, Phase::Idle) => self.enter(Start { term, token }),
+            (Request::Start { .. }, _) => {
+                let why = "what was started before has not ended".to_owned();
+                self.report(&Report::NotStarted { why })
             }
-            Request::Signal(number) => {
-                if let (Some(job), Some(signal)) = (&self.job, Signal::from_named_raw(number)) {
-                    let _ = pidfd_send_signal(&job.init, signal);
-                }
+            (Request::Signal(number), Phase::Active(Active { job: Some(job), .. })) => {
+                Signal::from_named_raw(number).into_iter().for_each(|signal| job.signal(signal));
                 Ok(())
             }
-            Request::Stop { grace } => {
-                if let Some(job) = &mut self.job {
-                    let _ = pidfd_send_signal(&job.init, Signal::TERM);
-                    job.kill_at.get_or_insert(Moment::now().after_nanos(grace));
-                }
+            (Request::Stop { .. }, Phase::Entering { stops, .. }) => {
+                *stops = true;
                 Ok(())
             }
+            (Request::Stop { grace }, Phase::Active(Active { job: Some(job), kill_at, .. })) => {
+                job.signal(Signal::TERM);
+                kill_at.get_or_insert(Moment::now().after_nanos(grace));
+                Ok(())
+            }
+            (Request::Stop { .. }, Phase::Active(Active { start, job: None, .. })) => {
+                let start = *start;
+                self.leave(start, Some(Report::Ended { code: 0, killed: None }), "stopped")
+            }
+            _ => Ok(()),
         }
     }
 
@@ -206,29 +224,90 @@ impl Guardian {
         }
     }
 
-    fn start(&mut self, term: u64, token: u64) -> io::Result<Pid> {
-        if self.job.is_some() {
-            return Err(io::Error::other("the command runs already"));
+    /// This member leads: runs the hook for that, then the job.
+    fn enter(&mut self, start: Start) -> io::Result<()> {
+        let hook = self
+            .check_lease(start.term)
+            .and_then(|()| self.run_hook(Hook::Leader, start, "elected"));
+        match hook {
+            Ok(Some(hook)) => self.phase = Phase::Entering { start, hook, stops: false },
+            Ok(None) => return self.activate(start),
+            Err(error) => return self.leave_again(start, error.to_string()),
         }
-        self.check_lease(term)?;
-        let cgroup = match &self.options.containment.cgroups {
-            Some(folder) => Some(Cgroup::create(folder, token)?),
-            None => None,
+        Ok(())
+    }
+
+    fn activate(&mut self, start: Start) -> io::Result<()> {
+        let job = match self.options.command.is_empty() {
+            true => self.check_lease(start.term).map(|()| None),
+            false => self.start_job(start).map(Some),
         };
-        let (pid, mut gate, parent) = self.spawn(term, token)?;
-        let init = pidfd_open(pid, PidfdFlags::empty())?;
-        // From here on a gate that is dropped ends what was started.
-        if let Some(cgroup) = &cgroup {
-            cgroup.add(pid.as_raw_nonzero().get())?;
+        match job {
+            Ok(job) => {
+                let pid = job.as_ref().map(Job::pid);
+                self.phase = Phase::Active(Active { start, job, kill_at: None, killed: None });
+                self.report(&Report::Started { pid })
+            }
+            Err(error) => self.leave_again(start, error.to_string()),
         }
+    }
+
+    fn start_job(&mut self, Start { term, token }: Start) -> io::Result<Job> {
         self.check_lease(term)?;
-        gate.write_all(b"!")?;
-        self.job = Some(Job { pid, init, cgroup, parent, term, kill_at: None, killed: None });
-        Ok(pid)
+        let options = self.options.clone();
+        let order = Order {
+            command: &options.command,
+            containment: &options.containment,
+            term,
+            token,
+            lease_file: &options.lease_file,
+            oom_score: &self.oom_score.clone(),
+        };
+        Job::start(order, || self.check_lease(term))
+    }
+
+    fn leave_again(&mut self, start: Start, why: String) -> io::Result<()> {
+        self.leave(start, Some(Report::NotStarted { why }), "stopped")
+    }
+
+    /// Nothing runs under the lease any more: runs the hook for that, and tells the node when it has succeeded.
+    fn leave(&mut self, last: Start, report: Option<Report>, reason: &str) -> io::Result<()> {
+        match self.run_hook(Hook::NotLeader, last, reason) {
+            Ok(None) => {
+                self.phase = Phase::Idle;
+                report.map_or(Ok(()), |report| self.report(&report))
+            }
+            Ok(hook) => {
+                self.phase = Phase::Leaving { report, hook, again_at: Moment::default(), last };
+                Ok(())
+            }
+            Err(error) => self.fail_to_leave(last, report, error.to_string()),
+        }
+    }
+
+    fn fail_to_leave(
+        &mut self,
+        last: Start,
+        report: Option<Report>,
+        why: String,
+    ) -> io::Result<()> {
+        let again_at = Moment::now().after_nanos(HOOK_AGAIN.as_nanos() as u64);
+        self.phase = Phase::Leaving { report, hook: None, again_at, last };
+        self.report(&Report::HookFailed { hook: Hook::NotLeader, why })
+    }
+
+    pub(super) fn run_hook(
+        &self,
+        hook: Hook,
+        Start { term, token }: Start,
+        reason: &str,
+    ) -> io::Result<Option<RunningHook>> {
+        let lease_file = &self.options.lease_file;
+        RunningHook::start(&self.options.hooks, hook, Occasion { term, token, reason, lease_file })
     }
 
     /// What cannot be read is being written, or its writer hangs: the last deadline that was read holds.
-    fn read_lease(&mut self) {
+    pub(super) fn read_lease(&mut self) {
         if let Ok(lease) = self.lease.read() {
             self.deadline = lease;
         }
@@ -243,169 +322,134 @@ impl Guardian {
         }
     }
 
-    /// Starts init, behind its gate, from a thread that lives as long as it does.
-    fn spawn(
-        &self,
-        term: u64,
-        token: u64,
-    ) -> io::Result<(Pid, PipeWriter, JoinHandle<io::Result<i32>>)> {
-        let (reader, writer) = io::pipe()?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("doyen-init").process_group(0);
-        command.arg(INIT).arg(reader.as_raw_fd().to_string());
-        command.args(&self.options.command);
-        command.env("DOYEN_TERM", term.to_string()).env("DOYEN_TOKEN", token.to_string());
-        command.env("DOYEN_LEASE_FILE", &self.options.lease_file);
-        let namespace = self.options.containment.namespace;
-        let (tell, told) = mpsc::channel();
-        let parent = thread::Builder::new().name("job".to_owned()).spawn(move || {
-            let started = start_in(namespace, &mut command, &reader);
-            drop(reader);
-            let mut child = match started {
-                Ok(child) => child,
-                Err(error) => {
-                    let _ = tell.send(Err(error));
-                    return Ok(FAILED.into());
+    /// The job or a hook has ended.
+    fn on_end(&mut self) -> io::Result<()> {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Idle => Ok(()),
+            Phase::Entering { start, hook, stops } => match hook.finish() {
+                Ok(()) if stops => self.leave_again(start, "it is to stop".to_owned()),
+                Ok(()) => self.activate(start),
+                Err(why) => {
+                    self.report(&Report::HookFailed { hook: Hook::Leader, why: why.clone() })?;
+                    self.leave_again(start, format!("{} {why}", Hook::Leader.name()))
                 }
-            };
-            let _ = tell.send(Ok(Pid::from_child(&child)));
-            child.wait().map(code_of)
-        })?;
-        let pid = told.recv().map_err(io::Error::other)??;
-        Ok((pid, writer, parent))
-    }
-
-    /// The command has ended, and perhaps others of its tree have not.
-    fn reap(&mut self) -> io::Result<()> {
-        let Some(job) = self.job.take() else { return Ok(()) };
-        let code = job.parent.join().map_err(|_| io::Error::other("a thread panicked"))??;
-        if let Some(cgroup) = &job.cgroup {
-            cgroup.end(ENDING)?;
+            },
+            Phase::Active(Active { start, job, killed, .. }) => {
+                let code = job.map_or(Ok(0), Job::reap)?;
+                let reason = match killed {
+                    Some(Killed::Lease { .. }) => "lease-lapsed",
+                    _ => "stopped",
+                };
+                self.leave(start, Some(Report::Ended { code, killed }), reason)
+            }
+            Phase::Leaving { report, hook, last, .. } => {
+                match hook.map_or(Ok(()), RunningHook::finish) {
+                    Ok(()) => report.map_or(Ok(()), |report| self.report(&report)),
+                    Err(why) => self.fail_to_leave(last, report, why),
+                }
+            }
         }
-        self.report(&Report::Ended { code, killed: job.killed })
     }
 
-    /// The lease may have been renewed, or the time to stop may be over.
-    fn look_at_the_time(&mut self) -> io::Result<()> {
+    /// The lease may have been renewed; the time to stop, or of a hook, may be over.
+    fn on_time(&mut self) -> io::Result<()> {
         let before = self.last_moment();
         self.read_lease();
         let (now, last) = (Moment::now(), self.last_moment());
-        let Some(job) = &mut self.job else { return Ok(()) };
-        let of_its_term = self.deadline.is_some_and(|lease| lease.term == job.term);
-        if !of_its_term || now >= last {
-            let due = if of_its_term { last } else { before };
+        let lapse_of = |start: Start| {
+            let is_its_own = self.deadline.is_some_and(|lease| lease.term == start.term);
+            let due = if is_its_own { last } else { before };
             let late = now.as_nanos().saturating_sub(due.as_nanos());
-            job.killed = Some(Killed::Lease { late, took: 0 });
-        } else if job.kill_at.is_some_and(|kill_at| now >= kill_at) {
-            job.killed = Some(Killed::Grace);
-        } else {
-            return Ok(());
-        }
-        job.kill();
-        self.wait_for_the_end(now)?;
-        self.reap()
-    }
-
-    /// Waits until init, which has been killed, is gone.
-    fn wait_for_the_end(&mut self, since: Moment) -> io::Result<()> {
-        let Some(job) = &mut self.job else { return Ok(()) };
-        let seconds = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
-        let ended = poll(&mut [PollFd::new(&job.init, PollFlags::IN)], Some(&seconds))?;
-        if ended == 0 {
-            return Err(io::Error::other(format!("process {} does not end", job.pid)));
-        }
-        if let Some(Killed::Lease { took, .. }) = &mut job.killed {
-            *took = Moment::now().as_nanos() - since.as_nanos();
-        }
-        Ok(())
-    }
-
-    fn end_job(&mut self) -> io::Result<()> {
-        if let Some(job) = &self.job {
-            job.kill();
-            self.wait_for_the_end(Moment::now())?;
-            self.reap()?;
-        }
-        Ok(())
-    }
-
-    /// The node is dead: ends its job, and releases its lease as soon as nothing relies on it any more. The core decides
-    /// when that is.
-    fn survive(&mut self) -> io::Result<()> {
-        let died = Moment::now();
-        self.read_lease();
-        let lease = self.deadline.map_or(died, |lease| lease.deadline);
-        // Programs of this machine must not begin anything more under this lease.
-        let is_closed = self.lease.close(&self.options.lease_file);
-        let permit = self.handover.permit().unwrap_or(lease).min(lease);
-        let hooks = if is_closed.is_ok() { Work::Over } else { Work::Unknown };
-        let mut left = Remains { lease, permit, job: Work::Due, hooks };
-        loop {
-            match left.duty(Moment::now(), Rules::default()) {
-                Duty::EndJob => {
-                    left.job = Work::Unknown;
-                    self.end_job()?;
-                    left.job = Work::Over;
-                    // A program outside the tree may hold a lock on the file, and act until the lease is over.
-                    left.permit = self.lease.wait_until_unused(lease).max(permit);
-                }
-                Duty::Wait(until) => thread::sleep(until.since(Moment::now())),
-                Duty::Release if self.node_is_dead(lease) => return self.release(died),
-                Duty::Release => return Ok(()),
-                Duty::RunHooks | Duty::Nothing => return self.end_job(),
-            }
-        }
-    }
-
-    /// Waits until the node is dead, at most until `deadline`. A node that is stopped is not.
-    fn node_is_dead(&self, deadline: Moment) -> bool {
-        let wait = deadline.since(Moment::now());
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        poll(&mut [PollFd::new(&self.node, PollFlags::IN)], Some(&wait)).is_ok_and(|dead| dead > 0)
-    }
-
-    /// Sends the last datagrams of the dead node, from a socket of its own; a few times, because some may get lost.
-    fn release(&self, died: Moment) -> io::Result<()> {
-        let datagrams = self.handover.datagrams()?;
-        let Some(first) = datagrams.first() else { return Ok(()) };
-        let any: IpAddr = match first.address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+            (!is_its_own || now >= last).then_some(Killed::Lease { late, took: 0 })
         };
-        let socket = UdpSocket::bind((any, 0))?;
-        for pause in RELEASES {
-            thread::sleep(pause);
-            for Datagram { address, bytes } in &datagrams {
-                // One that cannot be sent is like one that is lost.
-                let _ = socket.send_to(bytes, address);
+        match &mut self.phase {
+            Phase::Idle => return Ok(()),
+            Phase::Entering { start, hook, .. } => {
+                if lapse_of(*start).is_some() || now >= hook.kill_at {
+                    hook.kill();
+                }
+                return Ok(()); // its end is noticed
             }
-            if pause.is_zero() {
-                let after = Moment::now().since(died);
-                eprintln!(
-                    "doyen: the node died; the guardian ended its job and released its lease {after:.1?} later"
-                );
+            Phase::Active(Active { start, job, kill_at, killed }) => {
+                let is_stopped = kill_at.is_some_and(|kill_at| now >= kill_at);
+                *killed = lapse_of(*start).or(is_stopped.then_some(Killed::Grace));
+                if killed.is_none() {
+                    return Ok(());
+                }
+                if let Some(job) = job {
+                    job.kill();
+                    job.wait()?;
+                }
+                if let Some(Killed::Lease { took, .. }) = killed {
+                    *took = Moment::now().as_nanos() - now.as_nanos();
+                }
             }
+            Phase::Leaving { hook: Some(hook), .. } => {
+                if now >= hook.kill_at {
+                    hook.kill();
+                }
+                return Ok(());
+            }
+            Phase::Leaving { report, again_at, last, .. } => {
+                if now < *again_at {
+                    return Ok(());
+                }
+                let (report, last) = (report.take(), *last);
+                return self.leave(last, report, "stopped");
+            }
+        }
+        self.on_end()
+    }
+
+    /// Ends the job and a hook that is about to make this member the leader, and runs the hook for a member that does not
+    /// lead, all before `deadline` if there is one.
+    pub(super) fn end_job(&mut self) -> io::Result<Start> {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Idle => Ok(Start::default()),
+            Phase::Entering { start, hook, .. } => {
+                hook.kill();
+                let _ = hook.finish();
+                Ok(start)
+            }
+            Phase::Active(Active { start, job, .. }) => {
+                if let Some(job) = job {
+                    job.kill();
+                    job.wait()?;
+                    job.reap()?;
+                }
+                Ok(start)
+            }
+            Phase::Leaving { hook, last, .. } => {
+                if let Some(hook) = hook {
+                    hook.kill();
+                    let _ = hook.finish();
+                }
+                Ok(last)
+            }
+        }
+    }
+
+    /// The node ends as planned: so does everything that runs here.
+    fn end_all(&mut self, reason: &str) -> io::Result<()> {
+        let is_idle = matches!(self.phase, Phase::Idle);
+        let last = self.end_job()?;
+        if !is_idle && let Some(hook) = self.run_hook(Hook::NotLeader, last, reason)? {
+            let timeout = hook.kill_at;
+            hook.finish_by(timeout).map_err(io::Error::other)?;
         }
         Ok(())
     }
 }
 
-impl Job {
-    /// Ends the whole tree; of one that nothing contains, its process group.
-    fn kill(&self) {
-        if let Some(cgroup) = &self.cgroup {
-            let _ = cgroup.kill();
+impl Phase {
+    /// The process whose end it waits for.
+    fn child(&self) -> Option<BorrowedFd<'_>> {
+        match self {
+            Self::Entering { hook, .. } | Self::Leaving { hook: Some(hook), .. } => {
+                Some(hook.as_fd())
+            }
+            Self::Active(Active { job: Some(job), .. }) => Some(job.as_fd()),
+            Self::Idle | Self::Active(_) | Self::Leaving { .. } => None,
         }
-        // Init leads the group. While it is not reaped, its number belongs to no other process.
-        let _ = kill_process_group(self.pid, Signal::KILL);
-        let _ = pidfd_send_signal(&self.init, Signal::KILL);
     }
-}
-
-fn start_in(namespace: bool, command: &mut Command, gate: &io::PipeReader) -> io::Result<Child> {
-    if namespace {
-        sys::new_pid_namespace()?;
-    }
-    fcntl_setfd(gate.as_fd(), FdFlags::empty())?;
-    command.spawn()
 }

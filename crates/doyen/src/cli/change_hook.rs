@@ -1,0 +1,93 @@
+//! `hooks.change`: a program that is told of every change of leader. Nothing waits for it.
+//!
+//! It is triggered by the state: it is run at the start, and again whenever leader, term or role of this member differ from
+//! what it was last told; what changed while it ran is told once, as it is by then. One that fails is run again a few times.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use doyen::config::Settings;
+use doyen::leadership::LeadershipState;
+use doyen::node::Handle;
+use doyen_core::members::{NodeId, Term};
+use doyen_core::protocol::Role;
+use tokio::process::Command;
+use tokio::time::{sleep, timeout};
+use tracing::warn;
+
+/// How often one that fails is run for the same state.
+const TRIES: u32 = 5;
+/// How long it waits to be run again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The command, and what it needs to know.
+pub(super) struct ChangeHook {
+    command: Vec<String>,
+    timeout: Duration,
+    me: String,
+    names: Vec<(NodeId, String)>,
+}
+
+/// What the command is told.
+type State = (Option<NodeId>, Term, Option<Role>);
+
+impl ChangeHook {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Self {
+            command: settings.change_hook.clone(),
+            timeout: settings.hooks.timeout,
+            me: settings.own().name.clone(),
+            names: settings.members.iter().map(|it| (it.id, it.name.clone())).collect(),
+        }
+    }
+
+    /// Runs the command whenever there is something to tell, until the node has ended.
+    pub(super) async fn run(self, handle: Handle) {
+        if self.command.is_empty() {
+            return;
+        }
+        let mut states = handle.leadership().watch();
+        let mut told: Option<State> = None;
+        loop {
+            let LeadershipState { leader, term, role, .. } = *states.borrow_and_update();
+            let state = (leader, term, role);
+            if role.is_some() && told != Some(state) {
+                self.tell(state, &handle).await;
+                told = Some(state);
+            } else if states.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn tell(&self, state: State, handle: &Handle) {
+        for _ in 0..TRIES {
+            let Err(error) = self.tell_once(state, handle).await else { return };
+            warn!("hooks.change: {error}");
+            sleep(PAUSE).await;
+            let now = handle.leadership().state();
+            if (now.leader, now.term, now.role) != state {
+                return;
+            }
+        }
+    }
+
+    async fn tell_once(&self, (leader, term, role): State, handle: &Handle) -> Result<()> {
+        let name = |id| self.names.iter().find(|(it, _)| *it == id).map(|(_, name)| name.as_str());
+        let history = handle.history();
+        let reason = history.last().map(|entry| entry.text.as_str()).unwrap_or_default();
+        let role = role.map_or_else(String::new, |role| role.to_string());
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]).stdin(Stdio::null()).kill_on_drop(true);
+        command.env("DOYEN_ROLE", role).env("DOYEN_MEMBER", &self.me);
+        command.env("DOYEN_LEADER", leader.and_then(name).unwrap_or_default());
+        command.env("DOYEN_TERM", term.0.to_string()).env("DOYEN_REASON", reason);
+        match timeout(self.timeout, command.status()).await {
+            Err(_) => bail!("it took longer than {:?} and was killed", self.timeout),
+            Ok(Err(error)) => bail!("cannot run {}: {error}", self.command[0]),
+            Ok(Ok(status)) if !status.success() => bail!("it failed: {status}"),
+            Ok(Ok(_)) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,458 @@
+//! Keeps what runs under the lease in step with the lease: a command (`doyen run`), hooks, or both.
+//!
+//! The node runs in this process, and the command and the hooks beneath a [guardian](doyen::guardian), which ends them before
+//! the lease is over. This file decides when they start and stop; it never kills anything itself, except a guardian that
+//! does not answer.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use doyen::config::{Configuration, Settings};
+use doyen::guardian::contain::Containment;
+use doyen::guardian::control::{Killed, Report, Request};
+use doyen::guardian::lease_file::LeaseFile;
+use doyen::guardian::{CANNOT_EXECUTE, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
+use doyen::leadership::FencingToken;
+use doyen::node::{Handle, Running, Work};
+use doyen_core::change::{ElectionReason, LeaderChange};
+use doyen_core::protocol::{AdminCommand, Role};
+use rustix::fs::{Access, access};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, sleep_until};
+use tracing::{info, warn};
+
+/// A command that runs for this long has started well.
+const STARTED_WELL: Duration = Duration::from_secs(10);
+/// How long a command that fails at once waits to be started again: at first, and at most.
+const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(30)];
+/// So many questions in a row may a guardian leave unanswered.
+const MOST_UNANSWERED: u32 = 4;
+
+/// What runs under the lease, and how.
+pub(super) struct Supervision {
+    /// The length of a lease.
+    pub(super) lease: Duration,
+    /// How long before the end of a lease everything is ended.
+    pub(super) margin: Duration,
+    /// What the guardian does if the node dies.
+    pub(super) handover: Handover,
+    /// What is run when this member leads, and when it does not.
+    pub(super) hooks: Hooks,
+    /// Where the lease is published.
+    pub(super) lease_file: PathBuf,
+    /// How long the command has to stop.
+    pub(super) grace: Duration,
+    /// What holds its process tree together.
+    pub(super) containment: Containment,
+    /// The command and its arguments; empty if there are only hooks.
+    pub(super) command: Vec<OsString>,
+    /// Whether doyen ends when the command ends.
+    pub(super) once: bool,
+    /// After how many failures in a row leadership is given up.
+    pub(super) give_up_after: Option<u32>,
+}
+
+impl Supervision {
+    /// Of the hooks alone, with this margin.
+    pub(super) fn of_hooks(settings: &Settings, margin: Duration) -> Result<Self> {
+        let lease = lease_that_fits(settings, margin)?;
+        Ok(Self {
+            lease,
+            margin,
+            handover: Handover::create().context("cannot share memory with the guardian")?,
+            hooks: settings.hooks.clone(),
+            lease_file: default_lease_file(settings)?,
+            grace: settings.grace,
+            containment: Containment::default(),
+            command: Vec::new(),
+            once: false,
+            give_up_after: None,
+        })
+    }
+}
+
+/// Runs a node, and what is to run under its lease, until it is told to end or has to. Returns the exit code.
+pub(super) fn serve(
+    configuration: Configuration,
+    rejoin: bool,
+    options: &Supervision,
+) -> Result<i32> {
+    let path = &options.lease_file;
+    let lease_file = LeaseFile::create(path)
+        .with_context(|| format!("cannot create the lease file {}", path.display()))?;
+    let handover = options.handover.try_clone()?;
+    let change_hook = super::change_hook::ChangeHook::of(&configuration.settings);
+    let started = super::node::start(configuration, rejoin, Some((lease_file, handover)))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let handle = started.running.handle().clone();
+    let ended = runtime.block_on(async {
+        tokio::spawn(change_hook.run(handle.clone()));
+        let supervisor = Supervisor::new(handle, options)?;
+        supervisor.supervise(started.running).await
+    });
+    runtime.shutdown_background();
+    if let (Ok(_), Some(server)) = (&ended, started.server) {
+        server.stop();
+    }
+    ended
+}
+
+/// The length of a lease, if the margin leaves enough of it.
+fn lease_that_fits(settings: &Settings, margin: Duration) -> Result<Duration> {
+    if !settings.algorithm.has_leases() {
+        bail!(
+            "algorithm: {} has no leases, so two members may lead at once; `doyen run` needs `quorum`",
+            settings.algorithm
+        );
+    }
+    let pace = settings.core.quorum.pace;
+    let [lease, heartbeat] =
+        [pace.lease(), pace.heartbeat].map(|it| Duration::from_nanos(it.as_nanos()));
+    // Two heartbeats may get lost before the command is killed.
+    if margin + heartbeat * 3 > lease {
+        bail!(
+            "the margin does not fit the lease: {margin:?} + 3 × heartbeat ({heartbeat:?}) is longer than the lease ({lease:?}). \
+             Use a slower timing.profile, or a shorter margin"
+        );
+    }
+    Ok(lease)
+}
+
+/// A file on a file system in memory that programs of this machine can find.
+fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
+    let runtime =
+        std::env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("doyen"));
+    let shared =
+        Path::new("/dev/shm").join(format!("doyen-{}", rustix::process::getuid().as_raw()));
+    let folders = [Some(PathBuf::from("/run/doyen")), runtime, Some(shared)];
+    let name = format!("{}-{}.lease", settings.cluster, settings.own().name);
+    let usable = |folder: &PathBuf| {
+        std::fs::create_dir_all(folder).is_ok() && access(folder, Access::WRITE_OK).is_ok()
+    };
+    let folder = folders.into_iter().flatten().find(usable);
+    let folder = folder
+        .ok_or_else(|| anyhow!("no folder in memory for the lease file; give --lease-file"))?;
+    Ok(folder.join(name))
+}
+
+/// How far the command has come.
+enum Job {
+    /// It does not run, and is not started before this time.
+    Idle { not_before: Instant },
+    /// It runs under this work, since this time.
+    Runs { _work: Work, since: Instant, stopping: bool },
+}
+
+struct Supervisor<'a> {
+    handle: Handle,
+    options: &'a Supervision,
+    guardian: Arc<Guardian>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    job: Job,
+    /// How often the command has ended soon after its start.
+    failures: u32,
+    /// The exit code of the command, once doyen is to end.
+    code: Option<i32>,
+    /// The signal that ends doyen.
+    ends_by: Option<i32>,
+    /// How many questions the guardian has not answered.
+    unanswered: u32,
+}
+
+struct Signals {
+    ending: [(i32, Signal); 2],
+    passed: [(i32, Signal); 3],
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let stream = |kind: SignalKind| signal(kind).map(|it| (kind.as_raw_value(), it));
+        Ok(Self {
+            ending: [stream(SignalKind::terminate())?, stream(SignalKind::interrupt())?],
+            passed: [
+                stream(SignalKind::hangup())?,
+                stream(SignalKind::user_defined1())?,
+                stream(SignalKind::user_defined2())?,
+            ],
+        })
+    }
+
+    /// The next signal, and whether doyen is to end.
+    async fn next(&mut self) -> (i32, bool) {
+        let [(term, terminate), (int, interrupt)] = &mut self.ending;
+        let [(hup, hang_up), (usr1, user1), (usr2, user2)] = &mut self.passed;
+        tokio::select! {
+            _ = terminate.recv() => (*term, true),
+            _ = interrupt.recv() => (*int, true),
+            _ = hang_up.recv() => (*hup, false),
+            _ = user1.recv() => (*usr1, false),
+            _ = user2.recv() => (*usr2, false),
+        }
+    }
+}
+
+impl<'a> Supervisor<'a> {
+    fn new(handle: Handle, options: &'a Supervision) -> Result<Self> {
+        let (guardian, reports) = start_guardian(options)?;
+        Ok(Self {
+            handle,
+            options,
+            guardian,
+            reports,
+            job: Job::Idle { not_before: Instant::now() },
+            failures: 0,
+            code: None,
+            ends_by: None,
+            unanswered: 0,
+        })
+    }
+
+    /// Runs the command whenever this member leads, until doyen is told to end or the node has to.
+    async fn supervise(mut self, running: Running) -> Result<i32> {
+        let mut signals = Signals::new()?;
+        let mut announced = self.handle.leadership().watch();
+        let mut term = 0;
+        let ended = running.ended();
+        tokio::pin!(ended);
+        // How often the guardian is asked whether it is there.
+        let mut pings = tokio::time::interval(self.options.lease / 4);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let state = *announced.borrow_and_update();
+            let leads = state.is_leader();
+            if leads && state.term.0 != term {
+                term = state.term.0;
+                self.wait_after_a_lapse(term);
+            }
+            self.step(leads, state.role == Some(Role::Retiring))?;
+            let wake = match self.job {
+                Job::Idle { not_before } if leads => not_before,
+                _ => Instant::now() + Duration::from_secs(3600),
+            };
+            tokio::select! {
+                ended = &mut ended => {
+                    ended?;
+                    return Ok(self.exit_code());
+                }
+                _ = announced.changed() => {}
+                () = sleep_until(wake) => {}
+                report = self.reports.recv() => self.on_report(report)?,
+                _ = pings.tick() => self.ping()?,
+                (signal, ends) = signals.next() => self.on_signal(signal, ends)?,
+            }
+        }
+    }
+
+    fn exit_code(&self) -> i32 {
+        self.code.or(self.ends_by.map(|signal| 128 + signal)).unwrap_or(0)
+    }
+
+    /// A leader that was not given leadership by the last one starts nothing before that one's guardian has had its margin.
+    fn wait_after_a_lapse(&mut self, term: u64) {
+        let history = self.handle.history();
+        let is_transferred = history.iter().rev().any(|entry| {
+            matches!(entry.change, LeaderChange::BecameLeader { term: of, reason: ElectionReason::Transferred { .. } }
+                if of.0 == term)
+        });
+        if let (false, Job::Idle { not_before }) = (is_transferred, &mut self.job) {
+            *not_before = (*not_before).max(Instant::now() + self.options.margin);
+        }
+    }
+
+    /// Starts or stops the command, if it is time.
+    fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
+        let is_ending = self.ends_by.is_some() || self.code.is_some();
+        match &mut self.job {
+            Job::Idle { not_before } if leads && Instant::now() >= *not_before && !is_ending => {
+                self.start()
+            }
+            Job::Runs { stopping, .. } if !*stopping && (retires || self.ends_by.is_some()) => {
+                *stopping = true;
+                let grace = self.options.grace.as_nanos() as u64;
+                if !self.options.command.is_empty() {
+                    let grace = self.options.grace;
+                    info!("stopping the command: SIGTERM, then SIGKILL after {grace:?}");
+                }
+                self.guardian.ask(&Request::Stop { grace }).context("the guardian does not answer")
+            }
+            Job::Idle { .. } | Job::Runs { .. } => Ok(()),
+        }
+    }
+
+    fn start(&mut self) -> Result<()> {
+        let Some(work) = self.handle.begin_work() else { return Ok(()) };
+        let term = work.term().0;
+        let Some(FencingToken(token)) = work.next_token() else {
+            bail!("there are no fencing tokens left in term {term}");
+        };
+        let what = match self.options.command.is_empty() {
+            true => Hook::Leader.name(),
+            false => "the command",
+        };
+        info!("starting {what} (term {term}, token {token})");
+        self.guardian
+            .ask(&Request::Start { term, token })
+            .context("the guardian does not answer")?;
+        self.job = Job::Runs { _work: work, since: Instant::now(), stopping: false };
+        Ok(())
+    }
+
+    fn on_report(&mut self, report: Option<Report>) -> Result<()> {
+        match report {
+            Some(Report::Started { pid: Some(pid) }) => {
+                info!("started the command, beneath process {pid}");
+            }
+            Some(Report::Started { pid: None }) => info!("{} succeeded", Hook::Leader.name()),
+            Some(Report::HookFailed { hook: Hook::NotLeader, why }) => {
+                warn!("{} {why}; running it again", Hook::NotLeader.name());
+            }
+            Some(Report::HookFailed { hook: Hook::Leader, why }) => {
+                warn!("{} {why}", Hook::Leader.name());
+            }
+            Some(Report::NotStarted { why }) => {
+                warn!("nothing was started: {why}");
+                self.fail();
+            }
+            Some(Report::Ended { code, killed }) => self.on_end(code, killed),
+            Some(Report::Pong) => self.unanswered = 0,
+            None => self.replace_guardian()?,
+        }
+        Ok(())
+    }
+
+    /// The command has ended, and all of its processes are gone.
+    fn on_end(&mut self, code: i32, killed: Option<Killed>) {
+        let ran = std::mem::replace(&mut self.job, Job::Idle { not_before: Instant::now() });
+        let Job::Runs { since, stopping, .. } = ran else { return };
+        match killed {
+            Some(Killed::Lease { late, took }) => {
+                let [late, took] = [late, took].map(Duration::from_nanos);
+                warn!(
+                    "the lease was about to end: everything under it was ended; the guardian was {late:.1?} late and took {took:.1?}"
+                );
+                return;
+            }
+            Some(Killed::Grace) => {
+                warn!("the command did not stop within {:?} and was killed", self.options.grace);
+            }
+            None if self.options.command.is_empty() => {
+                info!("{} succeeded", Hook::NotLeader.name());
+            }
+            None if code > 128 => info!("signal {} ended the command", code - 128),
+            None => info!("the command ended with exit code {code}"),
+        }
+        if self.ends_by.is_some() {
+            self.code = Some(code);
+        }
+        if stopping {
+            return;
+        }
+        if self.options.once {
+            self.code = Some(code);
+            self.handle.stop(self.options.grace);
+            return;
+        }
+        if [CANNOT_EXECUTE, NOT_FOUND].map(i32::from).contains(&code) {
+            warn!("the command cannot be executed on this member");
+        }
+        if since.elapsed() >= STARTED_WELL {
+            self.failures = 0;
+        }
+        self.fail();
+    }
+
+    /// Nothing runs, and it is tried again: later and later, and not for ever.
+    fn fail(&mut self) {
+        self.failures += 1;
+        let wait = (BACK_OFF[0] * 2_u32.saturating_pow(self.failures.saturating_sub(1).min(20)))
+            .min(BACK_OFF[1]);
+        self.job = Job::Idle { not_before: Instant::now() + wait };
+        if self.options.give_up_after.is_none_or(|most| self.failures < most) {
+            info!("starting it again in {wait:?}");
+        } else {
+            self.failures = 0;
+            warn!("it keeps failing: giving up leadership");
+            let handle = self.handle.clone();
+            tokio::spawn(async move {
+                if let Err(error) = handle.command(AdminCommand::Resign).await {
+                    warn!("leadership was not given up: {error}");
+                }
+            });
+        }
+    }
+
+    fn on_signal(&mut self, signal: i32, ends: bool) -> Result<()> {
+        if !ends && self.options.command.is_empty() && signal == SignalKind::hangup().as_raw_value()
+        {
+            tokio::spawn(super::node::reload(self.handle.clone()));
+            return Ok(());
+        }
+        if !ends {
+            let _ = self.guardian.ask(&Request::Signal(signal));
+            return Ok(());
+        }
+        if self.ends_by.is_some() {
+            bail!("stopped at once, without a transfer of leadership, by a second signal");
+        }
+        self.ends_by = Some(signal);
+        info!("stopping; a second signal stops immediately");
+        // The command has its grace first.
+        self.handle.stop(self.options.grace * 2);
+        Ok(())
+    }
+
+    /// Asks the guardian whether it is there. One that has not answered for some turns is stopped or hangs: it is killed, and
+    /// the kernel ends the command with it. Turns count, not time: after a stall of this process the answers still wait.
+    fn ping(&mut self) -> Result<()> {
+        if self.unanswered >= MOST_UNANSWERED {
+            warn!("the guardian does not answer: killing it and the command");
+            self.unanswered = 0;
+            return self.guardian.kill().context("cannot kill the guardian");
+        }
+        self.unanswered += 1;
+        // If the channel is full, the guardian does not read: that shows in the next turns.
+        let _ = self.guardian.ask(&Request::Ping);
+        Ok(())
+    }
+
+    /// The guardian is gone, and the command with it.
+    fn replace_guardian(&mut self) -> Result<()> {
+        warn!("the guardian died; starting a new one");
+        self.guardian.end_what_is_left().context("the command survives its guardian")?;
+        (self.guardian, self.reports) = start_guardian(self.options)?;
+        self.unanswered = 0;
+        self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
+        Ok(())
+    }
+}
+
+/// Starts a guardian and a thread that reads what it reports.
+fn start_guardian(
+    options: &Supervision,
+) -> Result<(Arc<Guardian>, mpsc::UnboundedReceiver<Report>)> {
+    let plan = Plan {
+        lease_file: &options.lease_file,
+        handover: &options.handover,
+        margin: options.margin,
+        containment: &options.containment,
+        hooks: &options.hooks,
+        command: &options.command,
+    };
+    let guardian =
+        Guardian::start(Path::new("/proc/self/exe"), &plan).context("cannot start the guardian")?;
+    let guardian = Arc::new(guardian);
+    let (tell, reports) = mpsc::unbounded_channel();
+    let its = Arc::clone(&guardian);
+    std::thread::Builder::new().name("guardian".to_owned()).spawn(move || {
+        while let Ok(Some(report)) = its.report() {
+            if tell.send(report).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok((guardian, reports))
+}

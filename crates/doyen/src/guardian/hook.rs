@@ -1,0 +1,149 @@
+//! Hooks: commands that are run when this member begins to lead, and when it does not lead.
+//!
+//! They are for what a program cannot do under the lease itself: to move an address, to start a service. Their effect is
+//! part of what the lease protects, so the guardian runs them, and treats them like a job:
+//!
+//! - `leader` is run when the member has a lease; a job starts when it has succeeded.
+//! - `not_leader` is run at the start, and after every end of leadership: before a planned transfer, a margin before a
+//!   lease that is not renewed ends, and when the node has died. The lease is released only when it has succeeded.
+//!
+//! They are triggered by the state, not by its changes: `not_leader` is repeated until it succeeds, and either must bear to
+//! be run twice. One runs at a time, and none for longer than the timeout.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use serde::{Deserialize, Serialize};
+
+use super::init::code_of;
+use crate::clock::Moment;
+
+/// What an operator wants to be run. An empty command is none.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Hooks {
+    /// Run when this member leads.
+    pub leader: Vec<String>,
+    /// Run when it does not.
+    pub not_leader: Vec<String>,
+    /// How long either may take.
+    pub timeout: Duration,
+    /// The name of this member, for the hooks.
+    pub member: String,
+}
+
+impl Hooks {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        self.leader.is_empty() && self.not_leader.is_empty()
+    }
+
+    fn command(&self, hook: Hook) -> &[String] {
+        match hook {
+            Hook::Leader => &self.leader,
+            Hook::NotLeader => &self.not_leader,
+        }
+    }
+}
+
+/// One of the two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Hook {
+    /// This member leads.
+    Leader,
+    /// It does not.
+    NotLeader,
+}
+
+impl Hook {
+    /// Its name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leader => "hooks.leader",
+            Self::NotLeader => "hooks.not_leader",
+        }
+    }
+}
+
+/// What a hook is told, in its environment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Occasion<'a> {
+    pub(super) term: u64,
+    pub(super) token: u64,
+    /// `elected`, `started`, `stopped`, `lease-lapsed` or `crashed`.
+    pub(super) reason: &'a str,
+    pub(super) lease_file: &'a Path,
+}
+
+/// A hook that runs.
+#[derive(Debug)]
+pub(super) struct RunningHook {
+    child: Child,
+    pidfd: OwnedFd,
+    /// When it is killed.
+    pub(super) kill_at: Moment,
+}
+
+impl RunningHook {
+    /// Starts a hook; none if there is no command for it.
+    pub(super) fn start(
+        hooks: &Hooks,
+        hook: Hook,
+        occasion: Occasion<'_>,
+    ) -> io::Result<Option<Self>> {
+        let Some((program, arguments)) = hooks.command(hook).split_first() else { return Ok(None) };
+        let (role, leader) = match hook {
+            Hook::Leader => ("leader", hooks.member.as_str()),
+            Hook::NotLeader => ("follower", ""),
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).process_group(0);
+        command.env("DOYEN_ROLE", role).env("DOYEN_MEMBER", &hooks.member);
+        command.env("DOYEN_LEADER", leader).env("DOYEN_REASON", occasion.reason);
+        command.env("DOYEN_TERM", occasion.term.to_string());
+        command.env("DOYEN_TOKEN", occasion.token.to_string());
+        command.env("DOYEN_LEASE_FILE", occasion.lease_file);
+        let failed = |error: io::Error| io::Error::other(format!("cannot run {program}: {error}"));
+        let child = command.spawn().map_err(failed)?;
+        let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
+        let kill_at = Moment::now().after_nanos(hooks.timeout.as_nanos() as u64);
+        Ok(Some(Self { child, pidfd, kill_at }))
+    }
+
+    /// Ends it, with what it has started in its process group.
+    pub(super) fn kill(&self) {
+        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+    }
+
+    /// Its result, once it has ended.
+    pub(super) fn finish(mut self) -> Result<(), String> {
+        match self.child.wait().map(code_of) {
+            Ok(0) => Ok(()),
+            Ok(code) if code > 128 && Moment::now() >= self.kill_at => Err("timed out".to_owned()),
+            Ok(code) => Err(format!("ended with exit code {code}")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Waits for its end, and kills it at `deadline`.
+    pub(super) fn finish_by(self, deadline: Moment) -> Result<(), String> {
+        let wait = deadline.min(self.kill_at).since(Moment::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        if !poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&wait)).is_ok_and(|it| it > 0)
+        {
+            self.kill();
+        }
+        self.finish()
+    }
+}
+
+impl AsFd for RunningHook {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}

@@ -1,0 +1,114 @@
+//! What a guardian does when its node has died: it ends what ran under the lease, and releases the lease.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use doyen_core::algorithm::quorum::rules::Rules;
+use doyen_core::handover::{Duty, Remains, Work};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::Datagram;
+use super::hook::Hook;
+use super::process::{Guardian, Start};
+use crate::clock::Moment;
+
+/// The pauses before each sending of the last datagrams.
+const RELEASES: [Duration; 3] =
+    [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(50)];
+
+impl Guardian {
+    /// Ends what ran, and releases the lease as soon as nothing relies on it any more. The core decides when that is.
+    pub(super) fn survive(mut self) -> io::Result<()> {
+        let died = Moment::now();
+        self.read_lease();
+        let lease = self.deadline.map_or(died, |lease| lease.deadline);
+        // Programs of this machine must not begin anything more under this lease. If that fails, they may.
+        let is_closed = self.lease.close(&self.options.lease_file).is_ok();
+        let permit = match self.handover.permit() {
+            Ok(permit) if is_closed => permit.min(lease),
+            _ => lease,
+        };
+        let mut left = Remains { lease, permit, job: Work::Due, hooks: Work::Due };
+        let mut last = Start::default();
+        loop {
+            match left.duty(Moment::now(), Rules::default()) {
+                Duty::EndJob => {
+                    left.job = Work::Unknown;
+                    last = self.end_job()?;
+                    left.job = Work::Over;
+                }
+                Duty::RunHooks => {
+                    left.hooks =
+                        if self.leave_for_good(last, lease) { Work::Over } else { Work::Unknown };
+                    // A program outside the tree may have locked the file, and acts until the lease is over.
+                    left.permit = self.lease.wait_until_unused(lease).max(permit);
+                }
+                Duty::Wait(until) => thread::sleep(until.since(Moment::now())),
+                Duty::Release if self.node_is_dead(lease) => return self.release(died),
+                Duty::Release | Duty::Nothing => return self.give_up(left, last),
+            }
+        }
+    }
+
+    /// Nothing is released, but nothing may go on either.
+    fn give_up(&mut self, left: Remains<Moment>, last: Start) -> io::Result<()> {
+        let last = if left.job == Work::Due { self.end_job()? } else { last };
+        if left.hooks == Work::Due {
+            self.leave_for_good(
+                last,
+                Moment::now().after_nanos(self.options.hooks.timeout.as_nanos() as u64),
+            );
+        }
+        Ok(())
+    }
+
+    /// Runs the hook for a member that does not lead. Returns whether it has succeeded before `deadline`.
+    fn leave_for_good(&self, last: Start, deadline: Moment) -> bool {
+        let ran = match self.run_hook(Hook::NotLeader, last, "crashed") {
+            Ok(None) => return true,
+            Ok(Some(hook)) => hook.finish_by(deadline),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(why) = &ran {
+            eprintln!(
+                "doyen: {} {why}; the lease is not released and runs out",
+                Hook::NotLeader.name()
+            );
+        }
+        ran.is_ok()
+    }
+
+    /// Waits until the node is dead, at most until `deadline`. A node that is stopped is not.
+    fn node_is_dead(&self, deadline: Moment) -> bool {
+        let wait = deadline.since(Moment::now());
+        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+        poll(&mut [PollFd::new(&self.node, PollFlags::IN)], Some(&wait)).is_ok_and(|dead| dead > 0)
+    }
+
+    /// Sends the last datagrams of the dead node, from a socket of its own; a few times, because some may get lost.
+    fn release(&self, died: Moment) -> io::Result<()> {
+        let datagrams = self.handover.datagrams()?;
+        let Some(first) = datagrams.first() else { return Ok(()) };
+        let any: IpAddr = match first.address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let socket = UdpSocket::bind((any, 0))?;
+        for pause in RELEASES {
+            thread::sleep(pause);
+            for Datagram { address, bytes } in &datagrams {
+                // One that cannot be sent is like one that is lost.
+                let _ = socket.send_to(bytes, address);
+            }
+            if pause.is_zero() {
+                let after = Moment::now().since(died);
+                eprintln!(
+                    "doyen: the node died; its guardian released its lease {after:.1?} later"
+                );
+            }
+        }
+        Ok(())
+    }
+}
