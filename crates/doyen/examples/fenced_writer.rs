@@ -7,7 +7,7 @@
 //!
 //! The permit prevents that two members write at once as long as every process runs. A writer that is stopped between the
 //! permit and the write may write later, and only the database can refuse that: it remembers the highest fencing token, in the
-//! transaction of the write, and aborts what comes with a lower one. With PostgreSQL the trigger is the same.
+//! transaction of the write, and aborts what comes with a lower one.
 //!
 //! It runs the `sqlite3` program, so that the example builds in a second and needs no library of C code.
 
