@@ -181,4 +181,5 @@ fn a_kill_at_any_moment_forgets_no_token_that_was_acted_on() {
     assert!(resource.run(41, "echo 41 >> register").status.success(), "it still works");
     let written = resource.written();
     assert!(written.is_sorted() && written.last() == Some(&41), "{written:?}");
+    assert!(written.len() > 1, "all were killed before they acted");
 }
