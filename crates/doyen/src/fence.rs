@@ -90,7 +90,8 @@ impl Fence {
     pub fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         // Of a link, the target: the lock lies beside it, whatever the link is called.
-        Self { path: fs::canonicalize(&path).unwrap_or(path) }
+        let target = path.is_symlink().then(|| fs::canonicalize(&path).ok()).flatten();
+        Self { path: target.unwrap_or(path) }
     }
 
     /// The highest token so far, if there is one.
