@@ -88,7 +88,10 @@ impl AsFd for Entered {
 impl Fence {
     /// A fence with this file, which the first holder creates. All who use the resource need the same file.
     pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        let path = path.into();
+        // Of a link, the target: the lock lies beside it, whatever the link is called.
+        let target = path.is_symlink().then(|| fs::canonicalize(&path).ok()).flatten();
+        Self { path: target.unwrap_or(path) }
     }
 
     /// The highest token so far, if there is one.
@@ -116,10 +119,11 @@ impl Fence {
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let lock = lock.map_err(failed(&path))?;
         lock.lock().map_err(failed(&path))?;
-        let newest = self.check(token)?;
-        if newest != Some(token) {
-            self.record(token)?;
+        if self.check(token)? != Some(token) {
+            self.replace(token)?;
         }
+        // Also if the token is there already: its holder may have been killed before it got here.
+        self.sync_folder()?;
         Ok(Entered { lock })
     }
 
@@ -134,12 +138,15 @@ impl Fence {
     }
 
     /// Replaces the file; the lock is held.
-    fn record(&self, token: FencingToken) -> Result<(), FenceError> {
+    fn replace(&self, token: FencingToken) -> Result<(), FenceError> {
         let draft = beside(&self.path, ".draft");
         let mut file = File::create(&draft).map_err(failed(&draft))?;
         file.write_all(line(token).as_bytes()).map_err(failed(&draft))?;
         file.sync_all().map_err(failed(&draft))?;
-        fs::rename(&draft, &self.path).map_err(failed(&self.path))?;
+        fs::rename(&draft, &self.path).map_err(failed(&self.path))
+    }
+
+    fn sync_folder(&self) -> Result<(), FenceError> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -217,6 +224,17 @@ mod tests {
         assert!(fence.enter(FencingToken(4)).is_err());
         drop(fence.enter(FencingToken(6)).unwrap());
         assert_eq!(fence.newest().unwrap(), Some(FencingToken(6)));
+    }
+
+    #[test]
+    fn a_link_leads_to_the_same_fence() {
+        let folder = Scratch::new();
+        let fence = Fence::at(folder.join("fence"));
+        drop(fence.enter(FencingToken(5)).unwrap());
+        std::os::unix::fs::symlink(folder.join("fence"), folder.join("link")).unwrap();
+        let link = Fence::at(folder.join("link"));
+        drop(link.enter(FencingToken(6)).unwrap());
+        assert!(fence.enter(FencingToken(5)).is_err() && !folder.join("link.lock").exists());
     }
 
     #[test]

@@ -31,7 +31,17 @@ impl Resource {
     }
 
     fn run(&self, token: u64, script: &str) -> Output {
-        self.fence(token, script).output().expect("it runs")
+        let mut child =
+            self.fence(token, script).stderr(Stdio::piped()).spawn().expect("it starts");
+        let begun = Instant::now();
+        while is_running(&mut child) {
+            if begun.elapsed() > LIMIT {
+                let _ = child.kill();
+                panic!("token {token} still waits for the lock");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.wait_with_output().expect("it has ended")
     }
 
     /// What the commands have written down.
@@ -150,10 +160,15 @@ fn a_newer_holder_waits_for_what_a_killed_one_left_behind() {
 fn a_kill_at_any_moment_forgets_no_token_that_was_acted_on() {
     let resource = Resource::new();
     for token in 1..=40_u64 {
-        let script = format!("echo {token} >> register; sleep 1000");
+        let script = format!("echo {token} >> register; exec sleep 1000");
         let mut child = resource.fence(token, &script).spawn().expect("it starts");
-        // Later in every round, from before the start to after the write.
-        std::thread::sleep(Duration::from_micros(token * 200));
+        // Later in every round, from before the start to after the write; in every fourth one surely after it.
+        std::thread::sleep(Duration::from_micros(token * 500));
+        let begun = Instant::now();
+        while token % 4 == 0 && resource.written().last() != Some(&token) {
+            assert!(begun.elapsed() < LIMIT, "token {token} is not written");
+            std::thread::sleep(Duration::from_millis(1));
+        }
         child.kill().expect("it runs");
         child.wait().expect("it ends");
         let acted = resource.written().last().copied().unwrap_or_default();

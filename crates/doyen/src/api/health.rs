@@ -63,7 +63,8 @@ impl IntoResponse for Health {
 
 /// Whether this node leads: it holds a valid lease and is not about to transfer leadership.
 #[utoipa::path(get, path = "/leader", tag = "health", responses(
-    (status = 200, description = "This node leads.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 200, description = "This node leads.", body = HealthOk,
+        headers(("Doyen-Term" = u64, description = "The term."))),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
@@ -82,7 +83,8 @@ async fn is_leader(State(app): State<App>) -> Health {
 
 /// Whether this node follows a leader.
 #[utoipa::path(get, path = "/follower", tag = "health", responses(
-    (status = 200, description = "This node follows a leader.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 200, description = "This node follows a leader.", body = HealthOk,
+        headers(("Doyen-Term" = u64, description = "The term."))),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
@@ -98,7 +100,8 @@ async fn is_follower(State(app): State<App>) -> Health {
 
 /// Whether the event loop of this node is running. If not, only a restart helps.
 #[utoipa::path(get, path = "/livez", tag = "health", responses(
-    (status = 200, description = "The event loop is running.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 200, description = "The event loop is running.", body = HealthOk,
+        headers(("Doyen-Term" = u64, description = "The term."))),
     (status = 503, description = "It is not.", body = Problem, content_type = "application/problem+json",
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
@@ -115,7 +118,8 @@ async fn is_alive(State(app): State<App>) -> Health {
 
 /// Whether this node knows the leader.
 #[utoipa::path(get, path = "/readyz", tag = "health", responses(
-    (status = 200, description = "This node knows the leader.", body = HealthOk, headers(("Doyen-Term" = u64, description = "The term."))),
+    (status = 200, description = "This node knows the leader.", body = HealthOk,
+        headers(("Doyen-Term" = u64, description = "The term."))),
     (status = 503, description = "It does not.", body = Problem, content_type = "application/problem+json",
         headers(("Doyen-Term" = u64, description = "The term."))),
 ))]
