@@ -77,6 +77,11 @@ pub(crate) struct MemberFlags {
     #[arg(long)]
     pub(super) rejoin: bool,
 
+    /// Publish the lease in this file, for other programs of this machine [default with hooks and for `run`: in /run/doyen,
+    /// `XDG_RUNTIME_DIR` or /dev/shm]
+    #[arg(long, value_name = "FILE")]
+    pub(super) lease_file: Option<PathBuf>,
+
     /// Format of the log
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     log_format: LogFormat,
@@ -85,6 +90,55 @@ pub(crate) struct MemberFlags {
 impl MemberFlags {
     pub(super) fn load(&self) -> Result<Configuration> {
         Ok(Configuration::load(self.config.as_deref(), &self.overrides.0, &Env::of_process())?)
+    }
+
+    /// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
+    /// negative answer.
+    fn serve(&self, configuration: Configuration) -> Result<Answer> {
+        let settings = &configuration.settings;
+        let ended = match settings.hooks.is_none() {
+            true => self.serve_alone(configuration)?,
+            false => {
+                let supervision = Supervision::new(settings, self, settings.margin)?;
+                supervise::serve(configuration, self.rejoin, &supervision).map(drop)
+            }
+        };
+        Ok(match ended {
+            Ok(()) => {
+                info!("stopped");
+                Answer::Yes
+            }
+            Err(why) => {
+                // If stderr is closed, the exit code still tells.
+                let _ = writeln!(io::stderr(), "doyen: {why:#}");
+                match why.downcast_ref() {
+                    Some(Failure::Panicked) => Answer::Panicked,
+                    _ => Answer::No,
+                }
+            }
+        })
+    }
+
+    /// Runs a node under whose lease nothing runs. What keeps it from starting is the outer error.
+    fn serve_alone(&self, configuration: Configuration) -> Result<Result<()>> {
+        let grace = configuration.settings.grace;
+        let change_hook = ChangeHook::of(&configuration.settings);
+        let lease_file =
+            self.lease_file.as_deref().map(supervise::create_lease_file).transpose()?;
+        let Started { running, server } = start(configuration, self.rejoin, lease_file, None)?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let ended = runtime.block_on(async {
+            tokio::spawn(change_hook.run(running.handle().clone()));
+            until_the_end(running, grace).await
+        });
+        // A thread may be reading keys from a disk that does not answer.
+        runtime.shutdown_background();
+        if ended.is_ok()
+            && let Some(server) = server
+        {
+            server.stop();
+        }
+        Ok(ended)
     }
 
     pub(super) fn start_log(&self) -> Result<Log> {
@@ -152,7 +206,7 @@ impl Node {
         if self.while_stdin_is_open {
             end_with_stdin();
         }
-        let served = serve(configuration, self.member.rejoin);
+        let served = self.member.serve(configuration);
         log.finish();
         served
     }
@@ -186,11 +240,12 @@ pub(super) struct Started {
     pub(super) server: Option<api::Server>,
 }
 
-/// Starts the node and its HTTP server. `shared`: what it shares with its guardian, if it has one.
+/// Starts the node and its HTTP server. `handover`: what it shares with its guardian, if it has one.
 pub(super) fn start(
     configuration: Configuration,
     rejoin: bool,
-    shared: Option<(LeaseFile, Handover)>,
+    lease_file: Option<LeaseFile>,
+    handover: Option<Handover>,
 ) -> Result<Started> {
     let http = configuration.settings.http;
     let admin = Admin::of(&configuration.settings);
@@ -203,7 +258,6 @@ pub(super) fn start(
     let listener = listener.transpose()?;
     log_warnings(&configuration);
     let introduction = introduction(&configuration.settings);
-    let (lease_file, handover) = shared.unzip();
     let builder = Builder::new(configuration).rejoin(rejoin);
     let running = builder.lease_file(lease_file).handover(handover).start()?;
     info!("{introduction}");
@@ -213,53 +267,6 @@ pub(super) fn start(
     let handle = running.handle().clone();
     let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
     Ok(Started { running, server: server.transpose()? })
-}
-
-/// Runs the node and its HTTP server to the end. What keeps it from starting is an error; a node that had to stop is a
-/// negative answer.
-fn serve(configuration: Configuration, rejoin: bool) -> Result<Answer> {
-    let settings = &configuration.settings;
-    let ended = match settings.hooks.is_none() {
-        true => serve_alone(configuration, rejoin)?,
-        false => {
-            let supervision = Supervision::of_hooks(settings, settings.margin)?;
-            supervise::serve(configuration, rejoin, &supervision).map(drop)
-        }
-    };
-    Ok(match ended {
-        Ok(()) => {
-            info!("stopped");
-            Answer::Yes
-        }
-        Err(why) => {
-            // If stderr is closed, the exit code still tells.
-            let _ = writeln!(io::stderr(), "doyen: {why:#}");
-            match why.downcast_ref() {
-                Some(Failure::Panicked) => Answer::Panicked,
-                _ => Answer::No,
-            }
-        }
-    })
-}
-
-/// Runs a node under whose lease nothing runs. What keeps it from starting is the outer error.
-fn serve_alone(configuration: Configuration, rejoin: bool) -> Result<Result<()>> {
-    let grace = configuration.settings.grace;
-    let change_hook = ChangeHook::of(&configuration.settings);
-    let Started { running, server } = start(configuration, rejoin, None)?;
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = runtime.block_on(async {
-        tokio::spawn(change_hook.run(running.handle().clone()));
-        until_the_end(running, grace).await
-    });
-    // A thread may be reading keys from a disk that does not answer.
-    runtime.shutdown_background();
-    if ended.is_ok()
-        && let Some(server) = server
-    {
-        server.stop();
-    }
-    Ok(ended)
 }
 
 fn log_warnings(configuration: &Configuration) {

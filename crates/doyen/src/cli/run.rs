@@ -57,10 +57,6 @@ pub(crate) struct Run {
     #[arg(long)]
     uncontained: bool,
 
-    /// The lease file [default: in /run/doyen, `XDG_RUNTIME_DIR` or /dev/shm]
-    #[arg(long, value_name = "FILE")]
-    lease_file: Option<PathBuf>,
-
     /// The command and its arguments
     #[arg(required = true, last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
@@ -74,10 +70,10 @@ impl Run {
             let _ = writeln!(io::stderr(), "doyen: cannot execute {}", self.command[0].display());
             return Ok(Answer::Code(code));
         }
-        let hooks = Supervision::of_hooks(settings, self.margin.unwrap_or(settings.margin))?;
+        let hooks =
+            Supervision::new(settings, &self.member, self.margin.unwrap_or(settings.margin))?;
         let supervision = Supervision {
             containment: self.containment()?,
-            lease_file: self.lease_file.clone().unwrap_or(hooks.lease_file),
             grace: self.grace.unwrap_or(settings.grace),
             command: self.command.clone(),
             once: self.once,

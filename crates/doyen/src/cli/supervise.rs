@@ -25,6 +25,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tracing::{info, warn};
 
+use super::node::MemberFlags;
+
 /// A command that runs for this long has started well.
 const STARTED_WELL: Duration = Duration::from_secs(10);
 /// How long a command that fails at once waits to be started again: at first, and at most.
@@ -58,14 +60,17 @@ pub(super) struct Supervision {
 
 impl Supervision {
     /// Of the hooks alone, with this margin.
-    pub(super) fn of_hooks(settings: &Settings, margin: Duration) -> Result<Self> {
+    pub(super) fn new(settings: &Settings, flags: &MemberFlags, margin: Duration) -> Result<Self> {
         let lease = lease_that_fits(settings, margin)?;
         Ok(Self {
             lease,
             margin,
             handover: Handover::create().context("cannot share memory with the guardian")?,
             hooks: settings.hooks.clone(),
-            lease_file: default_lease_file(settings)?,
+            lease_file: flags
+                .lease_file
+                .clone()
+                .map_or_else(|| default_lease_file(settings), Ok)?,
             grace: settings.grace,
             containment: Containment::default(),
             command: Vec::new(),
@@ -81,12 +86,10 @@ pub(super) fn serve(
     rejoin: bool,
     options: &Supervision,
 ) -> Result<i32> {
-    let path = &options.lease_file;
-    let lease_file = LeaseFile::create(path)
-        .with_context(|| format!("cannot create the lease file {}", path.display()))?;
+    let lease_file = create_lease_file(&options.lease_file)?;
     let handover = options.handover.try_clone()?;
     let change_hook = super::change_hook::ChangeHook::of(&configuration.settings);
-    let started = super::node::start(configuration, rejoin, Some((lease_file, handover)))?;
+    let started = super::node::start(configuration, rejoin, Some(lease_file), Some(handover))?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let handle = started.running.handle().clone();
     let ended = runtime.block_on(async {
@@ -120,6 +123,11 @@ fn lease_that_fits(settings: &Settings, margin: Duration) -> Result<Duration> {
         );
     }
     Ok(lease)
+}
+
+pub(super) fn create_lease_file(path: &Path) -> Result<LeaseFile> {
+    LeaseFile::create(path)
+        .with_context(|| format!("cannot create the lease file {}", path.display()))
 }
 
 /// A file on a file system in memory that programs of this machine can find.
