@@ -7,7 +7,7 @@
 mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use doyen::api::{LeaderReport, PermitGiven};
@@ -17,22 +17,28 @@ use doyen::node::status::Entry;
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::NodeId;
 use rustix::process::Signal;
+use support::rounds::{Tally, rounds};
 use support::{Plan, Trial, doyen, skip};
 
-/// Ignores SIGTERM, forks twice, changes its session.
+/// Ignores SIGTERM, forks twice, changes its session. If there is a file `eat`, it joins the cgroup that is named there and
+/// eats memory.
 const JOB: &str = r#"
     trap '' TERM INT HUP
     exec 9> "$1/lock"
     flock -n 9 || echo "$DOYEN_TOKEN" >> "$1/overlaps"
     setsid sh -c "trap '' TERM; setsid sleep 1000 & sleep 1000" &
     (sleep 1000 &) &
+    rm -f "$1/eat"
     echo "$DOYEN_TOKEN $DOYEN_TERM" >> "$1/starts"
-    while :; do sleep 1000; done
+    while ! test -e "$1/eat"; do sleep 0.1; done
+    echo 0 > "$(cat "$1/eat")/cgroup.procs"
+    exec tail /dev/zero
 "#;
 
 struct Jobs {
     trial: Trial,
     folder: PathBuf,
+    flags: Vec<String>,
 }
 
 impl Jobs {
@@ -47,17 +53,30 @@ impl Jobs {
             return None;
         }
         let plan = Plan { cluster: "jobs", profile, preemption: "never", ..Plan::default() };
-        let mut trial = Trial::found(&plan);
+        let trial = Trial::found(&plan);
         let folder = trial.folder.join("job");
         fs::create_dir(&folder).unwrap();
-        let place = folder.to_str().unwrap().to_owned();
-        for member in trial.everybody() {
-            let lease_file = trial.folder.join(format!("lease-{member}"));
-            let mut all = vec!["--grace", "300ms", "--lease-file", lease_file.to_str().unwrap()];
-            all.extend(flags);
-            trial.run_job(member, &all, &["sh", "-c", JOB, "job", &place]);
+        let everybody = trial.everybody();
+        let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
+        let mut jobs = Self { trial, folder, flags };
+        everybody.into_iter().for_each(|member| jobs.run(member));
+        Some(jobs)
+    }
+
+    fn run(&mut self, member: usize) {
+        let lease_file = self.trial.folder.join(format!("lease-{member}"));
+        let mut all = vec!["--grace", "300ms", "--lease-file", lease_file.to_str().unwrap()];
+        all.extend(self.flags.iter().map(String::as_str));
+        let place = self.folder.to_str().unwrap();
+        self.trial.run_job(member, &all, &["sh", "-c", JOB, "job", place]);
+    }
+
+    /// Starts a member that was killed again, and lets one that was stopped go on.
+    fn mend(&mut self, member: usize) {
+        match self.trial.is_running(member) {
+            true => self.trial.signal(member, Signal::CONT),
+            false => self.run(member),
         }
-        Some(Self { trial, folder })
     }
 
     /// The fencing tokens of all starts so far.
@@ -102,16 +121,6 @@ impl Jobs {
 fn send(pid: i32, signal: Signal) {
     let pid = rustix::process::Pid::from_raw(pid).expect("a process id");
     rustix::process::kill_process(pid, signal).expect("it runs");
-}
-
-#[test]
-fn a_job_whose_doyen_is_killed_is_gone_before_the_next_one_starts() {
-    let Some(mut jobs) = Jobs::start(&[]) else { return };
-    let starts = jobs.wait_for_more(0);
-    let leader = jobs.leader(&[1, 2, 3]);
-    jobs.trial.kill(leader);
-    jobs.wait_for_more(starts);
-    jobs.assert_no_overlap();
 }
 
 /// Kills the doyen of the leader, and says who leads then, and since when at the latest. Leases last for two and a half
@@ -166,57 +175,101 @@ fn a_lease_is_not_released_before_the_permits_of_the_dead_are_over() {
     jobs.assert_no_overlap();
 }
 
-#[test]
-fn a_job_whose_doyen_is_stopped_past_its_lease_is_gone_before_the_next_one_starts() {
-    let Some(jobs) = Jobs::start(&[]) else { return };
-    let starts = jobs.wait_for_more(0);
-    let leader = jobs.leader(&[1, 2, 3]);
-    jobs.trial.signal(leader, Signal::STOP);
-    jobs.wait_for_more(starts);
-    jobs.trial.signal(leader, Signal::CONT);
-    jobs.leader(&[1, 2, 3]);
-    jobs.assert_no_overlap();
-}
-
-#[test]
-fn a_guardian_that_is_killed_or_stopped_is_replaced_and_the_job_starts_again() {
-    let Some(jobs) = Jobs::start(&[]) else { return };
-    let mut starts = jobs.wait_for_more(0);
-    for signal in [Signal::KILL, Signal::STOP] {
+/// Does one or many rounds: something happens to the leader, another copy of the job starts, and nothing of the earlier
+/// copy is alive by then.
+fn abuse(kind: &'static str, act: impl Fn(&mut Jobs, usize)) {
+    let Some(mut jobs) = Jobs::start(&[]) else { return };
+    let (mut starts, mut tally) = (jobs.wait_for_more(0), Tally::new(kind));
+    for _ in 0..rounds() {
         let leader = jobs.leader(&[1, 2, 3]);
-        send(jobs.guardian_of(leader), signal);
-        starts = jobs.wait_for_more(starts);
+        tally.round(|| {
+            act(&mut jobs, leader);
+            starts = jobs.wait_for_more(starts);
+        });
         jobs.assert_no_overlap();
+        jobs.mend(leader);
     }
 }
 
 #[test]
-fn doyen_and_guardian_killed_at_once_leave_nothing_behind() {
+fn doyen_is_killed() {
+    abuse("doyen is killed", |jobs, leader| jobs.trial.kill(leader));
+}
+
+#[test]
+fn doyen_is_stopped_past_its_lease() {
+    abuse("doyen is stopped past its lease", |jobs, leader| {
+        jobs.trial.signal(leader, Signal::STOP);
+    });
+}
+
+#[test]
+fn the_guardian_is_killed() {
+    abuse("the guardian is killed", |jobs, leader| send(jobs.guardian_of(leader), Signal::KILL));
+}
+
+#[test]
+fn the_guardian_is_stopped_past_the_lease() {
+    abuse("the guardian is stopped past the lease", |jobs, leader| {
+        send(jobs.guardian_of(leader), Signal::STOP);
+    });
+}
+
+#[test]
+fn doyen_and_guardian_are_killed_at_once() {
     if !Containment::available().namespace {
         return skip("both killed at once: PID namespaces need root");
     }
-    let Some(mut jobs) = Jobs::start(&[]) else { return };
-    let starts = jobs.wait_for_more(0);
-    let leader = jobs.leader(&[1, 2, 3]);
-    let guardian = jobs.guardian_of(leader);
-    jobs.trial.signal(leader, Signal::STOP);
-    send(guardian, Signal::KILL);
-    jobs.trial.kill(leader);
-    jobs.wait_for_more(starts);
-    jobs.assert_no_overlap();
+    abuse("doyen and guardian are killed at once", |jobs, leader| {
+        let guardian = jobs.guardian_of(leader);
+        jobs.trial.signal(leader, Signal::STOP);
+        send(guardian, Signal::KILL);
+        jobs.trial.kill(leader);
+    });
 }
 
 #[test]
-fn a_transfer_stops_the_job_first() {
-    let Some(jobs) = Jobs::start(&[]) else { return };
-    let mut starts = jobs.wait_for_more(0);
-    for _ in 0..3 {
-        let leader = jobs.leader(&[1, 2, 3]);
-        let given = jobs.trial.command(leader, &["resign"]);
-        assert!(given.status.success(), "{given:?}");
-        starts = jobs.wait_for_more(starts);
+fn the_command_runs_out_of_memory() {
+    let Some(group) = MemoryGroup::create() else {
+        return skip("out of memory: no memory cgroup may be created here");
+    };
+    abuse("the command runs out of memory", |jobs, _| {
+        let eat = jobs.folder.join("eat");
+        fs::write(eat.with_extension("new"), group.0.as_os_str().as_encoded_bytes()).unwrap();
+        fs::rename(eat.with_extension("new"), eat).unwrap();
+    });
+}
+
+#[test]
+fn leadership_is_transferred() {
+    abuse("leadership is transferred", |jobs, leader| {
+        jobs.trial.wait("the resignation to be accepted", || {
+            jobs.trial.command(leader, &["resign"]).status.success().then_some(())
+        });
+    });
+}
+
+/// A cgroup, of either version, whose processes may have very little memory.
+struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    fn create() -> Option<Self> {
+        let name = format!("doyen-test-{}", std::process::id());
+        let kinds = [("memory", "memory.limit_in_bytes"), ("", "memory.max")];
+        kinds.into_iter().find_map(|(mount, limit)| {
+            let folder = Path::new("/sys/fs/cgroup").join(mount).join(&name);
+            fs::create_dir(&folder).ok()?;
+            let group = Self(folder);
+            fs::write(group.0.join(limit), (32 << 20).to_string()).ok()?;
+            Some(group)
+        })
     }
-    jobs.assert_no_overlap();
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 #[test]
@@ -267,5 +320,5 @@ fn what_cannot_be_safe_is_refused() {
     let fast = refused(&Plan { profile: "fast", ..Plan::default() }, &[]);
     assert!(fast.contains("the margin does not fit the lease"), "{fast}");
     let wide = refused(&Plan::default(), &["--margin", "1s"]);
-    assert!(wide.contains("shorter --margin"), "{wide}");
+    assert!(wide.contains("or a shorter margin"), "{wide}");
 }

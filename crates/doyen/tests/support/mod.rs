@@ -7,6 +7,7 @@
 
 pub mod earlier;
 pub mod leases;
+pub mod rounds;
 pub mod wires;
 
 use std::ffi::OsStr;
@@ -281,6 +282,11 @@ impl Trial {
     pub fn stop(&mut self, member: usize) -> Option<i32> {
         self.signal(member, Signal::TERM);
         self.wait_for_end(member)
+    }
+
+    /// Whether a member has been started and not been waited for.
+    pub fn is_running(&self, member: usize) -> bool {
+        self.nodes[member - 1].child.is_some()
     }
 
     /// Sends a member a signal.
