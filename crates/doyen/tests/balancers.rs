@@ -8,8 +8,14 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use doyen::api::PermitGiven;
+use doyen::fence::Fence;
+use doyen::leadership::FencingToken;
+use support::rounds::{Tally, rounds};
 use support::{LIMIT, Plan, Trial, skip};
 
 fn shipped(name: &str) -> String {
@@ -53,24 +59,32 @@ impl Drop for Process {
 
 /// Serves `name` to every request; connections stay open.
 fn serve(name: String) -> SocketAddr {
+    serve_by(move || name.clone())
+}
+
+/// Serves what `text` returns to every request; connections stay open.
+fn serve_by(text: impl Fn() -> String + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    let answer = move |stream: TcpStream, name: &str| -> io::Result<()> {
-        let (mut writer, mut reader) = (stream.try_clone()?, BufReader::new(stream));
-        let mut line = String::new();
-        while reader.read_line(&mut line)? > 0 {
-            if line.trim().is_empty() {
-                let length = name.len();
-                write!(writer, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{name}")?;
+    let text = Arc::new(text);
+    let answer =
+        move |stream: TcpStream, text: &(dyn Fn() -> String + Send + Sync)| -> io::Result<()> {
+            let (mut writer, mut reader) = (stream.try_clone()?, BufReader::new(stream));
+            let mut line = String::new();
+            while reader.read_line(&mut line)? > 0 {
+                if line.trim().is_empty() {
+                    let text = text();
+                    let length = text.len();
+                    write!(writer, "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n{text}")?;
+                }
+                line.clear();
             }
-            line.clear();
-        }
-        Ok(())
-    };
+            Ok(())
+        };
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let name = name.clone();
-            thread::spawn(move || answer(stream, &name));
+            let text = Arc::clone(&text);
+            thread::spawn(move || answer(stream, &*text));
         }
     });
     address
@@ -142,17 +156,12 @@ fn start(cluster: &'static str) -> (Trial, usize) {
     (trial, leader)
 }
 
-#[test]
-fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
-    if !is_installed("haproxy") {
-        return;
-    }
-    let (trial, leader) = start("haproxy");
+/// Runs `HAProxy`, as it is shipped, in front of the services of all members.
+fn start_haproxy(trial: Trial, services: &[SocketAddr]) -> Balanced {
     let front = free_address();
     let mut text = replace(&shipped("haproxy.cfg"), "bind :8000", &format!("bind {front}"));
-    for member in trial.everybody() {
+    for (member, service) in trial.everybody().into_iter().zip(services) {
         let host = format!("10.0.0.{member}");
-        let service = serve(format!("n{member}"));
         text = replace(&text, &format!("{host}:8080"), &service.to_string());
         let check = format!("addr 127.0.0.1 port {}", port_of(trial.url(member)));
         text = replace(&text, &format!("addr {host} port 7400"), &check);
@@ -164,8 +173,17 @@ fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
     assert_eq!(String::from_utf8_lossy(&checked.stderr), "", "no warnings");
     let mut haproxy = Command::new("haproxy");
     let process = Process::start(haproxy.arg("-db").arg("-f").arg(&file), &trial.folder.join("h"));
-    let balanced = Balanced { trial, front, _processes: vec![process] };
+    Balanced { trial, front, _processes: vec![process] }
+}
 
+#[test]
+fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
+    if !is_installed("haproxy") {
+        return;
+    }
+    let (trial, leader) = start("haproxy");
+    let services: Vec<SocketAddr> = (1..=3).map(|member| serve(format!("n{member}"))).collect();
+    let balanced = start_haproxy(trial, &services);
     let mut old = balanced.reaches(leader);
     let successor = balanced.transfer(leader);
     let read = old.read(&mut [0; 16]);
@@ -175,6 +193,84 @@ fn haproxy_sends_to_the_leader_and_closes_connections_to_an_old_one() {
     };
     assert!(is_closed, "the connection to the old leader stays open: {read:?}");
     balanced.reaches(successor);
+}
+
+/// A register that every member writes for whoever asks it through the balancer, with the fencing token of its permit. The
+/// service does not ask whether it leads: between two checks the balancer sends to an old leader.
+#[test]
+fn a_fenced_register_behind_haproxy_accepts_no_older_token() {
+    if !is_installed("haproxy") {
+        return;
+    }
+    let (trial, mut leader) = start("register");
+    let accepted = trial.folder.join("accepted");
+    let fence = trial.folder.join("fence");
+    let services: Vec<SocketAddr> = trial
+        .everybody()
+        .into_iter()
+        .map(|member| {
+            let (node, accepted, fence) =
+                (trial.url(member).to_owned(), accepted.clone(), fence.clone());
+            let last = Mutex::new(None);
+            serve_by(move || match write(&node, &last, &fence, &accepted) {
+                Ok(()) => format!("n{member}"),
+                Err(why) => why,
+            })
+        })
+        .collect();
+    let balanced = start_haproxy(trial, &services);
+    let done = AtomicBool::new(false);
+    let mut tally = Tally::new("transfers, with a fenced register behind HAProxy");
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                // On one connection for as long as it lasts.
+                let mut stream = connect(balanced.front);
+                while let Some(stream) = stream.as_mut().filter(|_| !done.load(Ordering::Relaxed)) {
+                    if ask(stream).is_none() {
+                        break;
+                    }
+                }
+            }
+        });
+        for _ in 0..rounds() {
+            balanced.reaches(leader);
+            tally.round(|| {
+                leader = balanced.transfer(leader);
+                balanced.reaches(leader);
+            });
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    let text = fs::read_to_string(&accepted).expect("writes");
+    let tokens: Vec<u64> = text.lines().map(|line| line.parse().expect("a token")).collect();
+    assert!(tokens.is_sorted(), "an older token was accepted: {tokens:?}");
+    assert!(tokens.first() < tokens.last(), "both leaders have written: {tokens:?}");
+}
+
+/// Writes as the leader, or with the token that this member had when it last was: a service that has not noticed.
+fn write(
+    node: &str,
+    last: &Mutex<Option<u64>>,
+    fence: &Path,
+    accepted: &Path,
+) -> Result<(), String> {
+    let asked = ureq::post(format!("{node}/v1/permit")).content_type("application/json");
+    let body = asked.send(r#"{"for": "20ms"}"#).and_then(|mut it| it.body_mut().read_to_string());
+    let mut last = last.lock().map_err(|error| error.to_string())?;
+    if let Some(permit) = body.ok().and_then(|body| serde_json::from_str::<PermitGiven>(&body).ok())
+    {
+        *last = Some(permit.token);
+    }
+    let token = last.ok_or("never led")?;
+    let _entered =
+        Fence::at(fence).enter(FencingToken(token)).map_err(|error| error.to_string())?;
+    let mut file = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(accepted)
+        .map_err(|error| error.to_string())?;
+    writeln!(file, "{token}").map_err(|error| error.to_string())
 }
 
 /// A configuration for nginx of its own, around what is shipped.
