@@ -25,7 +25,7 @@ lint: ## Formatting, and clippy with warnings denied
 # Without root or without `ip` the tests of a cut network skip themselves, and say so; so do those of the balancers and of
 # the readers of lease files, and without `nft` a benchmark.
 tools: ## What tests and benchmarks need besides Rust: namespaces, lost datagrams, balancers, what examples are written in
-	@for tool in ip:iproute2 nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc; do \
+	@for tool in ip:iproute2 arping:iputils-arping curl:curl nft:nftables haproxy:haproxy nginx:nginx-light sqlite3:sqlite3 python3:python3 cc:gcc; do \
 	    command -v $${tool%%:*} > /dev/null \
 	        || { test "$$(id -u)" = 0 && apt-get install -y --no-install-recommends $${tool##*:}; } \
 	        || echo "$${tool##*:} cannot be installed here: what needs it will be skipped"; \
