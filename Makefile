@@ -5,7 +5,7 @@ CARGO ?= cargo
 # A gate builds from scratch, where the bookkeeping for the next build only costs.
 export CARGO_INCREMENTAL ?= 0
 
-.PHONY: all quick test lint fmt unit tools doc bench baseline campaign check-hardened check-quorum golden clean
+.PHONY: all quick test lint fmt unit tools doc bench baseline chaos campaign check-hardened check-quorum golden clean
 
 all: test
 
@@ -58,6 +58,14 @@ baseline: ## The earlier program that `make bench` measures, built from the hist
 	    mkdir -p $(EARLIER)/source && git archive $(BASELINE) | tar -x -C $(EARLIER)/source && cd $(EARLIER)/source \
 	        && $(CARGO) build --release --locked -p doyen --bin doyen --target-dir $(EARLIER); \
 	fi
+
+# The same tests as in `make test`, where each kind has one round. Prints a table.
+ROUNDS ?= 20
+chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run` and hooks, many rounds of each
+	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
+	@echo "|---|---|---|---|---|---|---|"
+	@DOYEN_ROUNDS=$(ROUNDS) $(CARGO) test --quiet --locked -p doyen --test run --test hook_examples --test fenced --test balancers \
+	    -- --nocapture --test-threads=1 2> target/chaos.log | grep '^|' || { cat target/chaos.log; exit 1; }
 
 campaign: ## A million random runs over all algorithms, of the quorum alone and with faults that last; what misses each rule
 	$(CARGO) build --release --locked -p doyen

@@ -37,6 +37,7 @@
 //! | Q13 | the leader is to go | stops its work, gives up the lease, then sends TIMEOUT-NOW and RELEASE |
 //! | Q14 | TIMEOUT-NOW, RELEASE | campaigns at once; or is released from its vote lease |
 //! | Q15 | follows another leader although it was the successor | penalizes itself (`rank.rs`) |
+//! | Q16 | its process died as leader | its host sends TIMEOUT-NOW and RELEASE, once nothing relies on the lease any more (`handover.rs`) |
 //!
 //! A member is *bound* while it is in hold-down, while its vote lease runs, and while its own lease runs. A bound member
 //! does not vote.

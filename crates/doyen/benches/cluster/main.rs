@@ -7,6 +7,8 @@
 //!
 //! **Hand-over.** The leader is told to resign; its successor says for how long nobody led.
 //!
+//! **Crash hand-over** and **moves** of a job, beneath `doyen run`: `crash.rs`, `moves.rs`.
+//!
 //! **Loss.** Datagrams are lost, and nothing else goes wrong: `loss.rs`.
 //!
 //! **Idling.** Nothing happens for [`IDLE`]. Counted are the datagrams that the leader sends, the processor time that
@@ -14,12 +16,14 @@
 //!
 //! `DOYEN_BENCH_ROUNDS` sets the kills; `DOYEN_BASELINE` is the absolute path of another version of the program, built
 //! the same way, to measure beside this one where datagrams are lost; `make bench` builds one from the history. Of the command line, `part=` takes one of
-//! `failover`, `hand-over`, `loss` and `idle` alone, and `seconds=`, `runs=` and `profile=` set how long, how often and with
+//! `failover`, `hand-over`, `crash`, `moves`, `loss` and `idle` alone, and `seconds=`, `runs=` and `profile=` set how long, how often and with
 //! which profile datagrams are lost: `cargo bench -p doyen --bench cluster -- part=loss seconds=2 runs=1` tries that out in less than a minute.
 //!
 //! The figures are for reading: a target that is missed is no error.
 
+mod crash;
 mod loss;
+mod moves;
 mod namespace;
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -35,6 +39,7 @@ use support::{Plan, Trial, program};
 const MEMBERS: usize = 5;
 const KILLS: usize = 20;
 const HAND_OVERS: usize = 10;
+const CRASHES: usize = 50;
 const IDLE: Duration = Duration::from_secs(20);
 
 /// How long everybody must have been following the same leader.
@@ -48,12 +53,12 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let parts = ["failover", "hand-over", "loss", "idle"];
+    let parts = ["failover", "hand-over", "crash", "moves", "loss", "idle"];
     let is_known = argument("part").is_none_or(|part| parts.contains(&part.as_str()));
     assert!(is_known, "part= takes one of {parts:?}");
     let rounds = std::env::var("DOYEN_BENCH_ROUNDS").ok().and_then(|text| text.parse().ok());
     println!("A cluster of {MEMBERS} processes on loopback");
-    if takes("failover") || takes("hand-over") {
+    if ["failover", "hand-over", "crash", "moves"].into_iter().any(takes) {
         println!("\n{:<34} {:>9} {:>9} {:>9}   aim", "milliseconds", "least", "median", "most");
     }
     if takes("failover") {
@@ -63,6 +68,18 @@ fn main() {
     }
     if takes("hand-over") {
         hand_over();
+    }
+    if takes("crash")
+        && let Some((times, stalls)) = crash::measure(rounds.unwrap_or(CRASHES))
+    {
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        let p95 = sorted[(sorted.len() - 1) * 95 / 100];
+        row("lan, run: SIGKILL to the next lease", times, "median 10 ms");
+        println!("{:<34} {p95:>9.1}; {stalls} rounds in which the machine stalled", "  p95");
+    }
+    if takes("moves") {
+        row("lan, run: a job is moved", moves::measure(HAND_OVERS), "");
     }
     if takes("loss") {
         loss::measure();

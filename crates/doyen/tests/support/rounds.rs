@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long the machine may keep a sleeping thread waiting: the margin of the profile lan.
-const STALL: Duration = Duration::from_millis(50);
+pub const STALL: Duration = Duration::from_millis(50);
 
 /// How many rounds of each kind are to be done.
 pub fn rounds() -> usize {
@@ -63,13 +63,14 @@ impl Drop for Tally {
 }
 
 /// Notices when the whole machine stalls: a thread that sleeps for a moment wakes much later.
-struct Watch {
+pub struct Watch {
     done: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
 }
 
 impl Watch {
-    fn start() -> Self {
+    /// Begins.
+    pub fn start() -> Self {
         let done = Arc::new(AtomicBool::new(false));
         let is_done = Arc::clone(&done);
         let thread = thread::spawn(move || {
@@ -84,7 +85,8 @@ impl Watch {
         Self { done, thread }
     }
 
-    fn end(self) -> Duration {
+    /// The longest that the thread slept too long.
+    pub fn end(self) -> Duration {
         self.done.store(true, Ordering::Relaxed);
         self.thread.join().expect("the thread measures")
     }
