@@ -18,6 +18,7 @@ mod help;
 mod history;
 mod init;
 mod keygen;
+mod lease_holder;
 mod node;
 mod output;
 mod progress;

@@ -61,6 +61,7 @@ impl Scene {
         let plan = Plan {
             lease_file: self.lease_file.path(),
             handover: &self.handover,
+            lock: None,
             margin: MARGIN,
             containment,
             hooks: &Hooks::default(),

@@ -178,7 +178,11 @@ fn a_lease_is_not_released_before_the_permits_of_the_dead_are_over() {
 /// Does one or many rounds: something happens to the leader, another copy of the job starts, and nothing of the earlier
 /// copy is alive by then.
 fn abuse(kind: &'static str, act: impl Fn(&mut Jobs, usize)) {
-    let Some(mut jobs) = Jobs::start(&[]) else { return };
+    abuse_with(&[], kind, act);
+}
+
+fn abuse_with(flags: &[&str], kind: &'static str, act: impl Fn(&mut Jobs, usize)) {
+    let Some(mut jobs) = Jobs::start(flags) else { return };
     let (mut starts, mut tally) = (jobs.wait_for_more(0), Tally::new(kind));
     for _ in 0..rounds() {
         let leader = jobs.leader(&[1, 2, 3]);
@@ -233,7 +237,9 @@ fn the_command_runs_out_of_memory() {
     let Some(group) = MemoryGroup::create() else {
         return skip("out of memory: no memory cgroup may be created here");
     };
-    abuse("the command runs out of memory", |jobs, _| {
+    // Otherwise the same member starts it again, later and later.
+    let flags = ["--give-up-after", "1"];
+    abuse_with(&flags, "the command runs out of memory, and leadership is given up", |jobs, _| {
         let eat = jobs.folder.join("eat");
         fs::write(eat.with_extension("new"), group.0.as_os_str().as_encoded_bytes()).unwrap();
         fs::rename(eat.with_extension("new"), eat).unwrap();

@@ -1,7 +1,8 @@
 //! A permit over HTTP: the right to act as the leader until a deadline, for which a transfer of leadership waits.
 //!
 //! It needs no admin secret, because it can delay a transfer by one lease at most: a permit ends with the lease, and a
-//! leader that is about to transfer leadership gives none.
+//! leader that is about to transfer leadership gives none. A fencing token for a new start needs the secret: there are a
+//! million in a term, and one is used up.
 
 use std::time::Duration;
 
@@ -12,10 +13,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::App;
-use super::call::OpenCall;
+use super::call::{Call, OpenCall};
 use super::problem::{Kind, Problem};
 use super::report::Name;
 use crate::clock::Moment;
+use crate::node::Work;
+use crate::node::status::Status;
 
 /// For how long a permit is asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -42,8 +45,43 @@ pub struct PermitGiven {
     pub remaining_ms: u64,
 }
 
+/// The fencing token of a new start.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TokenGiven {
+    /// The term of the lease.
+    pub term: u64,
+    /// The fencing token: higher than those of all earlier starts in the cluster.
+    pub token: u64,
+}
+
+/// Nothing: the request for a token has no fields.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {}
+
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(permit))
+    OpenApiRouter::new().routes(routes!(permit)).routes(routes!(token))
+}
+
+/// A fencing token for something that starts now under the lease of this node.
+#[utoipa::path(post, path = "/v1/token", tag = "permits", request_body = TokenRequest, security(("admin_secret" = [])),
+    params(("If-Match" = Option<String>, Header, description = "The term that the token is for, as in an ETag.")),
+    responses(
+        (status = 200, description = "This node leads.", body = TokenGiven),
+        (status = 401, description = "The admin secret is missing or wrong.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 409, description = "This node does not lead, or is about to transfer leadership.", body = Problem,
+            content_type = "application/problem+json"),
+        (status = 412, description = "The term is another one.", body = Problem,
+            content_type = "application/problem+json"),
+    ))]
+async fn token(call: Call<TokenRequest>) -> Result<Json<TokenGiven>, Problem> {
+    let work = call.app.handle.begin_work();
+    let token = work.as_ref().and_then(Work::next_token);
+    match (work, token) {
+        (Some(work), Some(token)) => Ok(Json(TokenGiven { term: work.term().0, token: token.0 })),
+        _ => Err(not_leader(&call.app.handle.status())),
+    }
 }
 
 /// The right to act as the leader until a deadline. A transfer of leadership waits for it, at most until the end of the
@@ -63,15 +101,7 @@ async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Prob
     let lasting = parse_time(&call.body.lasting)?;
     let status = call.app.handle.status();
     let Some(permit) = call.app.handle.leadership().guard(lasting) else {
-        let (name, leader) = (&status.name, Name::of_leader(&status));
-        let detail = match &leader {
-            Some(leader) if leader.id != status.id => {
-                format!("{name} is not the leader; {} is", leader.name)
-            }
-            Some(_) => format!("{name} holds no valid lease, or is about to transfer leadership"),
-            None => format!("{name} is not the leader and knows no leader"),
-        };
-        return Err(Kind::NotLeader.with_detail(detail).with_leader(leader));
+        return Err(not_leader(&status));
     };
     let remaining = permit.deadline.since(Moment::now());
     Ok(Json(PermitGiven {
@@ -81,6 +111,18 @@ async fn permit(call: OpenCall<PermitRequest>) -> Result<Json<PermitGiven>, Prob
         until: permit.deadline.as_nanos(),
         remaining_ms: u64::try_from(remaining.as_millis()).unwrap_or(u64::MAX),
     }))
+}
+
+fn not_leader(status: &Status) -> Problem {
+    let (name, leader) = (&status.name, Name::of_leader(status));
+    let detail = match &leader {
+        Some(leader) if leader.id != status.id => {
+            format!("{name} is not the leader; {} is", leader.name)
+        }
+        Some(_) => format!("{name} holds no valid lease, or is about to transfer leadership"),
+        None => format!("{name} is not the leader and knows no leader"),
+    };
+    Kind::NotLeader.with_detail(detail).with_leader(leader)
 }
 
 fn parse_time(text: &str) -> Result<Duration, Problem> {

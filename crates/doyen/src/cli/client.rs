@@ -174,6 +174,29 @@ impl Client {
         Self { url, agent: config.new_agent(), timeout }
     }
 
+    /// Of a node that serves HTTP at this address.
+    pub(crate) fn of(http: SocketAddr) -> Self {
+        let url = base("http", &http.to_string()).unwrap_or_else(|_| format!("http://{http}"));
+        Self::new(url, CONNECT_TIMEOUT)
+    }
+
+    /// Makes an admin call without arguments, and reads the answer.
+    pub(crate) fn call<T: DeserializeOwned>(&self, path: &str, secret: &str) -> Result<T> {
+        let request = self
+            .agent
+            .post(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {secret}"))
+            .header("content-type", "application/json");
+        let answer = request.send("{}").map_err(|error| self.unreachable(&error))?;
+        if !answer.status().is_success() {
+            bail!("{}", self.problem(answer)?.detail);
+        }
+        let text = self.text(answer)?;
+        serde_json::from_str(&text).map_err(|error| {
+            self.not_a_node(&format!("its answer to {path} cannot be read ({error})"))
+        })
+    }
+
     pub(crate) fn url(&self) -> &str {
         &self.url
     }

@@ -7,10 +7,10 @@ mod log;
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use doyen::api::{self, Admin, Limits};
 use doyen::clock;
@@ -24,6 +24,8 @@ use tracing::{info, warn};
 
 use super::Answer;
 use super::change_hook::ChangeHook;
+use super::client::Client;
+use super::lease_holder::Attachment;
 use super::supervise::{self, Supervision};
 use super::terminal::count;
 use log::Log;
@@ -139,6 +141,15 @@ impl MemberFlags {
             server.stop();
         }
         Ok(ended)
+    }
+
+    /// The way to the node that runs here with these settings.
+    pub(super) fn attach(&self, settings: &Settings, lease_file: &Path) -> Result<Attachment> {
+        let http = settings.http.context("http: the configured node serves no HTTP")?;
+        let file = settings.state_dir.join(api::SECRET_FILE);
+        let secret = std::fs::read_to_string(&file)
+            .with_context(|| format!("cannot read the admin secret {}", file.display()))?;
+        Attachment::new(lease_file, Client::of(http), secret.trim().to_owned())
     }
 
     pub(super) fn start_log(&self) -> Result<Log> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use clap::Args;
 use doyen::guardian::contain::Containment;
-use doyen::guardian::{CANNOT_EXECUTE, FAILED, NOT_FOUND};
+use doyen::guardian::{CANNOT_EXECUTE, FAILED, Hooks, NOT_FOUND};
 use rustix::fs::{Access, access};
 use tracing::{info, warn};
 
@@ -53,6 +53,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "COUNT")]
     give_up_after: Option<u32>,
 
+    /// Use the node that runs here with this configuration and publishes its lease, instead of starting one
+    #[arg(long, conflicts_with_all = ["rejoin"])]
+    attach: bool,
+
     /// Run the command without containment: processes that leave its process group survive
     #[arg(long)]
     uncontained: bool,
@@ -78,11 +82,22 @@ impl Run {
             command: self.command.clone(),
             once: self.once,
             give_up_after: self.give_up_after,
+            // Those of another node are its own.
+            hooks: if self.attach { Hooks::default() } else { hooks.hooks },
             ..hooks
         };
         let log = self.member.start_log()?;
         say_what_is_contained(&supervision.containment);
-        let ended = supervise::serve(configuration, self.member.rejoin, &supervision);
+        let ended = match self.attach {
+            true => self.member.attach(settings, &supervision.lease_file).and_then(|node| {
+                info!(
+                    "attached to the node that publishes its lease in {}",
+                    supervision.lease_file.display()
+                );
+                supervise::serve_beside(node, &supervision)
+            }),
+            false => supervise::serve(configuration, self.member.rejoin, &supervision),
+        };
         log.finish();
         Ok(Answer::Code(match ended {
             Ok(code) => u8::try_from(code).unwrap_or(FAILED),

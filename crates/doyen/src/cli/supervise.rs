@@ -15,16 +15,13 @@ use doyen::guardian::contain::Containment;
 use doyen::guardian::control::{Killed, Report, Request};
 use doyen::guardian::lease_file::LeaseFile;
 use doyen::guardian::{CANNOT_EXECUTE, Guardian, Handover, Hook, Hooks, NOT_FOUND, Plan};
-use doyen::leadership::FencingToken;
-use doyen::node::{Handle, Running, Work};
-use doyen_core::change::{ElectionReason, LeaderChange};
-use doyen_core::protocol::{AdminCommand, Role};
 use rustix::fs::{Access, access};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, sleep_until};
 use tracing::{info, warn};
 
+use super::lease_holder::{Attachment, Held, Node, Position};
 use super::node::MemberFlags;
 
 /// A command that runs for this long has started well.
@@ -94,14 +91,23 @@ pub(super) fn serve(
     let handle = started.running.handle().clone();
     let ended = runtime.block_on(async {
         tokio::spawn(change_hook.run(handle.clone()));
-        let supervisor = Supervisor::new(handle, options)?;
-        supervisor.supervise(started.running).await
+        let supervisor = Supervisor::new(Node::own(handle), options)?;
+        supervisor.supervise(async { Ok(started.running.ended().await?) }).await
     });
     runtime.shutdown_background();
     if let (Ok(_), Some(server)) = (&ended, started.server) {
         server.stop();
     }
     ended
+}
+
+/// Runs the command under the lease of a node that runs in another process of this machine.
+pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<i32> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let supervisor = Supervisor::new(Node::Other(node), options)?;
+        supervisor.supervise(std::future::pending()).await
+    })
 }
 
 /// The length of a lease, if the margin leaves enough of it.
@@ -151,12 +157,12 @@ fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
 enum Job {
     /// It does not run, and is not started before this time.
     Idle { not_before: Instant },
-    /// It runs under this work, since this time.
-    Runs { _work: Work, since: Instant, stopping: bool },
+    /// It runs under the lease, since this time.
+    Runs { _held: Held, since: Instant, stopping: bool },
 }
 
 struct Supervisor<'a> {
-    handle: Handle,
+    node: Node,
     options: &'a Supervision,
     guardian: Arc<Guardian>,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -204,10 +210,10 @@ impl Signals {
 }
 
 impl<'a> Supervisor<'a> {
-    fn new(handle: Handle, options: &'a Supervision) -> Result<Self> {
-        let (guardian, reports) = start_guardian(options)?;
+    fn new(node: Node, options: &'a Supervision) -> Result<Self> {
+        let (guardian, reports) = start_guardian(&node, options)?;
         Ok(Self {
-            handle,
+            node,
             options,
             guardian,
             reports,
@@ -219,24 +225,25 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Runs the command whenever this member leads, until doyen is told to end or the node has to.
-    async fn supervise(mut self, running: Running) -> Result<i32> {
+    /// Runs the command whenever this member leads, until doyen is told to end or the node has to. `ended`: the end of the
+    /// node in this process, if there is one.
+    async fn supervise(mut self, ended: impl Future<Output = Result<()>>) -> Result<i32> {
         let mut signals = Signals::new()?;
-        let mut announced = self.handle.leadership().watch();
         let mut term = 0;
-        let ended = running.ended();
         tokio::pin!(ended);
         // How often the guardian is asked whether it is there.
         let mut pings = tokio::time::interval(self.options.lease / 4);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let state = *announced.borrow_and_update();
-            let leads = state.is_leader();
-            if leads && state.term.0 != term {
-                term = state.term.0;
+            let Position { leads, retires, term: current } = self.node.position();
+            if leads && current != term {
+                term = current;
                 self.wait_after_a_lapse(term);
             }
-            self.step(leads, state.role == Some(Role::Retiring))?;
+            self.step(leads, retires)?;
+            if self.is_done() {
+                return Ok(self.exit_code());
+            }
             let wake = match self.job {
                 Job::Idle { not_before } if leads => not_before,
                 _ => Instant::now() + Duration::from_secs(3600),
@@ -246,7 +253,7 @@ impl<'a> Supervisor<'a> {
                     ended?;
                     return Ok(self.exit_code());
                 }
-                _ = announced.changed() => {}
+                () = self.node.changed() => {}
                 () = sleep_until(wake) => {}
                 report = self.reports.recv() => self.on_report(report)?,
                 _ = pings.tick() => self.ping()?,
@@ -255,18 +262,21 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    /// Whether there is nothing left to do: a node in this process says so itself.
+    fn is_done(&self) -> bool {
+        let is_ending = self.ends_by.is_some() || self.code.is_some();
+        let is_attached = matches!(self.node, Node::Other(_));
+        is_attached && is_ending && matches!(self.job, Job::Idle { .. })
+    }
+
     fn exit_code(&self) -> i32 {
         self.code.or(self.ends_by.map(|signal| 128 + signal)).unwrap_or(0)
     }
 
     /// A leader that was not given leadership by the last one starts nothing before that one's guardian has had its margin.
     fn wait_after_a_lapse(&mut self, term: u64) {
-        let history = self.handle.history();
-        let is_transferred = history.iter().rev().any(|entry| {
-            matches!(entry.change, LeaderChange::BecameLeader { term: of, reason: ElectionReason::Transferred { .. } }
-                if of.0 == term)
-        });
-        if let (false, Job::Idle { not_before }) = (is_transferred, &mut self.job) {
+        if let (false, Job::Idle { not_before }) = (self.node.was_transferred(term), &mut self.job)
+        {
             *not_before = (*not_before).max(Instant::now() + self.options.margin);
         }
     }
@@ -292,11 +302,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start(&mut self) -> Result<()> {
-        let Some(work) = self.handle.begin_work() else { return Ok(()) };
-        let term = work.term().0;
-        let Some(FencingToken(token)) = work.next_token() else {
-            bail!("there are no fencing tokens left in term {term}");
-        };
+        let Some((held, term, token)) = self.node.begin()? else { return Ok(()) };
         let what = match self.options.command.is_empty() {
             true => Hook::Leader.name(),
             false => "the command",
@@ -305,7 +311,7 @@ impl<'a> Supervisor<'a> {
         self.guardian
             .ask(&Request::Start { term, token })
             .context("the guardian does not answer")?;
-        self.job = Job::Runs { _work: work, since: Instant::now(), stopping: false };
+        self.job = Job::Runs { _held: held, since: Instant::now(), stopping: false };
         Ok(())
     }
 
@@ -361,7 +367,7 @@ impl<'a> Supervisor<'a> {
         }
         if self.options.once {
             self.code = Some(code);
-            self.handle.stop(self.options.grace);
+            self.node.stop(self.options.grace);
             return;
         }
         if [CANNOT_EXECUTE, NOT_FOUND].map(i32::from).contains(&code) {
@@ -384,19 +390,14 @@ impl<'a> Supervisor<'a> {
         } else {
             self.failures = 0;
             warn!("it keeps failing: giving up leadership");
-            let handle = self.handle.clone();
-            tokio::spawn(async move {
-                if let Err(error) = handle.command(AdminCommand::Resign).await {
-                    warn!("leadership was not given up: {error}");
-                }
-            });
+            self.node.resign();
         }
     }
 
     fn on_signal(&mut self, signal: i32, ends: bool) -> Result<()> {
         if !ends && self.options.command.is_empty() && signal == SignalKind::hangup().as_raw_value()
         {
-            tokio::spawn(super::node::reload(self.handle.clone()));
+            self.node.reload();
             return Ok(());
         }
         if !ends {
@@ -409,7 +410,7 @@ impl<'a> Supervisor<'a> {
         self.ends_by = Some(signal);
         info!("stopping; a second signal stops immediately");
         // The command has its grace first.
-        self.handle.stop(self.options.grace * 2);
+        self.node.stop(self.options.grace * 2);
         Ok(())
     }
 
@@ -431,7 +432,7 @@ impl<'a> Supervisor<'a> {
     fn replace_guardian(&mut self) -> Result<()> {
         warn!("the guardian died; starting a new one");
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
-        (self.guardian, self.reports) = start_guardian(self.options)?;
+        (self.guardian, self.reports) = start_guardian(&self.node, self.options)?;
         self.unanswered = 0;
         self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
         Ok(())
@@ -440,11 +441,13 @@ impl<'a> Supervisor<'a> {
 
 /// Starts a guardian and a thread that reads what it reports.
 fn start_guardian(
+    node: &Node,
     options: &Supervision,
 ) -> Result<(Arc<Guardian>, mpsc::UnboundedReceiver<Report>)> {
     let plan = Plan {
         lease_file: &options.lease_file,
         handover: &options.handover,
+        lock: node.lock(),
         margin: options.margin,
         containment: &options.containment,
         hooks: &options.hooks,

@@ -1,9 +1,9 @@
 //! The node's side: starts a guardian and talks to it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -35,6 +35,8 @@ pub struct Plan<'a> {
     pub lease_file: &'a Path,
     /// What it does if the node dies.
     pub handover: &'a Handover,
+    /// If the node is not this process but another one: a lock on its lease file, which the guardian holds as well.
+    pub lock: Option<&'a File>,
     /// How long before the deadline it begins to kill.
     pub margin: Duration,
     /// What holds the tree together.
@@ -69,6 +71,7 @@ impl Guardian {
         command.arg(its_control.as_fd().as_raw_fd().to_string());
         command.arg(node.as_raw_fd().to_string());
         command.arg(plan.handover.as_fd().as_raw_fd().to_string());
+        command.arg(plan.lock.map_or("-".to_owned(), |lock| lock.as_raw_fd().to_string()));
         command.arg(plan.lease_file);
         command.arg(plan.margin.as_nanos().to_string());
         command.arg(if *namespace { "namespace" } else { "-" });
@@ -77,9 +80,10 @@ impl Guardian {
         command.args(plan.command).stdin(Stdio::inherit());
         fcntl_setfd(its_control.as_fd(), FdFlags::empty())?;
         fcntl_setfd(&node, FdFlags::empty())?;
-        fcntl_setfd(plan.handover.as_fd(), FdFlags::empty())?;
+        let lent = [Some(plan.handover.as_fd()), plan.lock.map(AsFd::as_fd)];
+        lent.iter().flatten().try_for_each(|fd| fcntl_setfd(fd, FdFlags::empty()))?;
         let process = command.spawn()?;
-        fcntl_setfd(plan.handover.as_fd(), FdFlags::CLOEXEC)?;
+        lent.iter().flatten().try_for_each(|fd| fcntl_setfd(fd, FdFlags::CLOEXEC))?;
         let (pid, cgroups) = (process.id(), cgroups.clone());
         Ok(Self { process: Mutex::new(process), pid, control, cgroups, init: Mutex::default() })
     }
@@ -159,8 +163,18 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
     if part != GUARDIAN {
         return None;
     }
-    let [control, node, handover, lease_file, margin, namespace, cgroups, hooks, command @ ..] =
-        &rest[..]
+    let [
+        control,
+        node,
+        handover,
+        lock,
+        lease_file,
+        margin,
+        namespace,
+        cgroups,
+        hooks,
+        command @ ..,
+    ] = &rest[..]
     else {
         return None;
     };
@@ -168,6 +182,7 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
         control: number(control)?,
         node: number(node)?,
         handover: number(handover)?,
+        lock: number(lock),
         lease_file: lease_file.into(),
         margin: Duration::from_nanos(number(margin)?),
         containment: Containment {

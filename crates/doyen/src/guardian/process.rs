@@ -37,6 +37,8 @@ pub(super) struct Options {
     pub(super) node: RawFd,
     /// The descriptor of the memory that it shares with the node.
     pub(super) handover: RawFd,
+    /// The descriptor of a lock on the lease file of a node that is not its parent.
+    pub(super) lock: Option<RawFd>,
     /// The lease file.
     pub(super) lease_file: PathBuf,
     /// How long before the deadline it begins to kill.
@@ -54,6 +56,7 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     let control = Channel::new(sys::take_inherited(options.control)?);
     let node = sys::take_inherited(options.node)?;
     let handover = Handover::inherited(sys::take_inherited(options.handover)?);
+    let lock = options.lock.map(sys::take_inherited).transpose()?;
     let lease = LeaseReader::open(&options.lease_file)?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
     // SIGTERM from a supervisor that stops the whole service is for the node, which tells the guardian what to do.
@@ -69,7 +72,8 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     let oom_score = fs::read_to_string(OOM_SCORE).unwrap_or_default().trim().to_owned();
     let _ = fs::write(OOM_SCORE, "-900");
     let (deadline, phase) = (None, Phase::Idle);
-    Guardian { options, control, node, handover, lease, timer, oom_score, deadline, phase }.watch()
+    Guardian { options, control, node, handover, lock, lease, timer, oom_score, deadline, phase }
+        .watch()
 }
 
 pub(super) struct Guardian {
@@ -77,6 +81,8 @@ pub(super) struct Guardian {
     control: Channel,
     pub(super) node: OwnedFd,
     pub(super) handover: Handover,
+    /// Held until it ends: a transfer of the node that writes the lease file waits for it.
+    pub(super) lock: Option<OwnedFd>,
     pub(super) lease: LeaseReader,
     timer: OwnedFd,
     oom_score: String,
@@ -306,9 +312,12 @@ impl Guardian {
         RunningHook::start(&self.options.hooks, hook, Occasion { term, token, reason, lease_file })
     }
 
-    /// What cannot be read is being written, or its writer hangs: the last deadline that was read holds.
+    /// What cannot be read is being written, or its writer hangs: the last deadline that was read holds. A node that is not
+    /// the parent shows no lease before it transfers leadership, and waits for the lock: the last deadline holds then, too.
     pub(super) fn read_lease(&mut self) {
-        if let Ok(lease) = self.lease.read() {
+        if let Ok(lease) = self.lease.read()
+            && (lease.is_some() || self.lock.is_none())
+        {
             self.deadline = lease;
         }
     }
@@ -430,7 +439,7 @@ impl Guardian {
     }
 
     /// The node ends as planned: so does everything that runs here.
-    fn end_all(&mut self, reason: &str) -> io::Result<()> {
+    pub(super) fn end_all(&mut self, reason: &str) -> io::Result<()> {
         let is_idle = matches!(self.phase, Phase::Idle);
         let last = self.end_job()?;
         if !is_idle && let Some(hook) = self.run_hook(Hook::NotLeader, last, reason)? {

@@ -21,6 +21,10 @@ const RELEASES: [Duration; 3] =
 impl Guardian {
     /// Ends what ran, and releases the lease as soon as nothing relies on it any more. The core decides when that is.
     pub(super) fn survive(mut self) -> io::Result<()> {
+        if self.lock.is_some() {
+            // The lease is another node's, which waits for the lock.
+            return self.end_all("crashed");
+        }
         let died = Moment::now();
         self.read_lease();
         let lease = self.deadline.map_or(died, |lease| lease.deadline);

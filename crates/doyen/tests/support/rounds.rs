@@ -1,6 +1,6 @@
 //! Rounds of abuse, and what they took.
 //!
-//! A test does one round; `make chaos` sets `DOYEN_ROUNDS` and does many, with the same code, and prints a row of a table for
+//! A test does one round; `make chaos` sets `CHAOS_ROUNDS` and does many, with the same code, and prints a row of a table for
 //! each kind. A round in which the whole machine stalled is counted and shown, not left out.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub const STALL: Duration = Duration::from_millis(50);
 
 /// How many rounds of each kind are to be done.
 pub fn rounds() -> usize {
-    std::env::var("DOYEN_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    std::env::var("CHAOS_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// What the rounds of one kind took.

@@ -1,0 +1,204 @@
+//! The node under whose lease a command runs: in this process, or another process of this machine.
+//!
+//! Another node is known by its lease file alone. While the command runs, `doyen run` and its guardian hold a shared lock on
+//! that file: the node's transfers wait for it, and so does the node's own guardian if the node dies, at most until the
+//! deadline that the file showed last. The fencing token comes from the node, over HTTP, with the admin secret.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use doyen::api::{Accepted, TokenGiven};
+use doyen::clock::Moment;
+use doyen::guardian::lease_file::LeaseReader;
+use doyen::leadership::{FencingToken, LeadershipState};
+use doyen::node::{Handle, Work};
+use doyen_core::change::{ElectionReason, LeaderChange};
+use doyen_core::protocol::{AdminCommand, Role};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tracing::warn;
+
+use super::client::Client;
+
+/// How often the lease file of another node is read.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A node under whose lease something may run.
+pub(super) enum Node {
+    /// In this process.
+    Own { handle: Handle, announced: watch::Receiver<LeadershipState> },
+    /// In another process of this machine.
+    Other(Attachment),
+}
+
+/// Where a node stands.
+pub(super) struct Position {
+    /// It holds a lease under which something may start.
+    pub(super) leads: bool,
+    /// It is about to give its lease up.
+    pub(super) retires: bool,
+    pub(super) term: u64,
+}
+
+/// What makes a transfer wait: it ends when this is dropped.
+pub(super) enum Held {
+    Work { _work: Work },
+    Lock { lock: File },
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Self::Lock { lock } = self {
+            // The guardian has the same lock, which this takes away from both.
+            let _ = lock.unlock();
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn own(handle: Handle) -> Self {
+        let announced = handle.leadership().watch();
+        Self::Own { handle, announced }
+    }
+
+    pub(super) fn position(&mut self) -> Position {
+        match self {
+            Self::Own { announced, .. } => {
+                let state = *announced.borrow_and_update();
+                let retires = state.role == Some(Role::Retiring);
+                Position { leads: state.is_leader(), retires, term: state.term.0 }
+            }
+            Self::Other(node) => node.position(),
+        }
+    }
+
+    /// Waits until its position may have changed.
+    pub(super) async fn changed(&mut self) {
+        match self {
+            Self::Own { announced, .. } => {
+                // Its end is noticed elsewhere.
+                if announced.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            Self::Other(_) => sleep(LOOK).await,
+        }
+    }
+
+    /// Something starts under the lease, if there still is one: the term, and the fencing token.
+    pub(super) fn begin(&self) -> Result<Option<(Held, u64, u64)>> {
+        match self {
+            Self::Own { handle, .. } => {
+                let Some(work) = handle.begin_work() else { return Ok(None) };
+                let term = work.term().0;
+                let token = work.next_token();
+                let FencingToken(token) = token
+                    .with_context(|| format!("there are no fencing tokens left in term {term}"))?;
+                Ok(Some((Held::Work { _work: work }, term, token)))
+            }
+            Self::Other(node) => node.begin(),
+        }
+    }
+
+    /// Whether the last leader gave this one its leadership, and nothing of it is left. Of another node that is unknown.
+    pub(super) fn was_transferred(&self, term: u64) -> bool {
+        let Self::Own { handle, .. } = self else { return false };
+        handle.history().iter().rev().any(|entry| {
+            matches!(entry.change, LeaderChange::BecameLeader { term: of, reason: ElectionReason::Transferred { .. } }
+                if of.0 == term)
+        })
+    }
+
+    /// Stops the node in this process; another one goes on.
+    pub(super) fn stop(&self, grace: Duration) {
+        if let Self::Own { handle, .. } = self {
+            handle.stop(grace);
+        }
+    }
+
+    /// Has the node give up leadership.
+    pub(super) fn resign(&self) {
+        match self {
+            Self::Own { handle, .. } => {
+                let handle = handle.clone();
+                tokio::spawn(async move {
+                    if let Err(error) = handle.command(AdminCommand::Resign).await {
+                        warn!("leadership was not given up: {error}");
+                    }
+                });
+            }
+            Self::Other(node) => {
+                if let Err(error) = node.client.call::<Accepted>("/v1/resign", &node.secret) {
+                    warn!("leadership was not given up: {error:#}");
+                }
+            }
+        }
+    }
+
+    /// Reads the keys again; another node does so by itself.
+    pub(super) fn reload(&self) {
+        if let Self::Own { handle, .. } = self {
+            tokio::spawn(super::node::reload(handle.clone()));
+        }
+    }
+
+    /// The lock that its guardian holds too.
+    pub(super) fn lock(&self) -> Option<&File> {
+        match self {
+            Self::Own { .. } => None,
+            Self::Other(node) => Some(&node.lock),
+        }
+    }
+}
+
+/// The way to a node in another process.
+pub(super) struct Attachment {
+    lease: LeaseReader,
+    lock: File,
+    client: Client,
+    secret: String,
+    /// The term of the lease that the file showed last.
+    term: u64,
+}
+
+impl Attachment {
+    /// To the node that publishes its lease in this file.
+    pub(super) fn new(lease_file: &Path, client: Client, secret: String) -> Result<Self> {
+        let missing = || {
+            let file = lease_file.display();
+            anyhow!(
+                "no node publishes its lease in {file}: start `doyen node --lease-file {file}` first"
+            )
+        };
+        let lease = LeaseReader::open(lease_file).map_err(|_| missing())?;
+        let lock = File::open(lease_file).map_err(|_| missing())?;
+        Ok(Self { lease, lock, client, secret, term: 0 })
+    }
+
+    fn position(&mut self) -> Position {
+        let lease = self.lease.read().ok().flatten();
+        let valid = lease.filter(|lease| Moment::now() < lease.deadline);
+        let retires = valid.is_none_or(|lease| lease.term != self.term);
+        if let Some(lease) = valid {
+            self.term = lease.term;
+        }
+        Position { leads: valid.is_some(), retires, term: self.term }
+    }
+
+    fn begin(&self) -> Result<Option<(Held, u64, u64)>> {
+        let held = Held::Lock { lock: self.lock.try_clone()? };
+        // A transfer that has begun holds the lock, or has taken the lease out of the file by now.
+        if self.lock.try_lock_shared().is_err() || !self.lease.is_valid() {
+            return Ok(None);
+        }
+        match self.client.call::<TokenGiven>("/v1/token", &self.secret) {
+            Ok(given) => Ok(Some((held, given.term, given.token))),
+            Err(error) => {
+                warn!("no fencing token: {error:#}");
+                Ok(None)
+            }
+        }
+    }
+}
