@@ -13,6 +13,7 @@ macro_rules! conversions {
 
 pub mod bully;
 pub mod chang_roberts;
+pub mod elective;
 pub mod leader_tracker;
 pub mod modified_bully;
 pub mod quorum;
@@ -22,3 +23,5 @@ pub mod ring_all_ids;
 pub mod ring_list;
 pub mod ring_resilient;
 pub mod roll_call;
+#[cfg(test)]
+pub(crate) mod testing;

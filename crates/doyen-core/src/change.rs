@@ -8,7 +8,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, Term};
-use crate::protocol::varint_len;
 
 /// Why a member became leader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -138,15 +137,6 @@ pub enum LeaderChange {
 pub type Names<'a> = &'a dyn Fn(NodeId) -> String;
 
 impl ElectionReason {
-    pub(crate) fn encoded_len(self) -> usize {
-        let id_len = |id: NodeId| varint_len(u64::from(id.0));
-        1 + match self {
-            Self::Founded => 0,
-            Self::Elected { after } => 1 + after.map_or(0, id_len),
-            Self::Transferred { by, .. } => id_len(by) + 1,
-        }
-    }
-
     /// The reason as text, with members called by their names.
     pub fn describe(self, name: Names<'_>) -> String {
         match self {

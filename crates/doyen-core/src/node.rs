@@ -223,9 +223,9 @@ impl<P: Protocol> Protocol for Node<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
-    fn is_upkeep(timer: Self::Timer) -> bool {
+    fn is_background(timer: Self::Timer) -> bool {
         match timer {
-            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Inner(timer) => P::is_background(timer),
             // Even heartbeats of a leader are retransmitted, so this never ends either.
             Timer::Resend(_) => true,
             Timer::Detector(_) => true,

@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::change::LeaderChange;
-use crate::members::{Incarnation, NodeId, Term};
-use crate::session::SessionId;
+use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
+use crate::wire;
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
@@ -54,7 +54,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// Whether `timer` belongs to a background activity that never ends, such as heartbeats. A run is quiet when only
     /// such timers are left.
-    fn is_upkeep(timer: Self::Timer) -> bool;
+    fn is_background(timer: Self::Timer) -> bool;
 
     /// Whether it uses `PeerDown` and `PeerUp`. If not, no detector is needed.
     fn heeds_detector(_config: &Self::Config) -> bool {
@@ -68,8 +68,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     }
 
     // Leases: an algorithm without leases keeps these defaults. Hosts publish the lease. The safety rules are checked
-    // against what each member reports about its lease and its bonds, and what its messages commit it to (see
-    // `Message`).
+    // against what each member reports about its lease and its bonds, and what its messages commit it to
+    // (`Message::commitments`).
 
     /// Whether its leaders hold leases. If not, the other functions about leases are not used.
     fn has_leases(_config: &Self::Config) -> bool {
@@ -282,7 +282,7 @@ pub enum Refusal {
     /// This member cannot lead, is unreachable, has just restarted, or does not reach a majority.
     Unfit(NodeId),
     /// No other member could lead.
-    NobodyElse,
+    NoOtherCandidate,
     /// It has lost its disk, and has no state yet that it may store.
     Rejoining,
 }
@@ -298,7 +298,7 @@ impl fmt::Display for Refusal {
                      reaches no majority"
                 )
             }
-            Self::NobodyElse => f.write_str("nobody else could lead"),
+            Self::NoOtherCandidate => f.write_str("nobody else could lead"),
             Self::Rejoining => f.write_str(
                 "it has lost its disk and not heard from everybody yet; try again later",
             ),
@@ -357,7 +357,7 @@ pub enum Notice {
     /// It has lost its disk and is the only member, so no other member knows which terms there have been. It has
     /// halted, and its process should stop. It can be set up again, above all terms that were ever presented as fencing
     /// tokens.
-    NobodyToAsk,
+    NoOtherMember,
     /// The term has reached the highest representable value, so no member can be elected.
     OutOfTerms,
     /// Another process of this member has been met, in this incarnation or a later one: the disk is an old copy, or
@@ -448,24 +448,14 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     fn kind(&self) -> Kind;
 
     /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
-    fn encoded_len(&self) -> usize;
-
-    // What a message says about votes and leases, for the checks of the safety rules. An algorithm without leases keeps
-    // these defaults.
-
-    /// What its sender commits itself to by sending it.
-    fn pledge(&self) -> Option<Pledge> {
-        None
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        wire::encoded_len(self)
     }
 
-    /// The length of the vote lease that it requests from its receiver.
-    fn promise_asked(&self) -> Option<Span> {
-        None
-    }
-
-    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
-    fn promise_released(&self) -> Option<Term> {
-        None
+    /// What it says about votes and leases, for the checks of the safety rules.
+    fn commitments(&self) -> Commitments {
+        Commitments::default()
     }
 
     // Addresses: only the layer that meets the network directly knows them.
@@ -483,6 +473,53 @@ pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
     }
 }
 
+/// A message of an algorithm, which has a table of its kinds.
+pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+    /// The kinds, in the order in which those that arrive at the same instant are handled.
+    const KINDS: &'static [Kind];
+
+    /// Which of [`KINDS`](Self::KINDS) it is.
+    fn index(&self) -> usize;
+
+    /// Its size on the wire in bytes.
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        wire::encoded_len(self)
+    }
+
+    /// What it says about votes and leases. An algorithm without leases keeps this default.
+    fn commitments(&self) -> Commitments {
+        Commitments::default()
+    }
+}
+
+impl<M: AlgorithmMessage> Message for M {
+    #[inline]
+    fn kind(&self) -> Kind {
+        Self::KINDS[self.index()]
+    }
+
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        AlgorithmMessage::encoded_len(self)
+    }
+
+    fn commitments(&self) -> Commitments {
+        AlgorithmMessage::commitments(self)
+    }
+}
+
+/// What a message says about votes and leases.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Commitments {
+    /// What its sender commits itself to by sending it.
+    pub pledge: Option<Pledge>,
+    /// The length of the vote lease that it requests from its receiver.
+    pub requested: Option<Span>,
+    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
+    pub released: Option<Term>,
+}
+
 /// What a message commits its sender to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Pledge {
@@ -497,7 +534,7 @@ pub enum Pledge {
         term: Term,
     },
     /// A vote lease, as long as requested, for the receiver, which leads in this term.
-    Promise {
+    VoteLease {
         /// The term of the leader.
         term: Term,
     },
@@ -677,13 +714,53 @@ impl<P: Protocol> Default for Effects<P> {
     }
 }
 
-/// How many bytes a number takes in the wire's variable-length form: seven bits a byte.
-#[inline]
-pub const fn varint_len(value: u64) -> usize {
-    // Zero takes a byte, as one does.
-    let bits = 64 - (value | 1).leading_zeros() as usize;
-    // `bits.div_ceil(7)` without a division: the simulator measures every message.
-    (bits * 9 + 64) / 64
+/// The work of one event: the configuration, and the effects so far.
+#[derive(Debug)]
+pub struct Context<'a, P: Protocol> {
+    /// The configuration of the member that handles the event.
+    pub config: &'a P::Config,
+    /// The effects so far.
+    pub out: &'a mut Effects<P>,
+}
+
+/// What an algorithm wants done, as [`Effects`] collects it.
+#[expect(missing_docs, reason = "the methods of `Effects` of the same names say it")]
+impl<P: Protocol> Context<'_, P> {
+    #[inline]
+    pub fn send(&mut self, to: NodeId, message: impl Into<P::Message>) {
+        self.out.send(to, message.into());
+    }
+
+    pub fn set_timer(&mut self, timer: impl Into<P::Timer>, after: impl Into<Delay>) {
+        self.out.set_timer(timer.into(), after);
+    }
+
+    pub fn cancel_timer(&mut self, timer: impl Into<P::Timer>) {
+        self.out.cancel_timer(timer.into());
+    }
+
+    pub fn persist(&mut self, durable: P::Durable) {
+        self.out.persist(durable);
+    }
+
+    #[inline]
+    pub fn announce(&mut self, view: View) {
+        self.out.announce(view);
+    }
+
+    pub fn inform(&mut self, notice: Notice) {
+        self.out.inform(notice);
+    }
+
+    #[inline]
+    pub fn rule(&mut self, rule: &'static str) {
+        self.out.rule(rule);
+    }
+
+    #[inline]
+    pub fn election_started(&mut self) {
+        self.out.election_started();
+    }
 }
 
 /// The name of a message's kind.

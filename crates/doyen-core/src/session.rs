@@ -100,7 +100,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::algorithm::quorum::rules::{Rule, Rules};
-use crate::members::{Incarnation, Members, NodeId, PeerSet, Term};
+use crate::members::{Incarnation, Members, NodeId, PeerSet, SessionId, Term};
 use crate::protocol::{
     Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,
     Role, View,
@@ -108,7 +108,7 @@ use crate::protocol::{
 use crate::time::Span;
 use peer::{Encounter, PING, PROMPT, Peer};
 
-pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
+pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster};
 
 /// From the first second of 2025 to the last of 2099: a clock that shows any other time is obviously wrong. A clock
 /// that is far ahead would leave a member few incarnations for later starts.
@@ -386,9 +386,9 @@ impl<P: Protocol> Protocol for Session<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
-    fn is_upkeep(timer: Self::Timer) -> bool {
+    fn is_background(timer: Self::Timer) -> bool {
         match timer {
-            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Inner(timer) => P::is_background(timer),
             Timer::Greet(_) | Timer::Prompt(_) => true,
         }
     }

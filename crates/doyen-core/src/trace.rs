@@ -129,7 +129,7 @@ impl EventKind {
             Notice::StateIsOld { seen, by } => {
                 format!("halts: its disk is an old copy, for {by} has heard it in term {seen}")
             }
-            Notice::NobodyToAsk => {
+            Notice::NoOtherMember => {
                 "halts: its disk is lost, and nobody can tell it which terms there have been"
                     .to_owned()
             }

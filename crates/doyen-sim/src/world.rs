@@ -459,7 +459,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.watched
             && let Some(monitor) = &mut self.monitor
         {
-            monitor.received(to, message.promise_asked(), message.promise_released());
+            let says = message.commitments();
+            monitor.received(to, says.requested, says.released);
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(class);

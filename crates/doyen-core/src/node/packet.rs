@@ -5,9 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
-use crate::members::{Incarnation, Term};
-use crate::protocol::{Kind, Message, Pledge, varint_len};
-use crate::time::Span;
+use crate::members::Incarnation;
+use crate::protocol::{Commitments, Kind, Message};
 
 /// A packet from one node to another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -58,39 +57,13 @@ impl<M: Message> Message for Packet<M> {
         }
     }
 
-    fn promise_asked(&self) -> Option<Span> {
+    fn commitments(&self) -> Commitments {
         match &self.body {
-            Body::Plain(message) => message.promise_asked(),
-            _ => None,
-        }
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        match &self.body {
-            Body::Plain(message) => message.promise_released(),
-            _ => None,
-        }
-    }
-
-    fn pledge(&self) -> Option<Pledge> {
-        match &self.body {
-            Body::Plain(message) => message.pledge(),
+            Body::Plain(message) => message.commitments(),
             // A retransmission commits its sender to nothing new.
-            Body::First(numbered) => numbered.message.pledge(),
-            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => None,
+            Body::First(numbered) => numbered.message.commitments(),
+            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => Commitments::default(),
         }
-    }
-
-    fn encoded_len(&self) -> usize {
-        let envelope = varint_len(u64::from(self.from.0)) + varint_len(u64::from(self.to.0));
-        let tag = 1;
-        let body = match &self.body {
-            Body::Plain(message) => message.encoded_len(),
-            Body::First(numbered) | Body::Again(numbered) => numbered.encoded_len(),
-            Body::Ack { below } => varint_len(*below),
-            Body::Heartbeat { .. } => 1,
-        };
-        envelope + tag + body
     }
 }
 

@@ -3,11 +3,11 @@
 use super::*;
 
 use crate::algorithm::bully::{self, Bully, Message};
-use crate::algorithm::leader_tracker::UpkeepTimer;
+use crate::algorithm::leader_tracker::BackgroundTimer;
 use crate::config::{Config, Mode, Timing};
 use crate::link::Numbered;
 use crate::members::Term;
-use crate::protocol::{EffectOf, Message as _, Origin};
+use crate::protocol::{AlgorithmMessage, EffectOf, Message as _, Origin};
 use crate::time::Span;
 
 use proptest::collection::vec;
@@ -205,7 +205,7 @@ fn a_peer_that_is_down_gets_every_message_once() {
     config.inner.mode = Mode::Hardened;
     let mut leader = start(&config, NodeId(3));
     handle(&mut leader, &config, Event::PeerDown(PEER));
-    let beat = Timer::Inner(bully::Timer::Upkeep(UpkeepTimer::Heartbeat));
+    let beat = Timer::Inner(bully::Timer::Background(BackgroundTimer::Heartbeat));
     let effects = handle(&mut leader, &config, Event::Timer(beat));
     let told: Vec<NodeId> = packets(&effects).into_iter().map(|(to, _)| to).collect();
     assert_eq!(told, [ME, PEER]);
@@ -226,7 +226,7 @@ fn retransmissions_are_not_on_the_account_of_the_election() {
     assert_eq!(kind(resent), resent.kind());
     assert_eq!(resent.kind(), Kind::link("RETRANSMIT"));
     assert_eq!(resent.to_string(), "RETRANSMIT ELECTION #1");
-    let names: Vec<&str> = kinds[bully::KINDS.len()..].iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = kinds[Message::KINDS.len()..].iter().map(|kind| kind.name).collect();
     assert_eq!(names, ADDED_NAMES);
 }
 
@@ -235,10 +235,10 @@ const ADDED_NAMES: [&str; 3] = ["RETRANSMIT", "ACK", "HEARTBEAT"];
 #[test]
 fn only_the_algorithm_has_timers_worth_waiting_for() {
     type NodeOfBullies = Node<Bully>;
-    assert!(!NodeOfBullies::is_upkeep(Timer::Inner(bully::Timer::Reply)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Resend(PEER)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Beat)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Suspect(PEER))));
+    assert!(!NodeOfBullies::is_background(Timer::Inner(bully::Timer::Reply)));
+    assert!(NodeOfBullies::is_background(Timer::Resend(PEER)));
+    assert!(NodeOfBullies::is_background(Timer::Detector(detector::Timer::Beat)));
+    assert!(NodeOfBullies::is_background(Timer::Detector(detector::Timer::Suspect(PEER))));
 }
 
 fn any_body() -> impl Strategy<Value = Body<Message>> {

@@ -23,10 +23,10 @@ use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    Bonds, Boot, Durable, Effect, Effects, Event, Kind, Message, Pledge, Protocol, View,
+    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
+    Protocol, View,
 };
 use crate::session::{Kept, Letter};
-use crate::time::Span;
 
 /// Evaluates an expression for the algorithm at hand. There are two forms:
 ///
@@ -224,8 +224,8 @@ impl Protocol for AnyProtocol {
         })
     }
 
-    fn is_upkeep(timer: AnyTimer) -> bool {
-        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_upkeep))
+    fn is_background(timer: AnyTimer) -> bool {
+        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_background))
     }
 
     fn heeds_detector(config: &AnyConfig) -> bool {
@@ -376,20 +376,8 @@ impl Message for AnyMessage {
         dispatch!(in AnyMessage: self, message => message.kind())
     }
 
-    fn encoded_len(&self) -> usize {
-        dispatch!(in AnyMessage: self, message => message.encoded_len())
-    }
-
-    fn pledge(&self) -> Option<Pledge> {
-        dispatch!(in AnyMessage: self, message => message.pledge())
-    }
-
-    fn promise_asked(&self) -> Option<Span> {
-        dispatch!(in AnyMessage: self, message => message.promise_asked())
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        dispatch!(in AnyMessage: self, message => message.promise_released())
+    fn commitments(&self) -> Commitments {
+        dispatch!(in AnyMessage: self, message => Message::commitments(message))
     }
 }
 
@@ -498,14 +486,6 @@ impl Algorithm {
 
     /// The kinds of its messages, in the order in which those that arrive at the same instant are handled.
     pub fn kinds(self) -> &'static [Kind] {
-        match self {
-            Self::Bully => bully::KINDS,
-            Self::ModifiedBully => modified_bully::KINDS,
-            Self::RingList | Self::RingResilient => ring_list::KINDS,
-            Self::RingActiveList => ring_active_list::KINDS,
-            Self::RingAllIds => ring_all_ids::KINDS,
-            Self::ChangRoberts => chang_roberts::KINDS,
-            Self::Quorum => quorum::KINDS,
-        }
+        dispatch!(self, P => MessageOf::<P>::KINDS)
     }
 }

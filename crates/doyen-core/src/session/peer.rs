@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::letter::{Challenge, Met, SessionId};
+use super::letter::{Challenge, Met};
 use super::window::Window;
+use crate::members::SessionId;
 use crate::time::Span;
 
 /// S7: the maximum number of doublings of a wait: from the shortest first wait, these reach the longest.

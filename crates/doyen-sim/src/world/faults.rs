@@ -325,7 +325,7 @@ impl<P: Protocol> World<'_, '_, P> {
         self.armed.retain(|&(owner, timer), _| {
             let keep = owner != position;
             if !keep {
-                *(if P::is_upkeep(timer) { &mut upkeep } else { &mut work }) += 1;
+                *(if P::is_background(timer) { &mut upkeep } else { &mut work }) += 1;
             }
             keep
         });

@@ -16,8 +16,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{NodeId, PeerSet};
-use doyen_core::session::{self, Challenge, Letter, SessionId};
+use doyen_core::members::{NodeId, PeerSet, SessionId};
+use doyen_core::session::{self, Challenge, Letter};
 use serde::Serialize;
 
 use super::Failure;

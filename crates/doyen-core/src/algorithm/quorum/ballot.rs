@@ -16,7 +16,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, PeerSet, Term};
-use crate::protocol::{self, Effects, Protocol};
+use crate::protocol::{self, Context, Protocol};
 use crate::time::Span;
 
 use super::rules::{Rule, Rules};
@@ -150,13 +150,13 @@ impl Ballot {
     }
 
     /// Stores it before any effect that follows.
-    pub(super) fn store<P: Protocol<Durable = Stored>>(&self, out: &mut Effects<P>) {
+    pub(super) fn store<P: Protocol<Durable = Stored>>(&self, cx: &mut Context<'_, P>) {
         let mut stored = self.stored;
         if !self.rules.keeps(Rule::VoteIsStored) {
             stored.voted = None;
         }
         if self.rules.keeps(Rule::TermIsStored) {
-            out.persist(stored);
+            cx.persist(stored);
         }
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{ElectionReason, TransferReason};
 use crate::members::{Incarnation, NodeId, PeerSet, Term};
-use crate::protocol::{self, Kind, Pledge, varint_len};
+use crate::protocol::{self, AlgorithmMessage, Commitments, Kind, Pledge};
 use crate::time::Span;
 
 use super::rank::{Preference, Rank};
@@ -174,29 +174,27 @@ impl From<&PeerSet> for Unreachable {
     }
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("PRE-VOTE"),
-    Kind::election("PRE-ANSWER"),
-    Kind::election("REQUEST"),
-    Kind::election("VOTE"),
-    Kind::election("COORDINATOR"),
-    Kind::election("ACCEPT"),
-    Kind::detector("HEARTBEAT"),
-    Kind::detector("ACK"),
-    Kind::election("NACK"),
-    Kind::election("PREEMPT"),
-    Kind::election("TIMEOUT-NOW"),
-    Kind::election("RELEASE"),
-    Kind::detector("HELLO"),
-    Kind::detector("WELCOME"),
-    Kind::detector("PROBE"),
-    Kind::election("PREFER"),
-];
+impl AlgorithmMessage for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("PRE-VOTE"),
+        Kind::election("PRE-ANSWER"),
+        Kind::election("REQUEST"),
+        Kind::election("VOTE"),
+        Kind::election("COORDINATOR"),
+        Kind::election("ACCEPT"),
+        Kind::detector("HEARTBEAT"),
+        Kind::detector("ACK"),
+        Kind::election("NACK"),
+        Kind::election("PREEMPT"),
+        Kind::election("TIMEOUT-NOW"),
+        Kind::election("RELEASE"),
+        Kind::detector("HELLO"),
+        Kind::detector("WELCOME"),
+        Kind::detector("PROBE"),
+        Kind::election("PREFER"),
+    ];
 
-impl Message {
-    /// Which of [`KINDS`] it is.
-    pub(super) fn index(&self) -> usize {
+    fn index(&self) -> usize {
         match self.body {
             Body::PreVote { .. } => 0,
             Body::PreAnswer { .. } => 1,
@@ -216,98 +214,27 @@ impl Message {
             Body::Prefer { .. } => 15,
         }
     }
-}
 
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn pledge(&self) -> Option<Pledge> {
+    fn commitments(&self) -> Commitments {
         let term = self.term;
-        match self.body {
+        let pledge = match self.body {
             Body::Request { .. } => Some(Pledge::Candidacy { term }),
             Body::Vote => Some(Pledge::Vote { term }),
-            Body::Ack { .. } => Some(Pledge::Promise { term }),
+            Body::Ack { .. } => Some(Pledge::VoteLease { term }),
             Body::TimeoutNow { .. } | Body::Release { .. } => Some(Pledge::Release { term }),
             _ => None,
-        }
-    }
-
-    fn promise_asked(&self) -> Option<Span> {
-        match self.body {
+        };
+        let requested = match self.body {
             Body::Heartbeat(Heartbeat { vote_lease, .. }) => Some(vote_lease),
             _ => None,
-        }
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        match self.body {
-            Body::TimeoutNow { .. } | Body::Release { .. } => Some(self.term),
+        };
+        let released = match self.body {
+            Body::TimeoutNow { .. } | Body::Release { .. } => Some(term),
             Body::Request { released } => released,
             _ => None,
-        }
+        };
+        Commitments { pledge, requested, released }
     }
-
-    fn encoded_len(&self) -> usize {
-        varint_len(u64::from(self.config)) + varint_len(self.term.0) + 1 + self.body.fields_len()
-    }
-}
-
-impl Body {
-    fn fields_len(&self) -> usize {
-        match self {
-            Self::PreVote { number, rank, takeover, .. } => {
-                number_len(*number) + rank.encoded_len() + 1 + id_len(*takeover)
-            }
-            Self::PreAnswer { number, .. } => number_len(*number) + 1,
-            Self::Request { released } => 1 + released.map_or(0, |term| varint_len(term.0)),
-            Self::Vote | Self::Nack => 0,
-            Self::Heartbeat(heartbeat) => {
-                varint_len(heartbeat.round.0)
-                    + span_len(heartbeat.vote_lease)
-                    + heartbeat.rank.encoded_len()
-                    + preference_len(heartbeat.preference)
-                    + heartbeat.reason.encoded_len()
-                    + heartbeat.unreachable.encoded_len()
-            }
-            Self::Ack { round, rank, unreachable } => {
-                varint_len(round.0) + rank.encoded_len() + unreachable.encoded_len()
-            }
-            Self::Preempt { rank } => rank.encoded_len(),
-            Self::TimeoutNow { preference, .. } => 1 + preference_len(*preference),
-            Self::Hello { incarnation, .. } => number_len(incarnation.0) + 1,
-            Self::Release { successor } => id_len(*successor),
-            Self::Welcome { incarnation, seen, longest, .. } => {
-                number_len(incarnation.0) + varint_len(seen.0) + span_len(*longest) + 1
-            }
-            Self::Probe { rank, unreachable } => rank.encoded_len() + unreachable.encoded_len(),
-            Self::Prefer { preference } => preference.encoded_len(),
-        }
-    }
-}
-
-impl Unreachable {
-    fn encoded_len(&self) -> usize {
-        let ids: usize = self.0.iter().map(|id| number_len(id.0)).sum();
-        varint_len(self.0.len() as u64) + ids
-    }
-}
-
-fn number_len(number: u32) -> usize {
-    varint_len(u64::from(number))
-}
-
-fn id_len(id: Option<NodeId>) -> usize {
-    1 + id.map_or(0, |id| number_len(id.0))
-}
-
-fn preference_len(preference: Option<Preference>) -> usize {
-    1 + preference.map_or(0, Preference::encoded_len)
-}
-
-pub(super) fn span_len(span: Span) -> usize {
-    varint_len(span.as_nanos())
 }
 
 impl fmt::Display for Message {

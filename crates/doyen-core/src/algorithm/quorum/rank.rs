@@ -33,10 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::members::{NodeId, Term};
-use crate::protocol::varint_len;
 use crate::time::Span;
-
-use super::message::span_len;
 
 /// The rank of a member, as it reports it itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -71,13 +68,6 @@ impl From<Rank> for WireRank {
     }
 }
 
-impl Rank {
-    pub(super) fn encoded_len(self) -> usize {
-        let zigzag = ((self.attr << 1) ^ (self.attr >> 63)) as u64;
-        3 + varint_len(zigzag)
-    }
-}
-
 impl fmt::Display for Rank {
     /// ` attr=3 failures=1`, or ` ineligible`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,14 +91,6 @@ pub struct Preference {
     pub member: NodeId,
     /// The time that is left.
     pub left: Span,
-}
-
-impl Preference {
-    pub(super) fn encoded_len(self) -> usize {
-        let (term, number) = self.given;
-        let given = varint_len(term.0) + varint_len(u64::from(number));
-        given + varint_len(u64::from(self.member.0)) + span_len(self.left)
-    }
 }
 
 /// The rank of a member as another member sees it: the greater, the higher.

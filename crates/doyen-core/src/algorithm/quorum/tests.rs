@@ -573,7 +573,7 @@ fn reachability_and_succession_can_be_shown() {
 #[test]
 fn a_single_member_that_lost_its_disk_halts() {
     let bench = Bench::new(config(1), 1, Origin::Rejoining, None);
-    assert_eq!((&bench.notices[..], bench.disk), (&[Notice::NobodyToAsk][..], None));
+    assert_eq!((&bench.notices[..], bench.disk), (&[Notice::NoOtherMember][..], None));
     assert!(bench.member.is_halted());
 }
 

@@ -20,7 +20,8 @@ use crate::config::Config;
 use crate::explore::Explore;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
-    self, Boot, Effects, Event, Kind, Origin, Pledge, Protocol, Role, View, varint_len,
+    self, AlgorithmMessage, Boot, Commitments, Context, Effects, Event, Kind, Origin, Pledge,
+    Protocol, Role, View,
 };
 use crate::time::Span;
 
@@ -89,23 +90,24 @@ impl Protocol for Voter {
             votes: PeerSet::new(),
             rejoining: (boot.origin == Origin::Rejoining).then_some(nobody),
         };
-        voter.say_hello(config, out);
+        voter.say_hello(&mut Context { config, out });
         voter
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
+        let cx = &mut Context { config, out };
         match event {
             // Again, to the members that are there now.
-            Event::Campaign if self.rejoining.is_some() => self.say_hello(config, out),
-            Event::Campaign => self.campaign(config, out),
-            Event::Timer(Timer::Term) => self.step_down(out),
-            Event::Message { from, message } => self.on_message(config, from, message, out),
+            Event::Campaign if self.rejoining.is_some() => self.say_hello(cx),
+            Event::Campaign => self.campaign(cx),
+            Event::Timer(Timer::Term) => self.step_down(cx),
+            Event::Message { from, message } => self.on_message(from, message, cx),
             _ => {}
         }
         let after = self.view();
         if after != before {
-            out.announce(after);
+            cx.announce(after);
         }
     }
 
@@ -115,7 +117,7 @@ impl Protocol for Voter {
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
+        Message::KINDS.into()
     }
 
     fn heeds_detector(_: &Config) -> bool {
@@ -126,7 +128,7 @@ impl Protocol for Voter {
         message.index()
     }
 
-    fn is_upkeep(_: Timer) -> bool {
+    fn is_background(_: Timer) -> bool {
         true
     }
 }
@@ -179,22 +181,22 @@ impl Explore for Voter {
 
 impl Voter {
     /// V1.
-    fn campaign(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.ballot.term() >= config.quorum.rules.last_term {
+    fn campaign(&mut self, cx: &mut Context<'_, Self>) {
+        if self.ballot.term() >= cx.config.quorum.rules.last_term {
             return;
         }
-        self.step_down(out);
+        self.step_down(cx);
         let Some(votes) = self.ballot.open_term() else { return };
         self.votes = votes;
-        out.rule("V1");
-        self.ballot.store(out);
+        cx.rule("V1");
+        self.ballot.store(cx);
         self.role = Role::Candidate;
-        out.set_timer(Timer::Term, Span::ZERO);
+        cx.set_timer(Timer::Term, Span::ZERO);
         let term = self.ballot.term();
-        for peer in config.members.others(self.ballot.id()) {
-            out.send(peer, Message::Request { term });
+        for peer in cx.config.members.others(self.ballot.id()) {
+            cx.send(peer, Message::Request { term });
         }
-        self.on_vote(config, self.ballot.id(), term);
+        self.on_vote(cx.config, self.ballot.id(), term);
     }
 
     /// V5.
@@ -205,28 +207,22 @@ impl Voter {
         }
     }
 
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         let known = self.ballot.term();
         if self.rejoining.is_some() {
             if let Message::Welcome { term } = message {
-                self.on_welcome(config, from, term, out);
+                self.on_welcome(from, term, cx);
             }
             return;
         }
         match message {
-            Message::Hello => out.send(from, Message::Welcome { term: known }),
+            Message::Hello => cx.send(from, Message::Welcome { term: known }),
             Message::Welcome { .. } => {}
-            Message::Request { term } if term < known => out.rule("V2"),
-            Message::Request { term } => self.on_request(from, term, out),
+            Message::Request { term } if term < known => cx.rule("V2"),
+            Message::Request { term } => self.on_request(from, term, cx),
             Message::Vote { term } if term <= known => {
-                out.rule("V5");
-                self.on_vote(config, from, term);
+                cx.rule("V5");
+                self.on_vote(cx.config, from, term);
             }
             // No member votes for a candidate in a term that the candidate has not opened.
             Message::Vote { .. } => {}
@@ -234,58 +230,58 @@ impl Voter {
     }
 
     /// V3, V4.
-    fn on_request(&mut self, from: NodeId, term: Term, out: &mut Effects<Self>) {
+    fn on_request(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
         let later = term > self.ballot.term();
         if later {
-            self.step_down(out);
+            self.step_down(cx);
             self.votes.clear();
             self.ballot.adopt(term);
         }
         let granted = self.role == Role::Follower && self.ballot.grant(from);
         if granted || later {
-            out.rule("V4");
-            self.ballot.store(out);
+            cx.rule("V4");
+            self.ballot.store(cx);
         }
         if granted {
-            out.send(from, Message::Vote { term });
+            cx.send(from, Message::Vote { term });
         }
     }
 
-    fn say_hello(&self, config: &Config, out: &mut Effects<Self>) {
+    fn say_hello(&self, cx: &mut Context<'_, Self>) {
         let Some(rejoining) = &self.rejoining else { return };
-        for peer in config.members.others(self.ballot.id()) {
+        for peer in cx.config.members.others(self.ballot.id()) {
             if !rejoining.answered.contains(peer) {
-                out.send(peer, Message::Hello);
+                cx.send(peer, Message::Hello);
             }
         }
     }
 
-    fn on_welcome(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
+    fn on_welcome(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
         let Some(rejoining) = &mut self.rejoining else { return };
         rejoining.answered.insert(from);
         rejoining.latest = rejoining.latest.max(term);
-        let others = config.members.len() - 1;
-        let needed = match config.quorum.rules.keeps(Rule::RejoinAsksAll) {
+        let others = cx.config.members.len() - 1;
+        let needed = match cx.config.quorum.rules.keeps(Rule::RejoinAsksAll) {
             true => others,
             false => others / 2,
         };
         if rejoining.answered.len() < needed {
             return;
         }
-        out.rule("Q1a");
+        cx.rule("Q1a");
         let latest = rejoining.latest;
         self.rejoining = None;
-        if config.quorum.rules.keeps(Rule::RejoinVotesLater) {
+        if cx.config.quorum.rules.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself in a term in which it is not a candidate: no vote is left for any other member.
             self.ballot.stored_mut().voted = Some(self.ballot.id());
         }
-        self.ballot.store(out);
+        self.ballot.store(cx);
     }
 
-    fn step_down(&mut self, out: &mut Effects<Self>) {
+    fn step_down(&mut self, cx: &mut Context<'_, Self>) {
         if self.role != Role::Follower {
-            out.cancel_timer(Timer::Term);
+            cx.cancel_timer(Timer::Term);
             self.role = Role::Follower;
             self.votes.clear();
             self.ballot.withdraw();
@@ -293,16 +289,14 @@ impl Voter {
     }
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-const KINDS: &[Kind] = &[
-    Kind::election("REQUEST"),
-    Kind::election("VOTE"),
-    Kind::election("HELLO"),
-    Kind::election("WELCOME"),
-];
+impl AlgorithmMessage for Message {
+    const KINDS: &'static [Kind] = &[
+        Kind::election("REQUEST"),
+        Kind::election("VOTE"),
+        Kind::election("HELLO"),
+        Kind::election("WELCOME"),
+    ];
 
-impl Message {
-    /// Which of [`KINDS`] it is.
     fn index(&self) -> usize {
         match self {
             Self::Request { .. } => 0,
@@ -311,23 +305,14 @@ impl Message {
             Self::Welcome { .. } => 3,
         }
     }
-}
 
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn pledge(&self) -> Option<Pledge> {
-        match *self {
+    fn commitments(&self) -> Commitments {
+        let pledge = match *self {
             Self::Request { term } => Some(Pledge::Candidacy { term }),
             Self::Vote { term } => Some(Pledge::Vote { term }),
             Self::Hello | Self::Welcome { .. } => None,
-        }
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + self.term().map_or(0, |term| varint_len(term.0))
+        };
+        Commitments { pledge, ..Commitments::default() }
     }
 }
 
