@@ -28,8 +28,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::config::quorum::{Pace, Preemption};
+use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;

@@ -99,7 +99,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::quorum::rules::{Rule, Rules};
+use crate::config::rules::{Rule, Rules};
 use crate::members::{Incarnation, Members, NodeId, PeerSet, SessionId, Term};
 use crate::protocol::{
     Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,

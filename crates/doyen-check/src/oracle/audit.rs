@@ -24,7 +24,7 @@
 
 use std::collections::BTreeSet;
 
-use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::config::quorum::Settings;
 use doyen_core::ledger::{self, Contradiction, Entry, Fact, Invariant, Tenure};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Bonds, Pledge};

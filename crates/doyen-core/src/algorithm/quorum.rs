@@ -45,7 +45,7 @@
 //! answers, 2(N−1) requests and votes, and 2(N−1) messages for the first heartbeat: 6(N−1) in all. It takes the rest of the
 //! vote lease, one turn and three round trips. A transfer needs no pre-vote.
 //!
-//! **Beyond the specification** (section 5 and its amendments): [witnesses](settings::Settings::witnesses) and members
+//! **Beyond the specification** (section 5 and its amendments): [witnesses](crate::config::quorum::Settings::witnesses) and members
 //! that never lead, ranks that change, preferences and penalties (`rank.rs`), partial connectivity (`reachability.rs`),
 //! reasons ([`change`](crate::change)), rejoining (`recovery.rs`), and these decisions:
 //!
@@ -70,13 +70,13 @@ mod message;
 mod rank;
 mod reachability;
 mod recovery;
-pub mod settings;
 mod transfer;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
+use crate::config::quorum::Pace;
 use crate::members::{Incarnation, NodeId, Term};
 use crate::protocol::{
     self, AlgorithmMessage, Bonds, Boot, Context, Effects, Event, Kind, Notice, Protocol, View,
@@ -89,10 +89,9 @@ use leader::Leader;
 use rank::Ranking;
 use reachability::Reachability;
 use recovery::{MAX_HELLOS, Recovery};
-use settings::Pace;
 
 pub use ballot::{Drain, Stored};
-pub use explore::{rules, voter};
+pub use explore::voter;
 pub use message::{Answer, Body, Heartbeat, Message, Round, Unreachable};
 pub use rank::{Preference, Rank};
 

@@ -24,7 +24,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::algorithm::quorum::rules::Rule;
+use crate::config::rules::Rule;
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId};
 use crate::protocol::Protocol;

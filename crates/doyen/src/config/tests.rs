@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use doyen_core::algorithm::quorum::settings::{Preemption, Profile};
 use doyen_core::config::Mode;
+use doyen_core::config::quorum::{Preemption, Profile};
 use doyen_core::time::Span;
 
 use super::schema::DefaultValue;

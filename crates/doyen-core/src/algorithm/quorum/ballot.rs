@@ -19,7 +19,7 @@ use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{self, Context, Protocol};
 use crate::time::Span;
 
-use super::rules::{Rule, Rules};
+use crate::config::rules::{Rule, Rules};
 
 /// The durable state of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]

@@ -11,7 +11,7 @@
 //! A member that is refused because it alone cannot reach the leader asks again, since the leader may be gone by then; from
 //! the second time on it doubles its wait. L1 limits the wait: it may be the only member that can lead, and may have asked
 //! for the last time just before the others became free
-//! ([`Settings::longest_retry`](super::settings::Settings::longest_retry)).
+//! ([`Settings::longest_retry`](crate::config::quorum::Settings::longest_retry)).
 
 use crate::change::{ElectionReason, StepDownReason};
 use crate::config::Config;
@@ -23,8 +23,8 @@ use super::ballot::Drain;
 use super::follower::{Follower, Takeover};
 use super::message::{Answer, Body};
 use super::rank::Rank;
-use super::rules::Rule;
 use super::{Cx, Quorum, Role, Timer, back_off, count_up};
+use crate::config::rules::Rule;
 
 /// The data of a pre-candidate; [`Timer::PreVote`] is armed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

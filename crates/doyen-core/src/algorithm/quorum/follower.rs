@@ -20,9 +20,9 @@ use crate::time::Span;
 
 use super::candidate::Poll;
 use super::message::{Body, Heartbeat};
-use super::rules::Rule;
-use super::settings::{MAX_VOTE_LEASE, Preemption};
 use super::{Cx, Quorum, Role, Timer, back_off, count_up};
+use crate::config::quorum::{MAX_VOTE_LEASE, Preemption};
+use crate::config::rules::Rule;
 
 /// The data of a follower.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

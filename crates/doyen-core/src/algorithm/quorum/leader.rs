@@ -35,10 +35,10 @@ use super::candidate::Search;
 use super::follower::Follower;
 use super::message::{Body, Heartbeat, Round, Unreachable};
 use super::rank::{Rank, penalty_length};
-use super::rules::Rule;
-use super::settings::Preemption;
 use super::transfer::Transfer;
 use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::Preemption;
+use crate::config::rules::Rule;
 
 /// The data of a leader; [`Timer::Heartbeat`] is armed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

@@ -35,9 +35,9 @@ use crate::time::Span;
 use super::ballot::Stored;
 use super::follower::VoteLease;
 use super::message::Body;
-use super::rules::Rule;
-use super::settings::MAX_VOTE_LEASE;
 use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::MAX_VOTE_LEASE;
+use crate::config::rules::Rule;
 
 /// HELLO is repeated to all members this often. A member that has not answered by then is greeted when it sends something.
 pub(super) const MAX_HELLOS: u8 = 20;

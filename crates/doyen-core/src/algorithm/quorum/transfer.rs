@@ -23,9 +23,9 @@ use crate::time::Span;
 use super::ballot::Drain;
 use super::message::Body;
 use super::rank::{Preference, Rank};
-use super::rules::Rule;
-use super::settings::Preemption;
 use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::Preemption;
+use crate::config::rules::Rule;
 
 /// A transfer in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -4,7 +4,7 @@
 //! Leases, vote leases and ranks decide *when* a member campaigns and *whether* it answers; they remove runs and never add
 //! one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that votes in such a
 //! term and whose vote is lost does the same and more. So what holds for every run of voters holds for every run of a quorum:
-//! at most one leader per term, at most one vote per term. With a [last term](super::rules::Rules::until) the state space is
+//! at most one leader per term, at most one vote per term. With a [last term](crate::config::rules::Rules::until) the state space is
 //! finite, and is explored completely.
 //!
 //! A voter that lost its disk asks all others which term they have stored, adopts the latest and has no vote left in it, as a
@@ -26,7 +26,7 @@ use crate::protocol::{
 use crate::time::Span;
 
 use super::super::ballot::{Ballot, Stored};
-use super::rules::Rule;
+use crate::config::rules::Rule;
 
 /// A member that votes, and campaigns when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

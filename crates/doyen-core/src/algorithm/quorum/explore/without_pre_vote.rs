@@ -34,7 +34,7 @@ use crate::members::Term;
 
 use super::super::message::Body;
 use super::super::{Cx, Quorum};
-use super::rules::Rule;
+use crate::config::rules::Rule;
 
 impl Quorum {
     /// Campaigns without a pre-vote, and tells every member that there is a new term. `released`: the term whose leader
