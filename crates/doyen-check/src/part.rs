@@ -342,7 +342,7 @@ pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
         inner: case.config.clone(),
         members: case.members().clone(),
         round_trip: case.config.timing.reply(),
-        upkeep: false,
+        background: false,
         rules: case.config.quorum.rules,
     }
 }

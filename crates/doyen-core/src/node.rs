@@ -341,7 +341,7 @@ impl<P: Protocol> Node<P> {
 
     fn on_body(&mut self, from: NodeId, body: Body<P::Message>, turn: &mut Turn<'_, P>) {
         let report = match body {
-            Body::Heartbeat { hears } => Some(hears),
+            Body::Heartbeat { reachable } => Some(reachable),
             _ => None,
         };
         self.on_sign_of_life(from, report, turn);
@@ -460,8 +460,8 @@ impl<P: Protocol> Node<P> {
     fn apply_detector(&mut self, actions: Vec<detector::Action>, turn: &mut Turn<'_, P>) {
         for action in actions {
             match action {
-                detector::Action::Heartbeat { to, hears } => {
-                    self.post(to, Body::Heartbeat { hears }, turn);
+                detector::Action::Heartbeat { to, reachable } => {
+                    self.post(to, Body::Heartbeat { reachable }, turn);
                 }
                 detector::Action::SetTimer { timer, after } => {
                     turn.out.set_timer(Timer::Detector(timer), after);

@@ -191,12 +191,10 @@ impl<D> Boot<D> {
 
 /// What kind of group a process starts into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Origin {
     /// All members start together, and `leader` leads: the initial state of every source.
-    Founding {
-        /// The initial leader, if any.
-        leader: Option<NodeId>,
-    },
+    Founding { leader: Option<NodeId> },
     /// The group may be running already: the process has just been started or has recovered.
     Joining,
     /// The same, but it has lost its disk, and its operator allows it to come back nevertheless. This holds until it
@@ -206,14 +204,10 @@ pub enum Origin {
 
 /// An input of a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Event<M, T> {
     /// A message arrived.
-    Message {
-        /// The sender.
-        from: NodeId,
-        /// The content.
-        message: M,
-    },
+    Message { from: NodeId, message: M },
     /// An armed timer fired.
     Timer(T),
     /// The failure detector considers this member down.
@@ -231,14 +225,12 @@ pub enum Event<M, T> {
 /// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum AdminCommand {
     /// Step down as leader.
     Resign,
     /// Transfer leadership to this member.
-    Transfer {
-        /// The successor.
-        to: NodeId,
-    },
+    Transfer { to: NodeId },
     /// Do not lead as long as another member can.
     Drain {
         /// The duration; without one, until `Undrain`.
@@ -250,7 +242,6 @@ pub enum AdminCommand {
     Undrain,
     /// This member is to lead while it can. For the leader only.
     Prefer {
-        /// The preferred member.
         member: NodeId,
         /// The duration; zero withdraws the preference.
         lasting: Span,
@@ -294,13 +285,13 @@ impl fmt::Display for Refusal {
             Self::Unfit(id) => {
                 write!(
                     f,
-                    "{id} cannot lead now: it is no candidate, not heard, has just restarted, or \
+                    "{id} cannot lead now: it is no candidate, unreachable, has just restarted, or \
                      reaches no majority"
                 )
             }
-            Self::NoOtherCandidate => f.write_str("nobody else could lead"),
+            Self::NoOtherCandidate => f.write_str("no other member could lead"),
             Self::Rejoining => f.write_str(
-                "it has lost its disk and not heard from everybody yet; try again later",
+                "it has lost its disk, and not every other member has answered yet; try again later",
             ),
         }
     }
@@ -308,23 +299,14 @@ impl fmt::Display for Refusal {
 
 /// An output of a member: what the host is to do.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Effect<M, T, D> {
     /// Store this, and continue only when it is stored.
     Persist(D),
     /// Send a message.
-    Send {
-        /// The receiver.
-        to: NodeId,
-        /// The content.
-        message: M,
-    },
+    Send { to: NodeId, message: M },
     /// Arm a timer; this replaces an armed timer of the same tag.
-    SetTimer {
-        /// Its tag.
-        timer: T,
-        /// The range from which the host draws the delay.
-        after: Delay,
-    },
+    SetTimer { timer: T, after: Delay },
     /// Disarm a timer, if it is armed.
     CancelTimer(T),
     /// The view of this member has changed.
@@ -335,6 +317,7 @@ pub enum Effect<M, T, D> {
 
 /// A notice for the host's records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Notice {
     /// The failure detector considers this member down; the algorithm has already been informed.
     Down(NodeId),
@@ -348,12 +331,7 @@ pub enum Notice {
     ForeignConfiguration(NodeId),
     /// The disk is an old copy: another member has received from this one in a later term. The member has halted, and
     /// its process should stop.
-    StateIsOld {
-        /// The term in which this member was last seen.
-        seen: Term,
-        /// The member that reports it.
-        by: NodeId,
-    },
+    StateIsOld { seen: Term, by: NodeId },
     /// It has lost its disk and is the only member, so no other member knows which terms there have been. It has
     /// halted, and its process should stop. It can be set up again, above all terms that were ever presented as fencing
     /// tokens.
@@ -362,22 +340,12 @@ pub enum Notice {
     OutOfTerms,
     /// Another process of this member has been met, in this incarnation or a later one: the disk is an old copy, or
     /// another process runs with a copy of it. This one has halted, and should stop.
-    Replaced {
-        /// The incarnation that was met.
-        seen: Incarnation,
-        /// The member that reports it.
-        by: NodeId,
-    },
+    Replaced { seen: Incarnation, by: NodeId },
     /// It has lost its disk, and the clock is obviously wrong: it cannot choose an incarnation that is certainly new.
     /// It has halted, and its process should stop.
     WrongClock,
     /// A letter was dropped.
-    Dropped {
-        /// The sender.
-        from: NodeId,
-        /// The reason.
-        why: Dropped,
-    },
+    Dropped { from: NodeId, why: Dropped },
     /// A message to this peer was not sent, because the peer has not been met.
     Unsent(NodeId),
 }
@@ -522,27 +490,16 @@ pub struct Commitments {
 
 /// What a message commits its sender to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Pledge {
     /// It campaigns in this term, and has voted for itself.
-    Candidacy {
-        /// The term in which it campaigns.
-        term: Term,
-    },
+    Candidacy { term: Term },
     /// Its one vote of this term, for the receiver.
-    Vote {
-        /// The term of the vote.
-        term: Term,
-    },
+    Vote { term: Term },
     /// A vote lease, as long as requested, for the receiver, which leads in this term.
-    VoteLease {
-        /// The term of the leader.
-        term: Term,
-    },
+    VoteLease { term: Term },
     /// It no longer leads in this term, and releases all vote leases.
-    Release {
-        /// The term that it led.
-        term: Term,
-    },
+    Release { term: Term },
 }
 
 /// A kind of message.

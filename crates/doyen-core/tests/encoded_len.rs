@@ -123,7 +123,7 @@ fn packet<M: Message + 'static>(
         numbered.clone().prop_map(Body::First),
         numbered.prop_map(Body::Again),
         number().prop_map(|below| Body::Ack { below }),
-        any::<bool>().prop_map(|hears| Body::Heartbeat { hears }),
+        any::<bool>().prop_map(|reachable| Body::Heartbeat { reachable }),
     ];
     (small(), small(), body).prop_map(|(from, to, body)| Packet {
         from: Incarnation(from),

@@ -69,22 +69,14 @@ enum State {
 
 /// The messages of Bully.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// Starts an election: is any higher member alive?
-    Election {
-        /// The election's number.
-        term: Term,
-    },
+    Election { term: Term },
     /// "I am alive and take over."
-    Ok {
-        /// The number of the election it answers.
-        term: Term,
-    },
+    Ok { term: Term },
     /// "I won."
-    Coordinator {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Coordinator { term: Term },
     /// A message of hardened mode outside elections.
     Background(Background),
 }

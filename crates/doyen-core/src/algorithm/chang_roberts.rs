@@ -82,17 +82,12 @@ struct Hardened {
 
 /// The messages of the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// "Elect this one", in textbook mode.
-    Election {
-        /// The highest member that the message has met.
-        key: Key,
-    },
+    Election { key: Key },
     /// "This one is elected", in textbook mode.
-    Elected {
-        /// The winner.
-        key: Key,
-    },
+    Elected { key: Key },
     /// Hardened mode's messages round the ring.
     Hop(Box<Hop<Token>>),
     /// A message of hardened mode outside elections.
@@ -101,17 +96,12 @@ pub enum Message {
 
 /// What goes round the ring in hardened mode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Token {
     /// "Elect this one."
-    Election {
-        /// The claim it will have if it wins.
-        bid: LeaderClaim,
-    },
+    Election { bid: LeaderClaim },
     /// "This one is elected."
-    Elected {
-        /// The winner's claim.
-        claim: LeaderClaim,
-    },
+    Elected { claim: LeaderClaim },
 }
 
 impl Elective for ChangRoberts {

@@ -45,17 +45,12 @@ pub struct LeaderClaim {
 
 /// The messages of hardened mode outside elections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Background {
     /// "This member leads": the leader's heartbeat, or a follower's message about its leader.
-    Alive {
-        /// The leader and its term.
-        claim: LeaderClaim,
-    },
+    Alive { claim: LeaderClaim },
     /// "There has been a later election than the one you won."
-    Nack {
-        /// Its number.
-        term: Term,
-    },
+    Nack { term: Term },
 }
 
 pub(crate) const ALIVE: Kind = Kind::detector("ALIVE");

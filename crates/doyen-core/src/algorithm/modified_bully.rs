@@ -134,36 +134,23 @@ struct Poll {
 
 /// The messages of Modified Bully.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// "I have answered you, and a member below you has asked since."
-    Stop {
-        /// The number of the election to stop.
-        term: Term,
-    },
+    Stop { term: Term },
     /// "The coordinator is gone. Who is alive above me?"
-    Election {
-        /// The election's number.
-        term: Term,
-    },
+    Election { term: Term },
     /// "I am alive, and this high."
     Ok {
-        /// The number of the election it answers.
         term: Term,
-        /// The election key of the one that answers.
         prio: Key,
         /// Hardened: it has answered this lower one before, so the asker should wait for that election.
         busy: Option<NodeId>,
     },
     /// "You are the highest that answered: lead."
-    Grant {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Grant { term: Term },
     /// "I lead."
-    Coordinator {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Coordinator { term: Term },
     /// A message of hardened mode outside elections.
     Background(Background),
 }

@@ -38,19 +38,16 @@ use crate::time::Span;
 
 /// What goes over one edge of the ring: a token, or its HOP-ACK.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Hop<T> {
     /// The token, clockwise.
     Pass {
         /// The hop's number, for its HOP-ACK; none if no member waits for one.
         number: Option<HopNumber>,
-        /// What is passed on.
         token: T,
     },
     /// "Your token is here", anticlockwise.
-    Ack {
-        /// The number of the hop.
-        number: HopNumber,
-    },
+    Ack { number: HopNumber },
 }
 
 /// What tells apart the hops whose HOP-ACK a member waits for; also the tag of the timer that ends the wait.

@@ -73,21 +73,12 @@ pub struct AllIds {
 
 /// What goes round the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Token {
     /// "Elect me."
-    ElectMe {
-        /// The election.
-        round: Round,
-        /// The member that sends it.
-        member: NodeId,
-    },
+    ElectMe { round: Round, member: NodeId },
     /// "This one is the new coordinator."
-    NewCoordinator {
-        /// The election, whose initiator sends this.
-        round: Round,
-        /// The winner.
-        leader: NodeId,
-    },
+    NewCoordinator { round: Round, leader: NodeId },
 }
 
 impl Reading for AllIds {

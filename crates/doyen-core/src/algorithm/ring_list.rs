@@ -104,15 +104,12 @@ pub struct Token {
 
 /// The two circuits of an election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Circuit {
     /// "Who is alive?"
-    Election {
-        /// The members that it has passed.
-        list: Vec<Key>,
-    },
+    Election { list: Vec<Key> },
     /// "This one has won."
     Coordinator {
-        /// The winner.
         leader: Key,
         /// The members that it has passed; left empty in the textbook of cs677.
         list: Vec<NodeId>,

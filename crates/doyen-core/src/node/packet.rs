@@ -21,6 +21,7 @@ pub struct Packet<M> {
 
 /// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Body<M> {
     /// A message where there is no link.
     Plain(M),
@@ -34,10 +35,7 @@ pub enum Body<M> {
         below: u64,
     },
     /// A heartbeat.
-    Heartbeat {
-        /// Whether messages from the receiver arrive at the sender.
-        hears: bool,
-    },
+    Heartbeat { reachable: bool },
 }
 
 /// The kinds that a node adds to those of its algorithm. A retransmission is counted for the link, not for the
@@ -76,7 +74,7 @@ impl<M> Packet<M> {
             Body::First(numbered) => Body::First(numbered.map(change)),
             Body::Again(numbered) => Body::Again(numbered.map(change)),
             Body::Ack { below } => Body::Ack { below },
-            Body::Heartbeat { hears } => Body::Heartbeat { hears },
+            Body::Heartbeat { reachable } => Body::Heartbeat { reachable },
         };
         Packet { from, to, body }
     }
@@ -90,8 +88,8 @@ impl<M: fmt::Display> fmt::Display for Packet<M> {
             Body::First(numbered) => numbered.fmt(f),
             Body::Again(numbered) => write!(f, "RETRANSMIT {numbered}"),
             Body::Ack { below } => write!(f, "ACK below={below}"),
-            Body::Heartbeat { hears: true } => f.write_str("HEARTBEAT"),
-            Body::Heartbeat { hears: false } => f.write_str("HEARTBEAT unheard"),
+            Body::Heartbeat { reachable: true } => f.write_str("HEARTBEAT"),
+            Body::Heartbeat { reachable: false } => f.write_str("HEARTBEAT unreachable"),
         }
     }
 }

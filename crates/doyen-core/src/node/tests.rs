@@ -99,7 +99,7 @@ fn an_answer_of_a_former_incarnation_does_not_count() {
         let config = NodeConfig { filter, ..config() };
         let mut node = start(&config, ME);
         handle(&mut node, &config, Event::Campaign);
-        receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+        receive(&mut node, &config, (5, 2), Body::Heartbeat { reachable: true });
         let late = receive(&mut node, &config, (4, 2), Body::Plain(OK));
         assert_eq!(!late.is_empty(), waits_in_vain);
     }
@@ -176,13 +176,16 @@ fn with_a_detector_a_newer_incarnation_is_up_when_messages_pass_both_ways() {
     let detector = Some(DetectorConfig::for_timing(&timing));
     let config = NodeConfig { detector, ..config() };
     let mut node = start(&config, ME);
-    receive(&mut node, &config, (4, 2), Body::Heartbeat { hears: true });
-    let effects = receive(&mut node, &config, (5, 0), Body::Heartbeat { hears: false });
+    receive(&mut node, &config, (4, 2), Body::Heartbeat { reachable: true });
+    let effects = receive(&mut node, &config, (5, 0), Body::Heartbeat { reachable: false });
     assert_eq!(notices(&effects), [Notice::Down(PEER)]);
-    let greeting =
-        Packet { from: Incarnation(2), to: Incarnation(5), body: Body::Heartbeat { hears: true } };
+    let greeting = Packet {
+        from: Incarnation(2),
+        to: Incarnation(5),
+        body: Body::Heartbeat { reachable: true },
+    };
     assert_eq!(packets(&effects), [(PEER, greeting)]);
-    let effects = receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+    let effects = receive(&mut node, &config, (5, 2), Body::Heartbeat { reachable: true });
     assert_eq!(notices(&effects), [Notice::Up(PEER)]);
 }
 
@@ -253,7 +256,7 @@ fn any_body() -> impl Strategy<Value = Body<Message>> {
         numbered.clone().prop_map(Body::First),
         numbered.prop_map(Body::Again),
         number().prop_map(|below| Body::Ack { below }),
-        any::<bool>().prop_map(|hears| Body::Heartbeat { hears }),
+        any::<bool>().prop_map(|reachable| Body::Heartbeat { reachable }),
     ]
 }
 

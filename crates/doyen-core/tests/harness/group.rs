@@ -628,7 +628,9 @@ fn told(notice: Notice) -> String {
         Notice::Refused(why) => format!("refuses: {why}"),
         Notice::ForeignConfiguration(peer) => format!("ignores {peer}, configured otherwise"),
         Notice::StateIsOld { seen, by } => format!("halts: {by} has heard it in term {seen}"),
-        Notice::NoOtherMember => "halts: nobody can tell it which terms there have been".to_owned(),
+        Notice::NoOtherMember => {
+            "halts: no other member knows which terms there have been".to_owned()
+        }
         Notice::OutOfTerms => "no term is left".to_owned(),
         Notice::Replaced { seen, by } => format!("halts: {by} has met incarnation {}", seen.0),
         Notice::WrongClock => "halts: its clock is wrong".to_owned(),

@@ -47,12 +47,11 @@ pub struct Message {
 
 /// What a message says.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Body {
     /// "Would you vote for me, or agree that I take over?" Changes nothing at the receiver.
     PreVote {
-        /// The number of the question.
         number: u32,
-        /// The sender's rank.
         rank: Rank,
         /// The sender has let higher-ranked members go first often enough.
         force: bool,
@@ -60,12 +59,7 @@ pub enum Body {
         takeover: Option<NodeId>,
     },
     /// The answer to PRE-VOTE.
-    PreAnswer {
-        /// The number of the question.
-        number: u32,
-        /// The answer.
-        answer: Answer,
-    },
+    PreAnswer { number: u32, answer: Answer },
     /// "I am a candidate in this term."
     Request {
         /// The term whose leader has released its followers from their vote leases.
@@ -76,43 +70,27 @@ pub enum Body {
     /// "I lead. Vote for no other member for a while."
     Heartbeat(Heartbeat),
     /// "I give you a vote lease."
-    Ack {
-        /// The round of the heartbeat.
-        round: Round,
-        /// The follower's rank.
-        rank: Rank,
-        /// The members from which the follower receives nothing.
-        unreachable: Unreachable,
-    },
+    Ack { round: Round, rank: Rank, unreachable: Unreachable },
     /// "There is a later term."
     Nack,
     /// "I outrank you, and a majority agrees: transfer leadership."
-    Preempt {
-        /// The sender's rank.
-        rank: Rank,
-    },
+    Preempt { rank: Rank },
     /// "I no longer lead. Campaign at once."
     TimeoutNow {
-        /// Why the sender transfers leadership.
         reason: TransferReason,
         /// The operator's preference: the successor may not know the last change.
         preference: Option<Preference>,
     },
     /// "I no longer lead, and release you from your vote lease."
-    Release {
-        /// The member that the sender has told to campaign.
-        successor: Option<NodeId>,
-    },
+    Release { successor: Option<NodeId> },
     /// "I have just started."
     Hello {
-        /// The sender's incarnation.
         incarnation: Incarnation,
         /// It has lost its disk and asks for every member's term.
         rejoins: bool,
     },
     /// The answer to HELLO.
     Welcome {
-        /// The incarnation that asked.
         incarnation: Incarnation,
         /// The latest term in which the other member was seen.
         seen: Term,
@@ -122,17 +100,9 @@ pub enum Body {
         failures: u8,
     },
     /// A probe: shows that the sender is alive.
-    Probe {
-        /// The sender's rank.
-        rank: Rank,
-        /// The members from which the sender receives nothing.
-        unreachable: Unreachable,
-    },
+    Probe { rank: Rank, unreachable: Unreachable },
     /// "The operator prefers this member": to a new leader, which does not know.
-    Prefer {
-        /// The preference.
-        preference: Preference,
-    },
+    Prefer { preference: Preference },
 }
 
 /// The fields of a heartbeat.

@@ -108,7 +108,7 @@ impl Quorum {
     }
 
     /// Whether `one` receives from `other`, as far as this member knows from its own timers and the reports of the others.
-    pub fn hears(&self, one: NodeId, other: NodeId) -> bool {
+    pub fn receives(&self, one: NodeId, other: NodeId) -> bool {
         let unreachable = match one == self.id {
             true => Some(&self.reachability.own),
             false => self.reachability.reports.get(&one),
@@ -118,7 +118,7 @@ impl Quorum {
 
     /// Whether messages pass in both directions between `id` and a majority, as far as this member knows.
     pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
-        let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
+        let both_ways = |&other: &NodeId| self.receives(id, other) && self.receives(other, id);
         let reached = config.members.others(id).filter(both_ways).count() + 1;
         reached >= config.quorum.majority(config.members.len())
     }

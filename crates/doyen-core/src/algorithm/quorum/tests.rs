@@ -507,7 +507,7 @@ fn an_unreachable_member_is_not_next() {
     let leader = Origin::Founding { leader: Some(NodeId(5)) };
     let mut bench = Bench::new(config(5), 1, leader, None);
     let next = |bench: &Bench| {
-        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.receives(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(4)));
     // The others have not reported yet that 4 is unreachable.
@@ -516,8 +516,8 @@ fn an_unreachable_member_is_not_next() {
     // A host may know more: nothing has ever come from 3.
     let host_knows = |bench: &Bench| {
         let met = |one, other| (one, other) != (NodeId(1), NodeId(3));
-        let hears = |one, other| met(one, other) && bench.member.hears(one, other);
-        bench.member.next_leader(&bench.config, hears)
+        let receives = |one, other| met(one, other) && bench.member.receives(one, other);
+        bench.member.next_leader(&bench.config, receives)
     };
     assert_eq!(host_knows(&bench), Some(NodeId(2)));
     let unreachable = Unreachable([3, 4].map(NodeId).to_vec());
@@ -533,7 +533,7 @@ fn reachability_and_succession_can_be_shown() {
     let line = |bench: &Bench| bench.member.succession(&bench.config);
     assert_eq!(line(&bench), [4, 3, 2].map(NodeId));
     let next = |bench: &Bench| {
-        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.receives(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(3)));
 
@@ -541,14 +541,14 @@ fn reachability_and_succession_can_be_shown() {
     let unreachable = Unreachable(vec![NodeId(1), NodeId(2), NodeId(99)]);
     bench.hear(3, 1, Body::Probe { rank: RANK, unreachable });
     let member = &bench.member;
-    assert!(!member.hears(NodeId(3), NodeId(2)) && member.hears(NodeId(3), NodeId(4)));
-    assert!(member.hears(NodeId(2), NodeId(3)) && member.hears(NodeId(3), NodeId(99)));
+    assert!(!member.receives(NodeId(3), NodeId(2)) && member.receives(NodeId(3), NodeId(4)));
+    assert!(member.receives(NodeId(2), NodeId(3)) && member.receives(NodeId(3), NodeId(99)));
     assert!(!member.reaches_majority(&bench.config, NodeId(3)));
     assert_eq!(next(&bench), None, "without the leader no member reaches a majority");
     assert_eq!(member.rank_of(&bench.config, NodeId(3)), RANK);
 
     bench.feed(Event::Timer(Timer::Unreachable(NodeId(1))));
-    assert!(!bench.member.hears(NodeId(2), NodeId(1)));
+    assert!(!bench.member.receives(NodeId(2), NodeId(1)));
     bench.feed(Event::Timer(Timer::VoteLease));
     let failures = |bench: &Bench, id| bench.member.failures_of(&bench.config, NodeId(id));
     assert_eq!((failures(&bench, 4), line(&bench)[2]), (1, NodeId(4)));

@@ -48,24 +48,16 @@ struct Rejoining {
 
 /// The messages of voters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// "I am a candidate in this term."
-    Request {
-        /// The term.
-        term: Term,
-    },
+    Request { term: Term },
     /// "You have my vote in this term."
-    Vote {
-        /// The term.
-        term: Term,
-    },
+    Vote { term: Term },
     /// "I lost my disk. Which term is it?"
     Hello,
     /// "This one, as far as I know."
-    Welcome {
-        /// The term.
-        term: Term,
-    },
+    Welcome { term: Term },
 }
 
 /// What a voter waits for.
