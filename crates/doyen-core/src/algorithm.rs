@@ -11,6 +11,28 @@ macro_rules! conversions {
     };
 }
 
+/// The table of the kinds of a message: the first pattern that it matches says its kind. Every message matches one.
+macro_rules! kinds {
+    ($($pattern:pat => $kind:expr,)*) => {
+        const KINDS: &'static [Kind] = &[$($kind),*];
+
+        #[inline]
+        fn index(&self) -> usize {
+            match self {
+                $($pattern => {})*
+            }
+            let before = 0;
+            $(
+                if matches!(self, $pattern) {
+                    return before;
+                }
+                let before = before + 1;
+            )*
+            unreachable!("{self} is one of {before} kinds")
+        }
+    };
+}
+
 pub mod bully;
 pub mod chang_roberts;
 pub mod elective;

@@ -16,7 +16,7 @@ use crate::members::{NodeId, Term};
 pub enum ElectionReason {
     /// The cluster started with this leader.
     Founded,
-    /// It was elected after the last leader was lost, or when none was known.
+    /// It was elected after the last leader that it knew was lost, or when it knew none.
     Elected { after: Option<NodeId> },
     /// The last leader transferred leadership to it.
     Transferred { by: NodeId, reason: TransferReason },

@@ -99,7 +99,7 @@ pub enum Timer {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Action {
-    /// Send a heartbeat.
+    /// Send a heartbeat: whether messages from that peer arrive.
     Heartbeat { to: NodeId, reachable: bool },
     /// Arm a timer.
     SetTimer { timer: Timer, after: Delay },

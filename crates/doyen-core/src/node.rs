@@ -287,7 +287,6 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// Carries out the effects of the algorithm.
     fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
         turn.out.take_notes(&effects);
         for effect in effects.drain() {

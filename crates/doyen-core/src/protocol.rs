@@ -4,17 +4,21 @@
 //! randomness and no I/O, so the simulator, the checker and a real node run the same code. The host's side of the
 //! contract is the numbered list in the documentation of this crate.
 
+mod effects;
+mod message;
+
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::hash::Hash;
-use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::change::LeaderChange;
 use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
-use crate::wire;
+
+pub use effects::{Context, Effects};
+pub use message::{AlgorithmMessage, Class, Commitments, Kind, Message, Pledge, name_of};
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
@@ -305,7 +309,7 @@ pub enum Effect<M, T, D> {
     Persist(D),
     /// Send a message.
     Send { to: NodeId, message: M },
-    /// Arm a timer; this replaces an armed timer of the same tag.
+    /// Arm a timer with a delay that the host draws from `after`; this replaces an armed timer of the same tag.
     SetTimer { timer: T, after: Delay },
     /// Disarm a timer, if it is armed.
     CancelTimer(T),
@@ -406,323 +410,6 @@ impl fmt::Display for Role {
             Self::Retiring => "retiring",
         })
     }
-}
-
-/// A message between members.
-///
-/// `Display` writes the source's upper-case word and the fields that matter, for traces and golden scripts.
-pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
-    /// The kind, for metrics and link overrides.
-    fn kind(&self) -> Kind;
-
-    /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
-    #[inline]
-    fn encoded_len(&self) -> usize {
-        wire::encoded_len(self)
-    }
-
-    /// What it says about votes and leases, for the checks of the safety rules.
-    fn commitments(&self) -> Commitments {
-        Commitments::default()
-    }
-
-    // Addresses: only the layer that meets the network directly knows them.
-
-    /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
-    /// receiver's configured name.
-    fn destination(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    /// The same message as it arrives from `address`, if the protocol knows addresses.
-    #[must_use]
-    fn posted_from(self, _address: SocketAddr) -> Self {
-        self
-    }
-}
-
-/// A message of an algorithm, which has a table of its kinds.
-pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
-    /// The kinds, in the order in which those that arrive at the same instant are handled.
-    const KINDS: &'static [Kind];
-
-    /// Which of [`KINDS`](Self::KINDS) it is.
-    fn index(&self) -> usize;
-
-    /// Its size on the wire in bytes.
-    #[inline]
-    fn encoded_len(&self) -> usize {
-        wire::encoded_len(self)
-    }
-
-    /// What it says about votes and leases. An algorithm without leases keeps this default.
-    fn commitments(&self) -> Commitments {
-        Commitments::default()
-    }
-}
-
-impl<M: AlgorithmMessage> Message for M {
-    #[inline]
-    fn kind(&self) -> Kind {
-        Self::KINDS[self.index()]
-    }
-
-    #[inline]
-    fn encoded_len(&self) -> usize {
-        AlgorithmMessage::encoded_len(self)
-    }
-
-    fn commitments(&self) -> Commitments {
-        AlgorithmMessage::commitments(self)
-    }
-}
-
-/// What a message says about votes and leases.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Commitments {
-    /// What its sender commits itself to by sending it.
-    pub pledge: Option<Pledge>,
-    /// The length of the vote lease that it requests from its receiver.
-    pub requested: Option<Span>,
-    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
-    pub released: Option<Term>,
-}
-
-/// What a message commits its sender to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[expect(missing_docs, reason = "the names of the fields say what they are")]
-pub enum Pledge {
-    /// It campaigns in this term, and has voted for itself.
-    Candidacy { term: Term },
-    /// Its one vote of this term, for the receiver.
-    Vote { term: Term },
-    /// A vote lease, as long as requested, for the receiver, which leads in this term.
-    VoteLease { term: Term },
-    /// It no longer leads in this term, and releases all vote leases.
-    Release { term: Term },
-}
-
-/// A kind of message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kind {
-    /// The word the sources use, in upper case.
-    pub name: &'static str,
-    /// The class in which its messages are counted.
-    pub class: Class,
-}
-
-impl Kind {
-    /// A message of the election itself.
-    pub const fn election(name: &'static str) -> Self {
-        Self { name, class: Class::Election }
-    }
-
-    /// An acknowledgement or retransmission.
-    pub const fn link(name: &'static str) -> Self {
-        Self { name, class: Class::Link }
-    }
-
-    /// A heartbeat.
-    pub const fn detector(name: &'static str) -> Self {
-        Self { name, class: Class::Detector }
-    }
-}
-
-/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// The algorithm's own messages.
-    Election,
-    /// Acknowledgements and retransmissions.
-    Link,
-    /// Heartbeats.
-    Detector,
-}
-
-/// Collects the effects of a handler, in order. A host keeps one and drains it after every event.
-#[derive(Clone, Debug)]
-pub struct Effects<P: Protocol> {
-    list: Vec<EffectOf<P>>,
-    rules: Vec<&'static str>,
-    elections: u32,
-    unexplained: bool,
-}
-
-impl<P: Protocol> Effects<P> {
-    /// An empty collection.
-    pub const fn new() -> Self {
-        Self { list: Vec::new(), rules: Vec::new(), elections: 0, unexplained: false }
-    }
-
-    /// An empty collection for a protocol that this one wraps: it notes rules only if they are wanted here.
-    pub(crate) fn for_wrapped<Q: Protocol>(&self) -> Effects<Q> {
-        Effects { unexplained: self.unexplained, ..Effects::new() }
-    }
-
-    /// An empty collection for a host that asks for no explanations: it notes no rules.
-    pub fn unexplained() -> Self {
-        Self { unexplained: true, ..Self::new() }
-    }
-
-    /// Wants `message` sent to `to`.
-    #[inline]
-    pub fn send(&mut self, to: NodeId, message: P::Message) {
-        self.list.push(Effect::Send { to, message });
-    }
-
-    /// Wants `timer` armed.
-    pub fn set_timer(&mut self, timer: P::Timer, after: impl Into<Delay>) {
-        self.list.push(Effect::SetTimer { timer, after: after.into() });
-    }
-
-    /// Wants `timer` disarmed.
-    pub fn cancel_timer(&mut self, timer: P::Timer) {
-        self.list.push(Effect::CancelTimer(timer));
-    }
-
-    /// Wants `durable` stored before anything that follows.
-    pub fn persist(&mut self, durable: P::Durable) {
-        self.list.push(Effect::Persist(durable));
-    }
-
-    /// Wants the host to know the new view.
-    #[inline]
-    pub fn announce(&mut self, view: View) {
-        self.list.push(Effect::Announce(view));
-    }
-
-    /// Wants the host to know the new view before the effects from the `place`th on are carried out.
-    pub(crate) fn announce_before(&mut self, place: usize, view: View) {
-        self.list.insert(place, Effect::Announce(view));
-    }
-
-    /// Wants the host to record something.
-    pub fn inform(&mut self, notice: Notice) {
-        self.list.push(Effect::Inform(notice));
-    }
-
-    /// Notes which rule of the specification fired, for explanations.
-    #[inline]
-    pub fn rule(&mut self, rule: &'static str) {
-        if !self.unexplained {
-            self.rules.push(rule);
-        }
-    }
-
-    /// Notes that this member began an election of its own.
-    #[inline]
-    pub fn election_started(&mut self) {
-        self.elections += 1;
-    }
-
-    /// Takes over the notes, not the effects, of a protocol that this one wraps: its rules and its elections.
-    pub(crate) fn take_notes<Q: Protocol>(&mut self, wrapped: &Effects<Q>) {
-        self.rules.extend_from_slice(&wrapped.rules);
-        self.elections += wrapped.elections;
-    }
-
-    /// Takes the message, if one message is all that the handler wants done and it began no election. Nothing is left
-    /// then, not even notes.
-    #[inline]
-    pub fn take_lone_message(&mut self) -> Option<(NodeId, P::Message)> {
-        if self.elections > 0 || !matches!(self.list[..], [Effect::Send { .. }]) {
-            return None;
-        }
-        self.rules.clear();
-        match self.list.pop() {
-            Some(Effect::Send { to, message }) => Some((to, message)),
-            _ => None,
-        }
-    }
-
-    /// Takes the effects, in order, and leaves the collection ready for the next event.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, EffectOf<P>> {
-        self.list.drain(..)
-    }
-
-    /// The effects, in order.
-    pub fn list(&self) -> &[EffectOf<P>] {
-        &self.list
-    }
-
-    /// Which rules fired, in order.
-    pub fn rules(&self) -> &[&'static str] {
-        &self.rules
-    }
-
-    /// How many elections this member began.
-    #[inline]
-    pub fn elections(&self) -> u32 {
-        self.elections
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.list.clear();
-        self.rules.clear();
-        self.elections = 0;
-    }
-}
-
-impl<P: Protocol> Default for Effects<P> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// The work of one event: the configuration, and the effects so far.
-#[derive(Debug)]
-pub struct Context<'a, P: Protocol> {
-    /// The configuration of the member that handles the event.
-    pub config: &'a P::Config,
-    /// The effects so far.
-    pub out: &'a mut Effects<P>,
-}
-
-/// What an algorithm wants done, as [`Effects`] collects it.
-#[expect(missing_docs, reason = "the methods of `Effects` of the same names say it")]
-impl<P: Protocol> Context<'_, P> {
-    #[inline]
-    pub fn send(&mut self, to: NodeId, message: impl Into<P::Message>) {
-        self.out.send(to, message.into());
-    }
-
-    pub fn set_timer(&mut self, timer: impl Into<P::Timer>, after: impl Into<Delay>) {
-        self.out.set_timer(timer.into(), after);
-    }
-
-    pub fn cancel_timer(&mut self, timer: impl Into<P::Timer>) {
-        self.out.cancel_timer(timer.into());
-    }
-
-    pub fn persist(&mut self, durable: P::Durable) {
-        self.out.persist(durable);
-    }
-
-    #[inline]
-    pub fn announce(&mut self, view: View) {
-        self.out.announce(view);
-    }
-
-    pub fn inform(&mut self, notice: Notice) {
-        self.out.inform(notice);
-    }
-
-    #[inline]
-    pub fn rule(&mut self, rule: &'static str) {
-        self.out.rule(rule);
-    }
-
-    #[inline]
-    pub fn election_started(&mut self) {
-        self.out.election_started();
-    }
-}
-
-/// The name of a message's kind.
-pub fn name_of<M: Message>(message: &M) -> &'static str {
-    message.kind().name
 }
 
 /// Writes ` term=3`, and nothing in textbook mode, where terms are zero.

@@ -67,7 +67,7 @@ enum State {
     Waiting,
 }
 
-/// The messages of Bully.
+/// The messages of Bully, with the number of an election: of the one that is held, answered or won.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
@@ -295,21 +295,12 @@ conversions! {
 }
 
 impl AlgorithmMessage for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("ELECTION"),
-        Kind::election("OK"),
-        Kind::election("COORDINATOR"),
-        ALIVE,
-        NACK,
-    ];
-
-    fn index(&self) -> usize {
-        match self {
-            Self::Election { .. } => 0,
-            Self::Ok { .. } => 1,
-            Self::Coordinator { .. } => 2,
-            Self::Background(message) => 3 + message.index(),
-        }
+    kinds! {
+        Self::Election { .. } => Kind::election("ELECTION"),
+        Self::Ok { .. } => Kind::election("OK"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Background(Background::Alive { .. }) => ALIVE,
+        Self::Background(Background::Nack { .. }) => NACK,
     }
 }
 

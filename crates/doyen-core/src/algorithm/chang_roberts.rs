@@ -84,7 +84,7 @@ struct Hardened {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
-    /// "Elect this one", in textbook mode.
+    /// "Elect this one", the highest member that the message has met; in textbook mode.
     Election { key: Key },
     /// "This one is elected", in textbook mode.
     Elected { key: Key },
@@ -98,7 +98,7 @@ pub enum Message {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Token {
-    /// "Elect this one."
+    /// "Elect this one": `bid` is the claim that it will have if it wins.
     Election { bid: LeaderClaim },
     /// "This one is elected."
     Elected { claim: LeaderClaim },

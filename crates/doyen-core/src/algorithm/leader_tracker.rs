@@ -168,7 +168,6 @@ impl LeaderTracker {
         self.leader
     }
 
-    /// Whether this member leads.
     pub(crate) fn leads(&self) -> bool {
         self.leader == Some(self.id)
     }
@@ -183,7 +182,6 @@ impl LeaderTracker {
         self.participant = participant;
     }
 
-    /// Whether `peer` is down.
     #[inline]
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
@@ -374,7 +372,6 @@ impl LeaderTracker {
         }
     }
 
-    /// A message outside elections.
     pub(crate) fn on_background<P: Elective>(
         &mut self,
         from: NodeId,
@@ -406,7 +403,6 @@ impl LeaderTracker {
         }
     }
 
-    /// A timer of its own fired.
     pub(crate) fn on_timer<P: Elective>(
         &mut self,
         timer: BackgroundTimer,

@@ -132,7 +132,7 @@ struct Poll {
     answers: Vec<Key>,
 }
 
-/// The messages of Modified Bully.
+/// The messages of Modified Bully, with the number of the election that is to stop, is held, answered or won.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
@@ -525,25 +525,14 @@ conversions! {
 }
 
 impl AlgorithmMessage for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("STOP"),
-        Kind::election("ELECTION"),
-        Kind::election("OK"),
-        Kind::election("GRANT"),
-        Kind::election("COORDINATOR"),
-        ALIVE,
-        NACK,
-    ];
-
-    fn index(&self) -> usize {
-        match self {
-            Self::Stop { .. } => 0,
-            Self::Election { .. } => 1,
-            Self::Ok { .. } => 2,
-            Self::Grant { .. } => 3,
-            Self::Coordinator { .. } => 4,
-            Self::Background(message) => 5 + message.index(),
-        }
+    kinds! {
+        Self::Stop { .. } => Kind::election("STOP"),
+        Self::Election { .. } => Kind::election("ELECTION"),
+        Self::Ok { .. } => Kind::election("OK"),
+        Self::Grant { .. } => Kind::election("GRANT"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Background(Background::Alive { .. }) => ALIVE,
+        Self::Background(Background::Nack { .. }) => NACK,
     }
 }
 

@@ -167,7 +167,6 @@ struct Pending<T> {
 }
 
 impl<T: Clone> Hops<T> {
-    /// No hops.
     pub(crate) const fn new() -> Self {
         Self(None)
     }

@@ -77,7 +77,7 @@ pub struct AllIds {
 pub enum Token {
     /// "Elect me."
     ElectMe { round: Round, member: NodeId },
-    /// "This one is the new coordinator."
+    /// "This one is the new coordinator", from the initiator of the round.
     NewCoordinator { round: Round, leader: NodeId },
 }
 

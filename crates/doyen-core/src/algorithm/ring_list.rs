@@ -204,7 +204,6 @@ impl<R: Reading> Elective for ListRing<R> {
         self.send(Token::first(round, Circuit::Election { list: vec![me] }), cx);
     }
 
-    /// It knows the end of the election.
     fn end_election(&mut self, cx: &mut Context<'_, Self>) {
         if self.electing && self.rounds.is_some() {
             cx.cancel_timer(Timer::Round);
@@ -427,7 +426,6 @@ impl<R: Reading> ListRing<R> {
         list
     }
 
-    /// Passes a token on.
     fn send(&mut self, mut token: Token, cx: &mut Context<'_, Self>) {
         if let Some(rounds) = &mut self.rounds {
             token.hops += 1;

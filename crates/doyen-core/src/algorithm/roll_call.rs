@@ -169,7 +169,6 @@ impl<R: Reading> RollCallRing<R> {
         }
     }
 
-    /// The number of `member` has come.
     pub(super) fn on_number(&mut self, round: Round, member: NodeId, cx: &mut Context<'_, Self>) {
         let token = R::number(round, member);
         match self.roll.enter(cx.config, &self.tracker, round, member) {
@@ -246,7 +245,6 @@ enum Entry {
 }
 
 impl RollCall {
-    /// No election so far.
     fn new(id: NodeId) -> Self {
         let round = Round { term: Term::default(), initiator: id };
         Self { round, numbers: PeerSet::new() }

@@ -263,7 +263,6 @@ impl Settings {
         }
     }
 
-    /// Whether `rule` is in force.
     #[inline]
     pub(crate) fn keeps(&self, rule: Rule) -> bool {
         self.rules.keeps(rule)
@@ -274,7 +273,6 @@ impl Settings {
         self.preemption == Preemption::Delayed || self.penalty_decay > Span::ZERO
     }
 
-    /// The size of a majority of `members`.
     pub(crate) fn majority(&self, members: usize) -> usize {
         self.rules.majority(members)
     }

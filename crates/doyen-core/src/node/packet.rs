@@ -34,7 +34,7 @@ pub enum Body<M> {
         /// The number that is due next. Zero acknowledges nothing and only shows the sender's incarnation.
         below: u64,
     },
-    /// A heartbeat.
+    /// A heartbeat: whether messages from the receiver arrive at the sender.
     Heartbeat { reachable: bool },
 }
 

@@ -75,14 +75,14 @@ pub trait Part {
     type Of<P: Explore>: Clone + Eq + Hash + Debug;
 }
 
-/// Declares the markers of the closed enums.
+/// Declares the closed enums by what they hold, and what that has in common for all algorithms.
 macro_rules! parts {
-    ($($(#[$about:meta])* $alias:ident = $part:ident of $P:ident: $inner:ty;)*) => {$(
+    ($($(#[$about:meta])* $alias:ident = $part:ident($($has:ident),*) of $P:ident: $inner:ty;)*) => {$(
         $(#[$about])*
         pub type $alias = Any<$part>;
 
         #[doc = concat!("The part that is in an [`", stringify!($alias), "`].")]
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, PartialEq, Eq, Hash, Debug, $($has),*)]
         pub enum $part {}
 
         impl Part for $part {
@@ -93,13 +93,13 @@ macro_rules! parts {
 
 parts! {
     /// A member of the algorithm that its configuration names.
-    AnyProtocol = Member of P: P;
+    AnyProtocol = Member() of P: P;
     /// A message of any algorithm.
-    AnyMessage = MessagePart of P: P::Message;
+    AnyMessage = MessagePart() of P: P::Message;
     /// What a member of any algorithm waits for.
-    AnyTimer = TimerPart of P: P::Timer;
+    AnyTimer = TimerPart(Copy, PartialOrd, Ord) of P: P::Timer;
     /// What a member of any algorithm stores.
-    AnyDurable = DurablePart of P: P::Durable;
+    AnyDurable = DurablePart() of P: P::Durable;
 }
 
 /// A protocol in the registry, which has its place in the closed enums.
@@ -114,7 +114,6 @@ macro_rules! registered {
     ($($name:ident: $protocol:ty,)*) => {
         /// Something of one of the algorithms.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[expect(clippy::large_enum_variant, reason = "members are few and stay where they are")]
         pub enum Any<K: Part> {
             $(
                 #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]

@@ -34,7 +34,6 @@ impl Roster {
         self.0.iter().find(|(id, _)| *id == member).map(|(_, met)| *met)
     }
 
-    /// Sets the entry of `member`.
     pub(super) fn insert(&mut self, member: NodeId, met: Met) {
         match self.0.binary_search_by_key(&member, |(id, _)| *id) {
             Ok(place) => self.0[place].1 = met,

@@ -77,7 +77,6 @@ impl Peer {
         true
     }
 
-    /// How many letters of the met session have been accepted.
     pub(super) fn accepted(&self) -> u64 {
         self.encounter.as_ref().map_or(0, |encounter| encounter.window.accepted())
     }
@@ -90,7 +89,6 @@ impl Peer {
         wait
     }
 
-    /// Whether the last greeting has not been answered.
     pub(super) fn is_unanswered(&self) -> bool {
         self.unanswered > 0
     }

@@ -61,7 +61,6 @@ impl protocol::Durable for Stored {
 }
 
 impl Stored {
-    /// The same, if members had other names.
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self { voted: self.voted.map(names), ..*self }
     }
@@ -160,7 +159,6 @@ impl Ballot {
         }
     }
 
-    /// The same ballot with the members renamed.
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self { id: names(self.id), stored: self.stored.renamed(names), rules: self.rules }
     }

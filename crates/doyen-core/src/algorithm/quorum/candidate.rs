@@ -70,7 +70,6 @@ pub(super) struct Search {
 }
 
 impl Quorum {
-    /// Whether this member would lead.
     pub(super) fn would_lead(&self, config: &Config) -> bool {
         let witness = config.quorum.witnesses.contains(self.id);
         let eligible =

@@ -109,7 +109,6 @@ impl Leader {
 }
 
 impl Quorum {
-    /// Whether this member's lease is running.
     pub(super) fn is_leased(&self) -> bool {
         matches!(&self.role, Role::Leader(leader) if leader.lease.is_some())
     }

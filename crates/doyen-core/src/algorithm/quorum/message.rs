@@ -81,7 +81,7 @@ pub enum Body {
         /// The operator's preference: the successor may not know the last change.
         preference: Option<Preference>,
     },
-    /// "I no longer lead, and release you from your vote lease."
+    /// "I no longer lead, and release you from your vote lease. I have told `successor` to campaign."
     Release { successor: Option<NodeId> },
     /// "I have just started."
     Hello {
@@ -145,44 +145,25 @@ impl From<&PeerSet> for Unreachable {
 }
 
 impl AlgorithmMessage for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("PRE-VOTE"),
-        Kind::election("PRE-ANSWER"),
-        Kind::election("REQUEST"),
-        Kind::election("VOTE"),
-        Kind::election("COORDINATOR"),
-        Kind::election("ACCEPT"),
-        Kind::detector("HEARTBEAT"),
-        Kind::detector("ACK"),
-        Kind::election("NACK"),
-        Kind::election("PREEMPT"),
-        Kind::election("TIMEOUT-NOW"),
-        Kind::election("RELEASE"),
-        Kind::detector("HELLO"),
-        Kind::detector("WELCOME"),
-        Kind::detector("PROBE"),
-        Kind::election("PREFER"),
-    ];
-
-    fn index(&self) -> usize {
-        match self.body {
-            Body::PreVote { .. } => 0,
-            Body::PreAnswer { .. } => 1,
-            Body::Request { .. } => 2,
-            Body::Vote => 3,
-            Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }) => 4,
-            Body::Ack { round: Round::FIRST, .. } => 5,
-            Body::Heartbeat { .. } => 6,
-            Body::Ack { .. } => 7,
-            Body::Nack => 8,
-            Body::Preempt { .. } => 9,
-            Body::TimeoutNow { .. } => 10,
-            Body::Release { .. } => 11,
-            Body::Hello { .. } => 12,
-            Body::Welcome { .. } => 13,
-            Body::Probe { .. } => 14,
-            Body::Prefer { .. } => 15,
-        }
+    kinds! {
+        Self { body: Body::PreVote { .. }, .. } => Kind::election("PRE-VOTE"),
+        Self { body: Body::PreAnswer { .. }, .. } => Kind::election("PRE-ANSWER"),
+        Self { body: Body::Request { .. }, .. } => Kind::election("REQUEST"),
+        Self { body: Body::Vote, .. } => Kind::election("VOTE"),
+        Self { body: Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }), .. } => {
+            Kind::election("COORDINATOR")
+        },
+        Self { body: Body::Ack { round: Round::FIRST, .. }, .. } => Kind::election("ACCEPT"),
+        Self { body: Body::Heartbeat { .. }, .. } => Kind::detector("HEARTBEAT"),
+        Self { body: Body::Ack { .. }, .. } => Kind::detector("ACK"),
+        Self { body: Body::Nack, .. } => Kind::election("NACK"),
+        Self { body: Body::Preempt { .. }, .. } => Kind::election("PREEMPT"),
+        Self { body: Body::TimeoutNow { .. }, .. } => Kind::election("TIMEOUT-NOW"),
+        Self { body: Body::Release { .. }, .. } => Kind::election("RELEASE"),
+        Self { body: Body::Hello { .. }, .. } => Kind::detector("HELLO"),
+        Self { body: Body::Welcome { .. }, .. } => Kind::detector("WELCOME"),
+        Self { body: Body::Probe { .. }, .. } => Kind::detector("PROBE"),
+        Self { body: Body::Prefer { .. }, .. } => Kind::election("PREFER"),
     }
 
     fn commitments(&self) -> Commitments {

@@ -338,43 +338,6 @@ mod tests {
         assert_eq!(fail(&mut ranking), 1);
     }
 
-    /// A preference that was withdrawn in between does not count as the later of the two.
-    #[test]
-    fn a_preference_that_comes_late_does_not_win() {
-        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
-        let mut give = |member, left| {
-            leader.prefer(Term(5), NodeId(member), Span::from_millis(left));
-            leader.preference()
-        };
-        let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
-        assert_eq!(follower.hear(second, true), None);
-        assert_eq!(follower.hear(first, true), second, "a new leader is told of the later one");
-        assert_eq!(follower.preferred(), Some(NodeId(2)));
-        for _ in 1..RETELLINGS {
-            assert_eq!(follower.hear(None, false), second, "the message may have been lost");
-        }
-        assert_eq!(follower.hear(None, false), None, "it was told before, and its word counts");
-        assert_eq!(follower.preferred(), None);
-    }
-
-    /// A new leader learns of a preference from a follower, but not of one that it knows to be over.
-    #[test]
-    fn a_preference_that_is_over_does_not_come_back() {
-        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
-        leader.prefer(Term(5), NodeId(1), Span::from_millis(10));
-        follower.hear(leader.preference(), false);
-        let told = follower.preference().unwrap();
-        let mut next = Ranking::default();
-        next.learn_preference(told);
-        assert_eq!(next.preferred(), Some(NodeId(1)));
-        leader.prefer(Term(5), NodeId(1), Span::ZERO);
-        leader.learn_preference(told);
-        assert_eq!(leader.preferred(), None, "it was withdrawn");
-        next.spend(Span::from_millis(10));
-        next.learn_preference(told);
-        assert_eq!(next.preferred(), None, "it has expired");
-    }
-
     /// The margin counts between attributes; a penalty needs none, and without a margin an id is enough.
     #[test]
     fn a_takeover_needs_a_higher_rank_by_the_margin() {

@@ -36,7 +36,6 @@ pub(super) struct Transfer {
 }
 
 impl Quorum {
-    /// The operator gives a command.
     pub(super) fn on_command(&mut self, command: AdminCommand, cx: &mut Cx<'_>) {
         let done = match command {
             AdminCommand::Resign => self.begin_transfer(None, TransferReason::Resigned, cx),

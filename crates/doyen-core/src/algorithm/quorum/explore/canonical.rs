@@ -66,7 +66,6 @@ impl Explore for Quorum {
         self.canonicalize(config)
     }
 
-    /// The canonical form of one of its timers.
     fn canonical_timer(&self, config: &Config, timer: Timer) -> Timer {
         match (timer, self.first_live_round(config)) {
             (Timer::Lease(round), Some(first)) => Timer::Lease(since(round, first)),

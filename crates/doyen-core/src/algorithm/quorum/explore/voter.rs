@@ -282,20 +282,11 @@ impl Voter {
 }
 
 impl AlgorithmMessage for Message {
-    const KINDS: &'static [Kind] = &[
-        Kind::election("REQUEST"),
-        Kind::election("VOTE"),
-        Kind::election("HELLO"),
-        Kind::election("WELCOME"),
-    ];
-
-    fn index(&self) -> usize {
-        match self {
-            Self::Request { .. } => 0,
-            Self::Vote { .. } => 1,
-            Self::Hello => 2,
-            Self::Welcome { .. } => 3,
-        }
+    kinds! {
+        Self::Request { .. } => Kind::election("REQUEST"),
+        Self::Vote { .. } => Kind::election("VOTE"),
+        Self::Hello => Kind::election("HELLO"),
+        Self::Welcome { .. } => Kind::election("WELCOME"),
     }
 
     fn commitments(&self) -> Commitments {
