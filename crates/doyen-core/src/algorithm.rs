@@ -11,25 +11,21 @@ macro_rules! conversions {
     };
 }
 
-/// The table of the kinds of a message: the first pattern that it matches says its kind. Every message matches one.
+/// The table of the kinds of a message: which pattern has which kind. The first one that matches counts.
 macro_rules! kinds {
     ($($pattern:pat => $kind:expr,)*) => {
         const KINDS: &'static [Kind] = &[$($kind),*];
 
         #[inline]
         fn index(&self) -> usize {
-            match self {
-                $($pattern => {})*
-            }
-            let before = 0;
-            $(
-                if matches!(self, $pattern) {
-                    return before;
-                }
-                let before = before + 1;
-            )*
-            unreachable!("{self} is one of {before} kinds")
+            kinds!(@match self, 0, [] $($pattern,)*)
         }
+    };
+    (@match $message:expr, $index:expr, [$($arms:tt)*] $pattern:pat, $($patterns:pat,)*) => {
+        kinds!(@match $message, $index + 1, [$($arms)* $pattern => $index,] $($patterns,)*)
+    };
+    (@match $message:expr, $count:expr, [$($arms:tt)*]) => {
+        match $message { $($arms)* }
     };
 }
 

@@ -132,11 +132,11 @@ impl Elective for ChangRoberts {
                 self.on_election(key, cx);
             }
             Message::Elected { key } if self.accepts_key(cx.config, key) => {
-                self.on_elected(key, cx);
+                self.on_elected(key, &mut cx.again());
             }
             Message::Election { .. } | Message::Elected { .. } => {}
-            Message::Hop(hop) => self.on_hop(from, *hop, cx),
-            Message::Background(message) => self.on_background(from, *message, cx),
+            Message::Hop(hop) => self.on_hop(from, *hop, &mut cx.again()),
+            Message::Background(message) => self.on_background(from, *message, &mut cx.again()),
         }
     }
 
@@ -212,10 +212,10 @@ impl ChangRoberts {
             self.send(Message::Election { key }, cx);
         } else if key == own {
             cx.rule("CR5");
-            self.win(own, cx);
+            self.win(own, &mut cx.again());
         } else if !self.electing() || cx.config.reads(Variant::NoSwallow) {
             cx.rule("CR3");
-            self.stand(own, cx);
+            self.stand(own, &mut cx.again());
         } else {
             cx.rule("CR4");
         }

@@ -71,6 +71,22 @@ pub trait Elective: Clone + Eq + Hash + Debug {
         }
     }
 
+    /// Handles an event that is no message.
+    #[inline(never)]
+    fn on_other(&mut self, event: Event<Self::Message, Self::Timer>, cx: &mut Context<'_, Self>) {
+        match event {
+            Event::Timer(timer) => self.on_timer(timer, cx),
+            Event::Campaign => self.start_election(cx),
+            Event::PeerDown(peer) => {
+                let electing = self.electing();
+                let action = self.tracker_mut().on_peer_down(peer, electing, cx);
+                self.apply(action, cx);
+            }
+            Event::PeerUp(peer) => self.tracker_mut().on_peer_up(peer, cx),
+            Event::Message { .. } | Event::Command(_) | Event::Retired => {}
+        }
+    }
+
     /// A member claims to lead, or another member says so.
     fn on_claim(&mut self, claim: LeaderClaim, cx: &mut Context<'_, Self>) {
         let electing = self.electing();
@@ -115,22 +131,12 @@ impl<A: Elective> Protocol for A {
         out: &mut Effects<Self>,
     ) {
         let before = self.tracker().view_key(self.electing());
-        let cx = &mut Context { config, out };
-        match event {
-            Event::Message { from, message } => {
-                self.tracker_mut().mark_alive(from);
-                self.on_message(from, message, cx);
-            }
-            Event::Timer(timer) => self.on_timer(timer, cx),
-            Event::Campaign if self.electing() => {}
-            Event::Campaign => self.call_election(cx),
-            Event::PeerDown(peer) => {
-                let electing = self.electing();
-                let action = self.tracker_mut().on_peer_down(peer, electing, cx);
-                self.apply(action, cx);
-            }
-            Event::PeerUp(peer) => self.tracker_mut().on_peer_up(peer, cx),
-            Event::Command(_) | Event::Retired => {}
+        let mut cx = Context { config, out };
+        if let Event::Message { from, message } = event {
+            self.tracker_mut().mark_alive(from);
+            self.on_message(from, message, &mut cx);
+        } else {
+            self.on_other(event, &mut cx.again());
         }
         if self.tracker().view_key(self.electing()) != before {
             cx.announce(self.view());

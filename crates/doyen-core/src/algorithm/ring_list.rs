@@ -2,7 +2,7 @@
 //!
 //! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Each member adds its key and
 //! passes it on. When the list returns to the initiator it contains all live members; the initiator picks the highest and sends
-//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`](super::ring).
+//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`].
 //!
 //! | rule | event | action |
 //! |---|---|---|

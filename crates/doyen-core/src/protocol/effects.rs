@@ -144,6 +144,14 @@ pub struct Context<'a, P: Protocol> {
     pub out: &'a mut Effects<P>,
 }
 
+impl<P: Protocol> Context<'_, P> {
+    /// The same for a function that is not inlined, so that this one can stay in registers where that matters.
+    #[inline(always)]
+    pub(crate) fn again(&mut self) -> Context<'_, P> {
+        Context { config: self.config, out: self.out }
+    }
+}
+
 /// What an algorithm wants done, as [`Effects`] collects it.
 #[expect(missing_docs, reason = "the methods of `Effects` of the same names say it")]
 impl<P: Protocol> Context<'_, P> {
