@@ -159,8 +159,18 @@ impl Elective for Bully {
         self.state = State::Normal;
     }
 
-    fn await_other(&mut self, cx: &mut Context<'_, Self>) {
-        self.await_announcement(cx);
+    /// Arms T2.
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
+        self.state = State::Waiting;
+        if cx.config.reads(Variant::NoT2) || cx.config.reads(Variant::NoGuard) {
+            return; // cs677 waits forever
+        }
+        let wait = match cx.config.reads(Variant::OneTimer) {
+            true => cx.config.timing.reply(),
+            false => cx.config.timing.announcement(),
+        };
+        cx.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
     }
 }
 
@@ -239,20 +249,7 @@ impl Bully {
             return cx.rule("R4'");
         }
         cx.rule("R4");
-        self.await_announcement(cx);
-    }
-
-    fn await_announcement(&mut self, cx: &mut Context<'_, Self>) {
-        self.end_election(cx);
-        self.state = State::Waiting;
-        if cx.config.reads(Variant::NoT2) || cx.config.reads(Variant::NoGuard) {
-            return; // cs677 waits forever
-        }
-        let wait = match cx.config.reads(Variant::OneTimer) {
-            true => cx.config.timing.reply(),
-            false => cx.config.timing.announcement(),
-        };
-        cx.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
+        self.await_end(cx);
     }
 
     /// R3: no higher member is alive.

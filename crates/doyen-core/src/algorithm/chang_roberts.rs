@@ -178,9 +178,9 @@ impl Elective for ChangRoberts {
         self.tracker.set_participant(false);
     }
 
-    fn await_other(&mut self, cx: &mut Context<'_, Self>) {
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
         if let Some(bid) = self.last_bid() {
-            self.await_end(bid, cx);
+            self.await_end_of(bid, cx);
         }
     }
 }
@@ -277,12 +277,12 @@ impl ChangRoberts {
         hardened.bid = Some(bid);
         self.tracker.see_term(bid.term, cx);
         self.tracker.set_participant(true);
-        self.await_end(bid, cx);
+        self.await_end_of(bid, cx);
         self.pass(Token::Election { bid }, cx);
     }
 
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
-    fn await_end(&self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
+    fn await_end_of(&self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
         let round = Round { term: bid.term, initiator: bid.leader.id };
         let wait = ring::re_initiation(cx.config, round, self.tracker.id())
             + cx.config.timing.reply() * cx.config.members.len() as u64;

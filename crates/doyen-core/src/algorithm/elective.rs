@@ -45,8 +45,9 @@ pub trait Elective: Clone + Eq + Hash + Debug {
     /// The election is over for it: it follows a leader, or leads.
     fn end_election(&mut self, cx: &mut Context<'_, Self>);
 
-    /// Waits for the election that the others have held: H6. It asks again later, less and less often.
-    fn await_other(&mut self, cx: &mut Context<'_, Self>);
+    /// Waits for the end of an election that other members hold, or have held without it (H6). It asks again later, less
+    /// and less often.
+    fn await_end(&mut self, cx: &mut Context<'_, Self>);
 
     /// Starts an election, unless it takes part in one.
     fn start_election(&mut self, cx: &mut Context<'_, Self>) {
@@ -65,7 +66,7 @@ pub trait Elective: Clone + Eq + Hash + Debug {
             Action::Defer(LeaderClaim { leader, .. }) => {
                 if self.electing() && leader > cx.config.members.key(self.tracker().id()) {
                     self.tracker_mut().defer_to(leader.id);
-                    self.await_other(cx);
+                    self.await_end(cx);
                 }
             }
         }

@@ -259,7 +259,7 @@ impl Elective for ModifiedBully {
             (Action::Defer(claim), State::Electing(_) | State::Granted(_)) => {
                 if claim.leader > self.key(cx.config) {
                     self.tracker.defer_to(claim.leader.id);
-                    self.await_other(cx);
+                    self.await_end(cx);
                 }
             }
             (Action::Defer(_), _) => {}
@@ -298,7 +298,7 @@ impl Elective for ModifiedBully {
     }
 
     /// Gives its own election up for one that another member holds.
-    fn await_other(&mut self, cx: &mut Context<'_, Self>) {
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
         self.end_election(cx);
         self.state = State::Deferring;
         self.await_coordinator(cx);
@@ -430,7 +430,7 @@ impl ModifiedBully {
         }
         cx.rule("M9");
         if busy.is_some() {
-            return self.await_other(cx);
+            return self.await_end(cx);
         }
         if let Err(place) = poll.answers.binary_search(&prio) {
             poll.answers.insert(place, prio);
@@ -474,7 +474,7 @@ impl ModifiedBully {
         }
         cx.rule("M14");
         if cx.config.hardened() {
-            self.await_other(cx);
+            self.await_end(cx);
         } else {
             self.end_election(cx);
         }

@@ -200,7 +200,7 @@ impl<R: Reading> Elective for ListRing<R> {
             None => Term::default(),
         };
         let round = Round { term, initiator: me.id };
-        self.await_end(round, cx);
+        self.await_end_of(round, cx);
         self.send(Token::first(round, Circuit::Election { list: vec![me] }), cx);
     }
 
@@ -211,9 +211,9 @@ impl<R: Reading> Elective for ListRing<R> {
         self.electing = false;
     }
 
-    fn await_other(&mut self, cx: &mut Context<'_, Self>) {
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
         let round = Round { term: self.tracker.term(), initiator: self.tracker.id() };
-        self.await_end(round, cx);
+        self.await_end_of(round, cx);
     }
 }
 
@@ -298,7 +298,7 @@ impl<R: Reading> ListRing<R> {
             let waits = self.electing && rounds.last.is_some_and(|lap| lap.is_of(round));
             let has_a_leader = secure.is_some() && !self.tracker.leads();
             if !waits && !has_a_leader {
-                self.await_end(round, cx);
+                self.await_end_of(round, cx);
             }
         }
         list.push(cx.config.members.key(self.tracker.id()));
@@ -359,7 +359,7 @@ impl<R: Reading> ListRing<R> {
         if cx.config.hardened() && self.tracker.is_down(leader.id) {
             cx.rule("L4a");
             if !self.electing {
-                self.await_end(round, cx);
+                self.await_end_of(round, cx);
             }
         } else {
             cx.rule("L4");
@@ -410,7 +410,7 @@ impl<R: Reading> ListRing<R> {
     }
 
     /// It takes part in an election from now on. With rounds it does not wait for the end forever.
-    fn await_end(&mut self, round: Round, cx: &mut Context<'_, Self>) {
+    fn await_end_of(&mut self, round: Round, cx: &mut Context<'_, Self>) {
         self.electing = true;
         if self.rounds.is_some() {
             let wait = re_initiation(cx.config, round, self.tracker.id());

@@ -147,8 +147,11 @@ impl<R: Reading> Elective for RollCallRing<R> {
         self.roll.close(cx.config);
     }
 
-    fn await_other(&mut self, cx: &mut Context<'_, Self>) {
-        self.await_end(cx);
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        if cx.config.hardened() {
+            let wait = ring::re_initiation(cx.config, self.roll.round(), self.tracker.id());
+            cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
+        }
     }
 }
 
@@ -160,13 +163,6 @@ impl<R: Reading> RollCallRing<R> {
         self.tracker.see_term(round.term, cx);
         self.await_end(cx);
         self.pass(R::number(round, self.tracker.id()), cx);
-    }
-
-    fn await_end(&self, cx: &mut Context<'_, Self>) {
-        if cx.config.hardened() {
-            let wait = ring::re_initiation(cx.config, self.roll.round(), self.tracker.id());
-            cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
-        }
     }
 
     pub(super) fn on_number(&mut self, round: Round, member: NodeId, cx: &mut Context<'_, Self>) {
