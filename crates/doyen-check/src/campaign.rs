@@ -27,8 +27,8 @@ use std::ops::RangeInclusive;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use doyen_core::algorithm::quorum::rules::Rule;
-use doyen_core::algorithm::quorum::settings::Preemption;
+use doyen_core::config::quorum::Preemption;
+use doyen_core::config::rules::Rule;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 

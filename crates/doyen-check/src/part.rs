@@ -28,8 +28,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::quorum::rules::{Rule, Rules as QuorumRules};
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::config::quorum::{Pace, Preemption};
+use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;
@@ -354,7 +354,7 @@ pub(super) fn session_config(case: &Case) -> SessionConfig<Config> {
         inner: case.config.clone(),
         members: case.members().clone(),
         round_trip: case.config.timing.reply(),
-        upkeep: false,
+        background: false,
         rules: case.config.quorum.rules,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use doyen_core::algorithm::quorum::settings;
+use doyen_core::config::quorum;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_sim::scenario::Case;
@@ -119,14 +119,14 @@ impl Timers {
 }
 
 /// Whether the vote leases and leases of this pace are whole ticks; if not, names a vote lease that is.
-fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
+fn check_ticks(pace: quorum::Pace, tick: Span) -> Result<(), String> {
     let tick_nanos = tick.as_nanos().max(1);
     let is_whole = |span: Span| span.as_nanos().is_multiple_of(tick_nanos);
     let lengths = [("vote lease", pace.vote_lease), ("lease", pace.lease())];
     let Some((name, length)) = lengths.into_iter().find(|&(_, length)| !is_whole(length)) else {
         return Ok(());
     };
-    let with_vote_lease = |ticks| settings::Pace { vote_lease: tick * ticks, ..pace };
+    let with_vote_lease = |ticks| quorum::Pace { vote_lease: tick * ticks, ..pace };
     let least = pace.vote_lease.as_nanos().div_ceil(tick_nanos);
     // Drift is in thousandths: the lease is a whole number of ticks again before two thousand ticks more.
     let fits = (least..least + 2000).map(with_vote_lease).find(|pace| is_whole(pace.lease()));
@@ -143,7 +143,7 @@ fn check_ticks(pace: settings::Pace, tick: Span) -> Result<(), String> {
 
 /// Whether a lease stays shorter than its vote leases by the worst clocks once both are rounded to ticks. Clocks that are
 /// worse than members assume are allowed: they show what happens then.
-fn check_margin(pace: settings::Pace, clock: Clock) -> Result<(), String> {
+fn check_margin(pace: quorum::Pace, clock: Clock) -> Result<(), String> {
     let [_, lease] = clock.in_ticks(pace.lease().into());
     let [vote_lease, _] = clock.in_ticks(pace.vote_lease.into());
     if lease <= vote_lease || clock.drift > pace.drift {
@@ -193,7 +193,7 @@ mod tests {
         let millis = Span::from_millis;
         let check = |vote_lease, drift| {
             let [vote_lease, heartbeat] = [vote_lease, 1].map(millis);
-            let pace = settings::Pace { heartbeat, vote_lease, drift: 200, grain: Span::ZERO };
+            let pace = quorum::Pace { heartbeat, vote_lease, drift: 200, grain: Span::ZERO };
             check_margin(pace, Clock { tick: millis(1), drift, detection: None })
         };
         let refused = check(3, 200).unwrap_err();

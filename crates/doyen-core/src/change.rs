@@ -8,26 +8,18 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, Term};
-use crate::protocol::varint_len;
 
 /// Why a member became leader.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum ElectionReason {
     /// The cluster started with this leader.
     Founded,
-    /// It was elected after the last leader was lost, or when none was known.
-    Elected {
-        /// The last leader known to the candidate.
-        after: Option<NodeId>,
-    },
+    /// It was elected after the last leader that it knew was lost, or when it knew none.
+    Elected { after: Option<NodeId> },
     /// The last leader transferred leadership to it.
-    Transferred {
-        /// The last leader.
-        by: NodeId,
-        /// Why it transferred leadership.
-        reason: TransferReason,
-    },
+    Transferred { by: NodeId, reason: TransferReason },
 }
 
 /// Why a leader transferred leadership.
@@ -51,32 +43,24 @@ pub enum TransferReason {
 /// Why a leader stepped down.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum StepDownReason {
     /// No majority renewed its lease in time.
     NoMajority,
     /// It was elected, but no majority ever confirmed it.
     NeverConfirmed,
     /// It learned of a later term.
-    LaterTerm {
-        /// The later term.
-        term: Term,
-        /// The member that it learned the term from.
-        from: NodeId,
-    },
+    LaterTerm { term: Term, from: NodeId },
     /// Its disk turned out to be an old copy.
     Halted,
     /// An election is in progress. Algorithms without leases know no more than that.
     Contested,
     /// It follows another leader. Algorithms without leases know no more than that.
-    GaveWay {
-        /// The new leader.
-        to: NodeId,
-    },
+    GaveWay { to: NodeId },
     /// It transferred leadership.
     Transferred {
         /// The successor; none if no member was eligible.
         to: Option<NodeId>,
-        /// Why it transferred leadership.
         reason: TransferReason,
     },
 }
@@ -84,71 +68,28 @@ pub enum StepDownReason {
 /// A change of leadership, as reported by a member that took part in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum LeaderChange {
     /// This member became leader.
-    BecameLeader {
-        /// Its term.
-        term: Term,
-        /// Why it became leader.
-        reason: ElectionReason,
-    },
+    BecameLeader { term: Term, reason: ElectionReason },
     /// This member is no longer leader.
-    SteppedDown {
-        /// The term that it led.
-        term: Term,
-        /// Why it stepped down.
-        reason: StepDownReason,
-    },
+    SteppedDown { term: Term, reason: StepDownReason },
     /// This member follows a new leader.
-    Follows {
-        /// The new leader.
-        leader: NodeId,
-        /// The leader's term.
-        term: Term,
-        /// Why that member became leader.
-        reason: ElectionReason,
-    },
+    Follows { leader: NodeId, term: Term, reason: ElectionReason },
     /// This member's leader is unreachable.
-    LostContact {
-        /// The leader.
-        leader: NodeId,
-        /// The leader's term.
-        term: Term,
-    },
+    LostContact { leader: NodeId, term: Term },
     /// This member's own lease lapsed. It must not act, but tries for a while to renew the lease in the same term.
-    LeaseLapsed {
-        /// The term of the lease.
-        term: Term,
-    },
+    LeaseLapsed { term: Term },
     /// The lapse was only a gap: the leader, perhaps this member itself, has a lease again in the same term.
-    LeaseResumed {
-        /// The leader.
-        leader: NodeId,
-        /// The term of the lease.
-        term: Term,
-    },
+    LeaseResumed { leader: NodeId, term: Term },
     /// This member takes part in an election and has no leader. Algorithms without leases know no more than that.
-    ElectionStarted {
-        /// The last leader.
-        leader: NodeId,
-        /// The last leader's term.
-        term: Term,
-    },
+    ElectionStarted { leader: NodeId, term: Term },
 }
 
 /// How a text names the members.
 pub type Names<'a> = &'a dyn Fn(NodeId) -> String;
 
 impl ElectionReason {
-    pub(crate) fn encoded_len(self) -> usize {
-        let id_len = |id: NodeId| varint_len(u64::from(id.0));
-        1 + match self {
-            Self::Founded => 0,
-            Self::Elected { after } => 1 + after.map_or(0, id_len),
-            Self::Transferred { by, .. } => id_len(by) + 1,
-        }
-    }
-
     /// The reason as text, with members called by their names.
     pub fn describe(self, name: Names<'_>) -> String {
         match self {

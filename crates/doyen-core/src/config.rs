@@ -1,11 +1,13 @@
 //! What the members of a group agree on before they start: the members, the timing, and the mode of the algorithm.
 
+pub mod quorum;
+pub mod rules;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::quorum;
 use crate::members::Members;
 use crate::time::{Delay, Span};
 
@@ -22,13 +24,13 @@ pub struct Config {
     /// The members to which a winning bully announces itself in textbook mode.
     pub announce: Announce,
     /// The additional settings of a quorum.
-    pub quorum: quorum::settings::Settings,
+    pub quorum: quorum::Settings,
 }
 
 impl Config {
     /// `members` in `mode`, with the given timing, announcing to the lower members.
     pub fn new(members: Members, timing: Timing, mode: Mode) -> Self {
-        let quorum = quorum::settings::Settings::for_timing(&timing);
+        let quorum = quorum::Settings::for_timing(&timing);
         Self { members, timing, mode, announce: Announce::Lower, quorum }
     }
 

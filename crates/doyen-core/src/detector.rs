@@ -97,21 +97,12 @@ pub enum Timer {
 
 /// What a detector asks its host to do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Action {
-    /// Send a heartbeat.
-    Heartbeat {
-        /// The receiver.
-        to: NodeId,
-        /// Whether messages from that peer arrive.
-        hears: bool,
-    },
+    /// Send a heartbeat: whether messages from that peer arrive.
+    Heartbeat { to: NodeId, reachable: bool },
     /// Arm a timer.
-    SetTimer {
-        /// Its tag.
-        timer: Timer,
-        /// How long it runs.
-        after: Delay,
-    },
+    SetTimer { timer: Timer, after: Delay },
     /// Disarm a timer.
     CancelTimer(Timer),
     /// This peer is down.
@@ -195,7 +186,7 @@ impl Detector {
         let Some(state) = self.peers.get_mut(&peer) else { return };
         out.push(suspect(config, peer));
         if !state.reachable() {
-            out.push(Action::Heartbeat { to: peer, hears: true });
+            out.push(Action::Heartbeat { to: peer, reachable: true });
         }
         let before = *state;
         *state = match (before, report) {
@@ -225,7 +216,7 @@ impl Detector {
     /// W1: sends every peer a heartbeat.
     fn beat(&self, config: &DetectorConfig, out: &mut Vec<Action>) {
         for (&to, state) in &self.peers {
-            out.push(Action::Heartbeat { to, hears: state.reachable() });
+            out.push(Action::Heartbeat { to, reachable: state.reachable() });
         }
         out.push(Action::SetTimer { timer: Timer::Beat, after: config.heartbeat.into() });
     }
@@ -291,12 +282,12 @@ mod tests {
     fn a_peer_silent_for_a_period_a_transmission_and_the_jitter_is_given_up() {
         let (mut detector, begun) = start(ME, Origin::Founding { leader: None });
         let beat = Action::SetTimer { timer: Timer::Beat, after: config().heartbeat.into() };
-        assert_eq!(begun, [armed(PEER), Action::Heartbeat { to: PEER, hears: true }, beat]);
+        assert_eq!(begun, [armed(PEER), Action::Heartbeat { to: PEER, reachable: true }, beat]);
         assert_eq!(hear(&mut detector, PEER, Some(true)), [armed(PEER)]);
         assert_eq!(fire(&mut detector, Timer::Suspect(PEER)), [Action::Down(PEER)]);
         assert!(detector.is_down(PEER));
-        let unheard = Action::Heartbeat { to: PEER, hears: false };
-        assert_eq!(fire(&mut detector, Timer::Beat), [unheard, beat]);
+        let unreachable = Action::Heartbeat { to: PEER, reachable: false };
+        assert_eq!(fire(&mut detector, Timer::Beat), [unreachable, beat]);
     }
 
     #[test]
@@ -331,9 +322,9 @@ mod tests {
     #[test]
     fn a_joining_process_assumes_nothing() {
         let (mut detector, begun) = start(ME, Origin::Joining);
-        assert!(begun.contains(&Action::Heartbeat { to: PEER, hears: false }));
+        assert!(begun.contains(&Action::Heartbeat { to: PEER, reachable: false }));
         assert!(!detector.is_down(PEER));
-        let greeting = Action::Heartbeat { to: PEER, hears: true };
+        let greeting = Action::Heartbeat { to: PEER, reachable: true };
         assert_eq!(hear(&mut detector, PEER, Some(false)), [armed(PEER), greeting]);
         assert_eq!(hear(&mut detector, PEER, Some(true)), [armed(PEER), Action::Up(PEER)]);
 
@@ -350,7 +341,7 @@ mod tests {
         out.clear();
         detector.give_up(PEER, &mut out);
         assert_eq!(out, []);
-        let greeting = Action::Heartbeat { to: PEER, hears: true };
+        let greeting = Action::Heartbeat { to: PEER, reachable: true };
         assert_eq!(hear(&mut detector, PEER, None), [armed(PEER), greeting]);
         assert!(detector.is_down(PEER));
     }
@@ -362,13 +353,13 @@ mod tests {
         let (mut new, mut out) = start(ME, Origin::Joining);
         let mut exchanged = 0;
         let mut up = Vec::new();
-        while let Some(Action::Heartbeat { to, hears }) =
+        while let Some(Action::Heartbeat { to, reachable }) =
             out.iter().find(|action| matches!(action, Action::Heartbeat { .. })).copied()
         {
             exchanged += 1;
             out = match to {
-                ME => hear(&mut new, PEER, Some(hears)),
-                _ => hear(&mut old, ME, Some(hears)),
+                ME => hear(&mut new, PEER, Some(reachable)),
+                _ => hear(&mut old, ME, Some(reachable)),
             };
             up.extend(out.iter().filter(|action| matches!(action, Action::Up(_))).copied());
         }
@@ -380,7 +371,7 @@ mod tests {
         let (mut sender, mut receiver) = (founding(ME), founding(PEER));
         assert_eq!(fire(&mut sender, Timer::Suspect(PEER)), [Action::Down(PEER)]);
         let told = fire(&mut sender, Timer::Beat);
-        assert!(told.contains(&Action::Heartbeat { to: PEER, hears: false }));
+        assert!(told.contains(&Action::Heartbeat { to: PEER, reachable: false }));
         assert!(hear(&mut receiver, ME, Some(false)).contains(&Action::Down(ME)));
     }
 

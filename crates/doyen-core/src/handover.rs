@@ -9,7 +9,7 @@
 //! This is a rule of safety, so it is decided here, for the guardian of a node and for the simulated one alike. An end that
 //! is not confirmed releases nothing: the lease runs out.
 
-use crate::algorithm::quorum::rules::{Rule, Rules};
+use crate::config::rules::{Rule, Rules};
 use crate::protocol::{Effects, Event, Protocol};
 
 /// The messages that may be sent in the name of `member` if it dies now, and the rules that fired; no other effects.

@@ -67,7 +67,7 @@ impl Layers {
     pub fn process(&self, above: AnyConfig) -> SessionConfig<NodeConfig<AnyConfig>> {
         let (members, rules) = (above.inner.members.clone(), above.inner.quorum.rules);
         let round_trip = self.bare.reply();
-        SessionConfig { inner: self.node(above), members, round_trip, upkeep: true, rules }
+        SessionConfig { inner: self.node(above), members, round_trip, background: true, rules }
     }
 }
 

@@ -218,7 +218,7 @@ impl Pledge {
         match self {
             Self::Candidacy { term }
             | Self::Vote { term }
-            | Self::Promise { term }
+            | Self::VoteLease { term }
             | Self::Release { term } => term,
         }
     }
@@ -228,7 +228,7 @@ impl Pledge {
         match self {
             Self::Candidacy { .. } => Some(from),
             Self::Vote { .. } => Some(to),
-            Self::Promise { .. } | Self::Release { .. } => None,
+            Self::VoteLease { .. } | Self::Release { .. } => None,
         }
     }
 }
@@ -366,7 +366,7 @@ mod tests {
         let candidacy = Pledge::Candidacy { term: Term(4) };
         assert_eq!(sent(&entry(4, Some(ME)), candidacy, None), []);
         assert_eq!(sent(&entry(4, Some(OTHER)), candidacy, None), stored_first);
-        for pledge in [Pledge::Promise { term: Term(4) }, Pledge::Release { term: Term(4) }] {
+        for pledge in [Pledge::VoteLease { term: Term(4) }, Pledge::Release { term: Term(4) }] {
             assert_eq!(sent(&entry(4, None), pledge, None), []);
             assert_eq!(sent(&entry(5, None), pledge, None), stored_first);
         }

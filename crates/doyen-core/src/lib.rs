@@ -91,3 +91,4 @@ pub mod registry;
 pub mod session;
 pub mod time;
 pub mod trace;
+pub mod wire;

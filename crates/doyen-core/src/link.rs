@@ -39,7 +39,6 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Timing;
-use crate::protocol::{Message, varint_len};
 use crate::time::{Delay, Span};
 
 /// The settings of a link.
@@ -84,13 +83,6 @@ impl<M> Numbered<M> {
     /// The same position with another form of the message.
     pub(crate) fn map<N>(self, change: impl FnOnce(M) -> N) -> Numbered<N> {
         Numbered { number: self.number, base: self.base, message: change(self.message) }
-    }
-}
-
-impl<M: Message> Numbered<M> {
-    /// Its size on the wire.
-    pub(crate) fn encoded_len(&self) -> usize {
-        varint_len(self.number) + varint_len(self.base) + self.message.encoded_len()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,58 @@ impl fmt::Display for NodeId {
 )]
 #[serde(transparent)]
 pub struct Incarnation(pub u32);
+
+/// One start of a process, by a random number that its host draws.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "[u8; 8]", try_from = "[u8; 8]")]
+pub struct SessionId(NonZeroU64);
+
+impl SessionId {
+    /// The session with this number.
+    pub const fn new(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+
+    /// The session with this number; zero, which means "none" on the wire, becomes the highest.
+    pub const fn from_random(number: u64) -> Self {
+        match NonZeroU64::new(number) {
+            Some(number) => Self(number),
+            None => Self(NonZeroU64::MAX),
+        }
+    }
+
+    /// The session of member `id` in a simulation in which all members start together and know each other's sessions
+    /// beforehand.
+    pub const fn of_founder(id: NodeId) -> Self {
+        Self::from_random(id.0 as u64 + 1)
+    }
+
+    /// The number, never zero.
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Debug for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Session({:x})", self.0)
+    }
+}
+
+// A random number takes more bytes in variable-length form than as eight bytes.
+impl From<SessionId> for [u8; 8] {
+    fn from(session: SessionId) -> Self {
+        session.get().to_le_bytes()
+    }
+}
+
+impl TryFrom<[u8; 8]> for SessionId {
+    type Error = &'static str;
+
+    fn try_from(bytes: [u8; 8]) -> Result<Self, Self::Error> {
+        NonZeroU64::new(u64::from_le_bytes(bytes)).map(Self).ok_or("a session cannot be zero")
+    }
+}
 
 /// The number of an election; hardened mode stores the highest it has seen.
 #[derive(

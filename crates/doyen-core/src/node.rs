@@ -224,9 +224,9 @@ impl<P: Protocol> Protocol for Node<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
-    fn is_upkeep(timer: Self::Timer) -> bool {
+    fn is_background(timer: Self::Timer) -> bool {
         match timer {
-            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Inner(timer) => P::is_background(timer),
             // Even heartbeats of a leader are retransmitted, so this never ends either.
             Timer::Resend(_) => true,
             Timer::Detector(_) => true,
@@ -288,7 +288,6 @@ impl<P: Protocol> Node<P> {
         }
     }
 
-    /// Carries out the effects of the algorithm.
     fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
         turn.out.take_notes(&effects);
         for effect in effects.drain() {
@@ -342,7 +341,7 @@ impl<P: Protocol> Node<P> {
 
     fn on_body(&mut self, from: NodeId, body: Body<P::Message>, turn: &mut Turn<'_, P>) {
         let report = match body {
-            Body::Heartbeat { hears } => Some(hears),
+            Body::Heartbeat { reachable } => Some(reachable),
             _ => None,
         };
         self.on_sign_of_life(from, report, turn);
@@ -461,8 +460,8 @@ impl<P: Protocol> Node<P> {
     fn apply_detector(&mut self, actions: Vec<detector::Action>, turn: &mut Turn<'_, P>) {
         for action in actions {
             match action {
-                detector::Action::Heartbeat { to, hears } => {
-                    self.post(to, Body::Heartbeat { hears }, turn);
+                detector::Action::Heartbeat { to, reachable } => {
+                    self.post(to, Body::Heartbeat { reachable }, turn);
                 }
                 detector::Action::SetTimer { timer, after } => {
                     turn.out.set_timer(Timer::Detector(timer), after);

@@ -4,17 +4,21 @@
 //! randomness and no I/O, so the simulator, the checker and a real node run the same code. The host's side of the
 //! contract is the numbered list in the documentation of this crate.
 
+mod effects;
+mod message;
+
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::hash::Hash;
-use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::change::LeaderChange;
-use crate::members::{Incarnation, NodeId, Term};
-use crate::session::SessionId;
+use crate::members::{Incarnation, NodeId, SessionId, Term};
 use crate::time::{Delay, Span};
+
+pub use effects::{Context, Effects};
+pub use message::{AlgorithmMessage, Class, Commitments, Kind, Message, Pledge, name_of};
 
 /// An election algorithm: events in, effects out.
 pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
@@ -54,7 +58,7 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
 
     /// Whether `timer` belongs to a background activity that never ends, such as heartbeats. A run is quiet when only
     /// such timers are left.
-    fn is_upkeep(timer: Self::Timer) -> bool;
+    fn is_background(timer: Self::Timer) -> bool;
 
     /// Whether it uses `PeerDown` and `PeerUp`. If not, no detector is needed.
     fn heeds_detector(_config: &Self::Config) -> bool {
@@ -68,8 +72,8 @@ pub trait Protocol: Sized + Clone + Eq + Hash + Debug {
     }
 
     // Leases: an algorithm without leases keeps these defaults. Hosts publish the lease. The safety rules are checked
-    // against what each member reports about its lease and its bonds, and what its messages commit it to (see
-    // `Message`).
+    // against what each member reports about its lease and its bonds, and what its messages commit it to
+    // (`Message::commitments`).
 
     /// Whether its leaders hold leases. If not, the other functions about leases are not used.
     fn has_leases(_config: &Self::Config) -> bool {
@@ -191,12 +195,10 @@ impl<D> Boot<D> {
 
 /// What kind of group a process starts into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Origin {
     /// All members start together, and `leader` leads: the initial state of every source.
-    Founding {
-        /// The initial leader, if any.
-        leader: Option<NodeId>,
-    },
+    Founding { leader: Option<NodeId> },
     /// The group may be running already: the process has just been started or has recovered.
     Joining,
     /// The same, but it has lost its disk, and its operator allows it to come back nevertheless. This holds until it
@@ -206,14 +208,10 @@ pub enum Origin {
 
 /// An input of a member.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Event<M, T> {
     /// A message arrived.
-    Message {
-        /// The sender.
-        from: NodeId,
-        /// The content.
-        message: M,
-    },
+    Message { from: NodeId, message: M },
     /// An armed timer fired.
     Timer(T),
     /// The failure detector considers this member down.
@@ -234,14 +232,12 @@ pub enum Event<M, T> {
 /// A command that an operator can give a member whose algorithm has leases. Other algorithms ignore it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum AdminCommand {
     /// Step down as leader.
     Resign,
     /// Transfer leadership to this member.
-    Transfer {
-        /// The successor.
-        to: NodeId,
-    },
+    Transfer { to: NodeId },
     /// Do not lead as long as another member can.
     Drain {
         /// The duration; without one, until `Undrain`.
@@ -253,7 +249,6 @@ pub enum AdminCommand {
     Undrain,
     /// This member is to lead while it can. For the leader only.
     Prefer {
-        /// The preferred member.
         member: NodeId,
         /// The duration; zero withdraws the preference.
         lasting: Span,
@@ -285,7 +280,7 @@ pub enum Refusal {
     /// This member cannot lead, is unreachable, has just restarted, or does not reach a majority.
     Unfit(NodeId),
     /// No other member could lead.
-    NobodyElse,
+    NoOtherCandidate,
     /// It has lost its disk, and has no state yet that it may store.
     Rejoining,
 }
@@ -297,13 +292,13 @@ impl fmt::Display for Refusal {
             Self::Unfit(id) => {
                 write!(
                     f,
-                    "{id} cannot lead now: it is no candidate, not heard, has just restarted, or \
+                    "{id} cannot lead now: it is no candidate, unreachable, has just restarted, or \
                      reaches no majority"
                 )
             }
-            Self::NobodyElse => f.write_str("nobody else could lead"),
+            Self::NoOtherCandidate => f.write_str("no other member could lead"),
             Self::Rejoining => f.write_str(
-                "it has lost its disk and not heard from everybody yet; try again later",
+                "it has lost its disk, and not every other member has answered yet; try again later",
             ),
         }
     }
@@ -311,23 +306,14 @@ impl fmt::Display for Refusal {
 
 /// An output of a member: what the host is to do.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Effect<M, T, D> {
     /// Store this, and continue only when it is stored.
     Persist(D),
     /// Send a message.
-    Send {
-        /// The receiver.
-        to: NodeId,
-        /// The content.
-        message: M,
-    },
-    /// Arm a timer; this replaces an armed timer of the same tag.
-    SetTimer {
-        /// Its tag.
-        timer: T,
-        /// The range from which the host draws the delay.
-        after: Delay,
-    },
+    Send { to: NodeId, message: M },
+    /// Arm a timer with a delay that the host draws from `after`; this replaces an armed timer of the same tag.
+    SetTimer { timer: T, after: Delay },
     /// Disarm a timer, if it is armed.
     CancelTimer(T),
     /// The view of this member has changed.
@@ -338,6 +324,7 @@ pub enum Effect<M, T, D> {
 
 /// A notice for the host's records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Notice {
     /// The failure detector considers this member down; the algorithm has already been informed.
     Down(NodeId),
@@ -351,36 +338,21 @@ pub enum Notice {
     ForeignConfiguration(NodeId),
     /// The disk is an old copy: another member has received from this one in a later term. The member has halted, and
     /// its process should stop.
-    StateIsOld {
-        /// The term in which this member was last seen.
-        seen: Term,
-        /// The member that reports it.
-        by: NodeId,
-    },
+    StateIsOld { seen: Term, by: NodeId },
     /// It has lost its disk and is the only member, so no other member knows which terms there have been. It has
     /// halted, and its process should stop. It can be set up again, above all terms that were ever presented as fencing
     /// tokens.
-    NobodyToAsk,
+    NoOtherMember,
     /// The term has reached the highest representable value, so no member can be elected.
     OutOfTerms,
     /// Another process of this member has been met, in this incarnation or a later one: the disk is an old copy, or
     /// another process runs with a copy of it. This one has halted, and should stop.
-    Replaced {
-        /// The incarnation that was met.
-        seen: Incarnation,
-        /// The member that reports it.
-        by: NodeId,
-    },
+    Replaced { seen: Incarnation, by: NodeId },
     /// It has lost its disk, and the clock is obviously wrong: it cannot choose an incarnation that is certainly new.
     /// It has halted, and its process should stop.
     WrongClock,
     /// A letter was dropped.
-    Dropped {
-        /// The sender.
-        from: NodeId,
-        /// The reason.
-        why: Dropped,
-    },
+    Dropped { from: NodeId, why: Dropped },
     /// A message to this peer was not sent, because the peer has not been met.
     Unsent(NodeId),
 }
@@ -441,270 +413,6 @@ impl fmt::Display for Role {
             Self::Retiring => "retiring",
         })
     }
-}
-
-/// A message between members.
-///
-/// `Display` writes the source's upper-case word and the fields that matter, for traces and golden scripts.
-pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
-    /// The kind, for metrics and link overrides.
-    fn kind(&self) -> Kind;
-
-    /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
-    fn encoded_len(&self) -> usize;
-
-    // What a message says about votes and leases, for the checks of the safety rules. An algorithm without leases keeps
-    // these defaults.
-
-    /// What its sender commits itself to by sending it.
-    fn pledge(&self) -> Option<Pledge> {
-        None
-    }
-
-    /// The length of the vote lease that it requests from its receiver.
-    fn promise_asked(&self) -> Option<Span> {
-        None
-    }
-
-    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
-    fn promise_released(&self) -> Option<Term> {
-        None
-    }
-
-    // Addresses: only the layer that meets the network directly knows them.
-
-    /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
-    /// receiver's configured name.
-    fn destination(&self) -> Option<SocketAddr> {
-        None
-    }
-
-    /// The same message as it arrives from `address`, if the protocol knows addresses.
-    #[must_use]
-    fn posted_from(self, _address: SocketAddr) -> Self {
-        self
-    }
-}
-
-/// What a message commits its sender to.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Pledge {
-    /// It campaigns in this term, and has voted for itself.
-    Candidacy {
-        /// The term in which it campaigns.
-        term: Term,
-    },
-    /// Its one vote of this term, for the receiver.
-    Vote {
-        /// The term of the vote.
-        term: Term,
-    },
-    /// A vote lease, as long as requested, for the receiver, which leads in this term.
-    Promise {
-        /// The term of the leader.
-        term: Term,
-    },
-    /// It no longer leads in this term, and releases all vote leases.
-    Release {
-        /// The term that it led.
-        term: Term,
-    },
-}
-
-/// A kind of message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Kind {
-    /// The word the sources use, in upper case.
-    pub name: &'static str,
-    /// The class in which its messages are counted.
-    pub class: Class,
-}
-
-impl Kind {
-    /// A message of the election itself.
-    pub const fn election(name: &'static str) -> Self {
-        Self { name, class: Class::Election }
-    }
-
-    /// An acknowledgement or retransmission.
-    pub const fn link(name: &'static str) -> Self {
-        Self { name, class: Class::Link }
-    }
-
-    /// A heartbeat.
-    pub const fn detector(name: &'static str) -> Self {
-        Self { name, class: Class::Detector }
-    }
-}
-
-/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    /// The algorithm's own messages.
-    Election,
-    /// Acknowledgements and retransmissions.
-    Link,
-    /// Heartbeats.
-    Detector,
-}
-
-/// Collects the effects of a handler, in order. A host keeps one and drains it after every event.
-#[derive(Clone, Debug)]
-pub struct Effects<P: Protocol> {
-    list: Vec<EffectOf<P>>,
-    rules: Vec<&'static str>,
-    elections: u32,
-    unexplained: bool,
-}
-
-impl<P: Protocol> Effects<P> {
-    /// An empty collection.
-    pub const fn new() -> Self {
-        Self { list: Vec::new(), rules: Vec::new(), elections: 0, unexplained: false }
-    }
-
-    /// An empty collection for a protocol that this one wraps: it notes rules only if they are wanted here.
-    pub(crate) fn for_wrapped<Q: Protocol>(&self) -> Effects<Q> {
-        Effects { unexplained: self.unexplained, ..Effects::new() }
-    }
-
-    /// An empty collection for a host that asks for no explanations: it notes no rules.
-    pub fn unexplained() -> Self {
-        Self { unexplained: true, ..Self::new() }
-    }
-
-    /// Wants `message` sent to `to`.
-    #[inline]
-    pub fn send(&mut self, to: NodeId, message: P::Message) {
-        self.list.push(Effect::Send { to, message });
-    }
-
-    /// Wants `timer` armed.
-    pub fn set_timer(&mut self, timer: P::Timer, after: impl Into<Delay>) {
-        self.list.push(Effect::SetTimer { timer, after: after.into() });
-    }
-
-    /// Wants `timer` disarmed.
-    pub fn cancel_timer(&mut self, timer: P::Timer) {
-        self.list.push(Effect::CancelTimer(timer));
-    }
-
-    /// Wants `durable` stored before anything that follows.
-    pub fn persist(&mut self, durable: P::Durable) {
-        self.list.push(Effect::Persist(durable));
-    }
-
-    /// Wants the host to know the new view.
-    #[inline]
-    pub fn announce(&mut self, view: View) {
-        self.list.push(Effect::Announce(view));
-    }
-
-    /// Wants the host to know the new view before the effects from the `place`th on are carried out.
-    pub(crate) fn announce_before(&mut self, place: usize, view: View) {
-        self.list.insert(place, Effect::Announce(view));
-    }
-
-    /// Wants the host to record something.
-    pub fn inform(&mut self, notice: Notice) {
-        self.list.push(Effect::Inform(notice));
-    }
-
-    /// Notes which rule of the specification fired, for explanations.
-    #[inline]
-    pub fn rule(&mut self, rule: &'static str) {
-        if !self.unexplained {
-            self.rules.push(rule);
-        }
-    }
-
-    /// Notes that this member began an election of its own.
-    #[inline]
-    pub fn election_started(&mut self) {
-        self.elections += 1;
-    }
-
-    /// Takes over the notes, not the effects, of a protocol that this one wraps: its rules and its elections.
-    pub(crate) fn take_notes<Q: Protocol>(&mut self, wrapped: &Effects<Q>) {
-        self.rules.extend_from_slice(&wrapped.rules);
-        self.elections += wrapped.elections;
-    }
-
-    /// Takes the message, if one message is all that the handler wants done and it began no election. Nothing is left
-    /// then, not even notes.
-    #[inline]
-    pub fn take_lone_message(&mut self) -> Option<(NodeId, P::Message)> {
-        if self.elections > 0 || !matches!(self.list[..], [Effect::Send { .. }]) {
-            return None;
-        }
-        self.rules.clear();
-        match self.list.pop() {
-            Some(Effect::Send { to, message }) => Some((to, message)),
-            _ => None,
-        }
-    }
-
-    /// Takes the effects, in order, and leaves the collection ready for the next event.
-    pub fn drain(&mut self) -> std::vec::Drain<'_, EffectOf<P>> {
-        self.list.drain(..)
-    }
-
-    /// Forgets all effects but the messages.
-    pub(crate) fn keep_messages(&mut self) {
-        self.list.retain(|effect| matches!(effect, Effect::Send { .. }));
-    }
-
-    /// The messages among the effects, and their receivers.
-    pub fn into_messages(self) -> impl Iterator<Item = (NodeId, P::Message)> {
-        self.list.into_iter().filter_map(|effect| match effect {
-            Effect::Send { to, message } => Some((to, message)),
-            _ => None,
-        })
-    }
-
-    /// The effects, in order.
-    pub fn list(&self) -> &[EffectOf<P>] {
-        &self.list
-    }
-
-    /// Which rules fired, in order.
-    pub fn rules(&self) -> &[&'static str] {
-        &self.rules
-    }
-
-    /// How many elections this member began.
-    #[inline]
-    pub fn elections(&self) -> u32 {
-        self.elections
-    }
-
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.list.clear();
-        self.rules.clear();
-        self.elections = 0;
-    }
-}
-
-impl<P: Protocol> Default for Effects<P> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// How many bytes a number takes in the wire's variable-length form: seven bits a byte.
-#[inline]
-pub const fn varint_len(value: u64) -> usize {
-    // Zero takes a byte, as one does.
-    let bits = 64 - (value | 1).leading_zeros() as usize;
-    // `bits.div_ceil(7)` without a division: the simulator measures every message.
-    (bits * 9 + 64) / 64
-}
-
-/// The name of a message's kind.
-pub fn name_of<M: Message>(message: &M) -> &'static str {
-    message.kind().name
 }
 
 /// Writes ` term=3`, and nothing in textbook mode, where terms are zero.

@@ -45,7 +45,7 @@ impl Algorithm {
     ];
 
     /// The sources' algorithms, which have a textbook mode and a hardened one.
-    pub const SEEDS: [Self; 7] = [
+    pub const OF_SOURCES: [Self; 7] = [
         Self::Bully,
         Self::ModifiedBully,
         Self::RingList,

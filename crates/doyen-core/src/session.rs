@@ -28,7 +28,7 @@
 //! - **S4** A greeting from the met session counts if its counter has not been received, whichever session of this
 //!   member it is for. Its question is answered.
 //! - **S5** A question from any other session is answered too, because its process must learn that it does not count
-//!   (S9), and the answer asks in turn, unless S3 forbids to meet it.
+//!   (S9), and the answer asks in cx, unless S3 forbids to meet it.
 //! - **S6** The greetings prompted by S2 and the answers of S5 are limited to four in 20 ms for each member, because
 //!   replayed letters may cause them.
 //! - **S7** A question is repeated until it is answered: after a round trip, then after twice as long each time, up to
@@ -54,27 +54,7 @@
 //! processes, each of them is accepted, and both may vote in one term. The exploration finds that with three members
 //! and one copy (`--clones 1`). A lost disk is safe, a copied one is not: let the member rejoin.
 //!
-//! # Rejoining
-//!
-//! A process that has lost its state does not know which incarnations there have been. It rejoins in two rounds:
-//!
-//! - **R1, asking.** It greets with incarnation zero, which is never met, and asks every other member for its
-//!   **roster**: what that member has stored about all members. A roster goes only to a session that has answered a
-//!   question, so a replayed letter never gets one. When every other member has sent its roster, the process takes over
-//!   their entries, chooses an incarnation above all that they state for it and not below the time of day in seconds,
-//!   and stores both.
-//! - **R2, confirming.** It greets with that incarnation, and asks every other member once more. It counts only a
-//!   roster that contains this process, with this incarnation in this session: then that member has stored it, and
-//!   accepts no earlier process any more. It takes over the entries of these rosters as well: if a second member is
-//!   being replaced at the same time, one of the members that store both tells the later of the two about the other.
-//!
-//! Only then the protocol above starts, with [`Origin::Rejoining`]; after a restart before it has stored something, the
-//! process begins with R2. So no message of the new process counts beside one of an earlier process. That needs a third
-//! member: of two members, only the other one knows which process was replaced. If that one is replaced as well, or
-//! merely loses its disk, while the old process of the first still runs, it can find that old process and take it for
-//! the member. No rule can distinguish these cases; an operator must make sure that a replaced machine stays off.
-//!
-//! Members that run an earlier version of the node do not know rosters; no member can rejoin while such members run.
+//! A process that has lost its state rejoins: `session/rejoin.rs`.
 //!
 //! # Addresses
 //!
@@ -87,6 +67,7 @@
 mod explore;
 pub(crate) mod letter;
 mod peer;
+mod rejoin;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -99,16 +80,16 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::quorum::rules::{Rule, Rules};
-use crate::members::{Incarnation, Members, NodeId, PeerSet, Term};
+use crate::config::rules::{Rule, Rules};
+use crate::members::{Incarnation, Members, NodeId, PeerSet, SessionId, Term};
 use crate::protocol::{
-    Bonds, Boot, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol, Refusal,
-    Role, View,
+    Bonds, Boot, Context, Dropped, Durable, Effect, Effects, Event, Kind, Notice, Origin, Protocol,
+    Refusal, Role, View,
 };
 use crate::time::Span;
 use peer::{Encounter, PING, PROMPT, Peer};
 
-pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster, SessionId};
+pub use letter::{Challenge, Content, Greeting, Letter, Met, Roster};
 
 /// From the first second of 2025 to the last of 2099: a clock that shows any other time is obviously wrong. A clock
 /// that is far ahead would leave a member few incarnations for later starts.
@@ -130,7 +111,7 @@ pub struct SessionConfig<C> {
     /// Whether greetings are repeated, letters counted and answers limited (S6, S7, the counter of S2), and questions
     /// numbered. Explorers switch this off where messages persist: there it adds no run, and infinitely many states.
     /// See `session/explore.rs`.
-    pub upkeep: bool,
+    pub background: bool,
     /// The active rules: all of them, unless a check removes one.
     pub rules: Rules,
 }
@@ -218,6 +199,16 @@ enum Stage<P> {
     Halted,
 }
 
+impl<P> Stage<P> {
+    /// While it rejoins: the members that have answered.
+    fn answered(&self) -> Option<&PeerSet> {
+        match self {
+            Self::Asking { answered, .. } | Self::Confirming { answered } => Some(answered),
+            Self::Running(_) | Self::Halted => None,
+        }
+    }
+}
+
 /// What a session waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Timer<T> {
@@ -240,11 +231,7 @@ pub struct Contact {
     pub accepted: u64,
 }
 
-/// The work of one event.
-struct Turn<'a, P: Protocol> {
-    config: &'a SessionConfig<P::Config>,
-    out: &'a mut Effects<Session<P>>,
-}
+type Cx<'a, P> = Context<'a, Session<P>>;
 
 /// The envelope of a received letter.
 #[derive(Clone, Copy)]
@@ -270,7 +257,7 @@ impl<P: Protocol> Protocol for Session<P> {
     ) -> Self {
         let Boot { incarnation, durable, origin, session, time_of_day } = boot;
         // Explorers let members meet by themselves, because that is what they explore.
-        let founds = config.upkeep && matches!(origin, Origin::Founding { .. });
+        let founds = config.background && matches!(origin, Origin::Founding { .. });
         let session = if founds { SessionId::of_founder(id) } else { session };
         let lost = origin == Origin::Rejoining && durable.is_none();
         let rejoining = origin == Origin::Rejoining;
@@ -284,25 +271,25 @@ impl<P: Protocol> Protocol for Session<P> {
             peers: config.members.others(id).map(|peer| (peer, Peer::default())).collect(),
             kept,
         };
-        let mut turn = Turn { config, out };
+        let cx = &mut Context { config, out };
         if founds {
-            member.meet_founders(&mut turn);
+            member.meet_founders(cx);
         }
         if lost {
-            member.begin_asking(incarnation.max(Incarnation(time_of_day)), time_of_day, &mut turn);
+            member.begin_asking(incarnation.max(Incarnation(time_of_day)), time_of_day, cx);
         } else if !rejoining {
-            member.begin_running(origin, &mut turn);
+            member.begin_running(origin, cx);
         }
         if !founds {
             if !config.rules.keeps(Rule::SessionIsStored) {
                 member.kept.roster = Roster::default();
             }
             member.presume(config);
-            member.greet_all(&mut turn);
+            member.greet_all(cx);
         }
         // A single member has no other member to wait for.
-        member.end_asking(&mut turn);
-        member.confirm(&mut turn);
+        member.end_asking(cx);
+        member.confirm(cx);
         member
     }
 
@@ -312,30 +299,30 @@ impl<P: Protocol> Protocol for Session<P> {
         event: Event<Self::Message, Self::Timer>,
         out: &mut Effects<Self>,
     ) {
-        let mut turn = Turn { config, out };
+        let cx = &mut Context { config, out };
         match event {
             _ if matches!(self.stage, Stage::Halted) => {}
-            Event::Message { from, message } => self.on_letter(from, message, &mut turn),
-            Event::Timer(Timer::Greet(peer)) => self.greet(peer, &mut turn),
+            Event::Message { from, message } => self.on_letter(from, message, cx),
+            Event::Timer(Timer::Greet(peer)) => self.greet(peer, cx),
             Event::Timer(Timer::Prompt(peer)) => {
                 if let Some(peer) = self.peers.get_mut(&peer) {
                     peer.prompts = 0;
                 }
             }
-            Event::Timer(Timer::Inner(timer)) => self.pass(Event::Timer(timer), &mut turn),
-            Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), &mut turn),
-            Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), &mut turn),
-            Event::Campaign => self.pass(Event::Campaign, &mut turn),
+            Event::Timer(Timer::Inner(timer)) => self.pass(Event::Timer(timer), cx),
+            Event::PeerDown(peer) => self.pass(Event::PeerDown(peer), cx),
+            Event::PeerUp(peer) => self.pass(Event::PeerUp(peer), cx),
+            Event::Campaign => self.pass(Event::Campaign, cx),
             Event::Command(command) => {
                 if !matches!(self.stage, Stage::Running(_)) {
-                    turn.out.inform(Notice::Refused(Refusal::Rejoining));
+                    cx.inform(Notice::Refused(Refusal::Rejoining));
                 }
-                self.pass(Event::Command(command), &mut turn);
+                self.pass(Event::Command(command), cx);
             }
-            Event::Retired => self.pass(Event::Retired, &mut turn),
+            Event::Retired => self.pass(Event::Retired, cx),
             Event::Crashed => {
                 self.peers.values_mut().for_each(Peer::skip_to_last_counter);
-                self.pass(Event::Crashed, &mut turn);
+                self.pass(Event::Crashed, cx);
             }
         }
     }
@@ -390,9 +377,9 @@ impl<P: Protocol> Protocol for Session<P> {
         matches!(timer, Timer::Inner(timer) if P::is_lease(timer))
     }
 
-    fn is_upkeep(timer: Self::Timer) -> bool {
+    fn is_background(timer: Self::Timer) -> bool {
         match timer {
-            Timer::Inner(timer) => P::is_upkeep(timer),
+            Timer::Inner(timer) => P::is_background(timer),
             Timer::Greet(_) | Timer::Prompt(_) => true,
         }
     }
@@ -417,9 +404,7 @@ impl<P: Protocol> Session<P> {
 
     /// The members that it still waits for while it rejoins.
     pub fn awaited(&self) -> Option<PeerSet> {
-        let (Stage::Asking { answered, .. } | Stage::Confirming { answered }) = &self.stage else {
-            return None;
-        };
+        let answered = self.stage.answered()?;
         Some(self.peers.keys().copied().filter(|&peer| !answered.contains(peer)).collect())
     }
 
@@ -432,117 +417,103 @@ impl<P: Protocol> Session<P> {
 
     /// All members start together, as a simulation sets it up: all have met each other, in sessions that all know
     /// beforehand, and have stored that. A real node never starts like this.
-    fn meet_founders(&mut self, turn: &mut Turn<'_, P>) {
+    fn meet_founders(&mut self, cx: &mut Cx<'_, P>) {
         let incarnation = self.kept.incarnation;
         for (&id, peer) in &mut self.peers {
             let met = Met { incarnation, session: SessionId::of_founder(id) };
             self.kept.roster.insert(id, met);
             peer.encounter = Some(Encounter::new(met, None));
-            if turn.config.upkeep {
-                turn.out.set_timer(Timer::Greet(id), PING);
+            if cx.config.background {
+                cx.out.set_timer(Timer::Greet(id), PING);
             }
         }
-        if turn.config.rules.keeps(Rule::SessionIsStored) {
-            turn.out.persist(self.kept.clone());
+        if cx.config.rules.keeps(Rule::SessionIsStored) {
+            cx.persist(self.kept.clone());
         }
     }
 
-    /// R1.
-    fn begin_asking(&mut self, lowest: Incarnation, time_of_day: u32, turn: &mut Turn<'_, P>) {
-        turn.out.rule("R1");
-        self.stage = match PLAUSIBLE_TIMES.contains(&time_of_day) {
-            true => Stage::Asking { lowest, answered: PeerSet::new() },
-            false => {
-                turn.out.inform(Notice::WrongClock);
-                Stage::Halted
-            }
-        };
-    }
-
-    /// Starts the protocol above.
-    fn begin_running(&mut self, origin: Origin, turn: &mut Turn<'_, P>) {
+    fn begin_running(&mut self, origin: Origin, cx: &mut Cx<'_, P>) {
         let boot = Boot {
             session: self.session,
             ..Boot::new(self.kept.incarnation, self.kept.inner.clone(), origin)
         };
         let mut effects = Effects::new();
         let before = self.view();
-        self.stage = Stage::Running(P::start(self.id, &turn.config.inner, boot, &mut effects));
+        self.stage = Stage::Running(P::start(self.id, &cx.config.inner, boot, &mut effects));
         if self.view() != before {
-            turn.out.announce(self.view());
+            cx.announce(self.view());
         }
-        self.carry_out(effects, turn);
+        self.carry_out(effects, cx);
     }
 
     /// Passes an event to the protocol above, if it runs.
-    fn pass(&mut self, event: Event<P::Message, P::Timer>, turn: &mut Turn<'_, P>) {
+    fn pass(&mut self, event: Event<P::Message, P::Timer>, cx: &mut Cx<'_, P>) {
         let Stage::Running(inner) = &mut self.stage else { return };
         let mut effects = Effects::new();
-        inner.handle(&turn.config.inner, event, &mut effects);
-        self.carry_out(effects, turn);
+        inner.handle(&cx.config.inner, event, &mut effects);
+        self.carry_out(effects, cx);
     }
 
-    /// Carries out the effects of the protocol above.
-    fn carry_out(&mut self, mut effects: Effects<P>, turn: &mut Turn<'_, P>) {
-        turn.out.take_notes(&effects);
+    fn carry_out(&mut self, mut effects: Effects<P>, cx: &mut Cx<'_, P>) {
+        cx.out.take_notes(&effects);
         for effect in effects.drain() {
             match effect {
                 Effect::Persist(durable) => {
                     self.kept.inner = Some(durable);
                     self.kept.rejoining = false;
-                    turn.out.persist(self.kept.clone());
+                    cx.persist(self.kept.clone());
                 }
-                Effect::Send { to, message } => self.send(to, message, turn),
+                Effect::Send { to, message } => self.send(to, message, cx),
                 Effect::SetTimer { timer, after } => {
-                    turn.out.set_timer(Timer::Inner(timer), after);
+                    cx.out.set_timer(Timer::Inner(timer), after);
                 }
-                Effect::CancelTimer(timer) => turn.out.cancel_timer(Timer::Inner(timer)),
-                Effect::Announce(view) => turn.out.announce(view),
-                Effect::Inform(notice) => turn.out.inform(notice),
+                Effect::CancelTimer(timer) => cx.out.cancel_timer(Timer::Inner(timer)),
+                Effect::Announce(view) => cx.announce(view),
+                Effect::Inform(notice) => cx.inform(notice),
             }
         }
     }
 
     /// S8.
-    fn send(&mut self, to: NodeId, message: P::Message, turn: &mut Turn<'_, P>) {
+    fn send(&mut self, to: NodeId, message: P::Message, cx: &mut Cx<'_, P>) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
         if let Some(Encounter { met, address, .. }) = &peer.encounter {
             let (known, at) = (Some(met.session), *address);
-            return self.post(to, known, at, Content::Inner(message), turn);
+            return self.post(to, known, at, Content::Inner(message), cx);
         }
-        turn.out.inform(Notice::Unsent(to));
-        if turn.config.upkeep && peer.hurry() {
-            turn.out.set_timer(Timer::Greet(to), turn.config.repeat());
+        cx.inform(Notice::Unsent(to));
+        if cx.config.background && peer.hurry() {
+            cx.out.set_timer(Timer::Greet(to), cx.config.repeat());
         }
     }
 
-    fn greet_all(&mut self, turn: &mut Turn<'_, P>) {
+    fn greet_all(&mut self, cx: &mut Cx<'_, P>) {
         if matches!(self.stage, Stage::Halted) {
             return;
         }
-        for peer in turn.config.members.others(self.id) {
-            self.greet(peer, turn);
+        for peer in cx.config.members.others(self.id) {
+            self.greet(peer, cx);
         }
     }
 
     /// S7: asks a peer, where it was met and, if it did not answer the last time, at the address of its configured
     /// name.
-    fn greet(&mut self, to: NodeId, turn: &mut Turn<'_, P>) {
-        if !turn.config.upkeep {
-            return self.say(to, None, None, (Some(explore::QUESTION), None), turn);
+    fn greet(&mut self, to: NodeId, cx: &mut Cx<'_, P>) {
+        if !cx.config.background {
+            return self.say(to, None, None, (Some(explore::QUESTION), None), cx);
         }
         let Some(peer) = self.peers.get_mut(&to) else { return };
         let open = if peer.encounter.is_some() { &mut peer.ping } else { &mut peer.question };
         let ask = *open.get_or_insert_with(|| next_question(&mut self.questions));
         let met = peer.encounter.as_ref().map(|met| (met.met.session, met.address));
         let by_name_too = peer.is_unanswered() && met.is_some_and(|(_, at)| at.is_some());
-        let wait = peer.greeted(turn.config.repeat());
+        let wait = peer.greeted(cx.config.repeat());
         let (known, at) = met.map_or((None, None), |(session, at)| (Some(session), at));
-        self.say(to, known, at, (Some(ask), None), turn);
+        self.say(to, known, at, (Some(ask), None), cx);
         if by_name_too {
-            self.say(to, known, None, (Some(ask), None), turn);
+            self.say(to, known, None, (Some(ask), None), cx);
         }
-        turn.out.set_timer(Timer::Greet(to), wait);
+        cx.out.set_timer(Timer::Greet(to), wait);
     }
 
     /// Sends a greeting.
@@ -552,7 +523,7 @@ impl<P: Protocol> Session<P> {
         known: Option<SessionId>,
         at: Option<SocketAddr>,
         (ask, answer): (Option<Challenge>, Option<Challenge>),
-        turn: &mut Turn<'_, P>,
+        cx: &mut Cx<'_, P>,
     ) {
         let stored =
             self.kept.roster.get(to).filter(|met| known.is_some_and(|it| it != met.session));
@@ -563,16 +534,11 @@ impl<P: Protocol> Session<P> {
             seen: stored.map(|met| met.incarnation).unwrap_or_default(),
             wants_roster: self.wants_roster(to),
         };
-        self.post(to, known, at, Content::Greeting(greeting), turn);
+        self.post(to, known, at, Content::Greeting(greeting), cx);
     }
 
     fn wants_roster(&self, of: NodeId) -> bool {
-        match &self.stage {
-            Stage::Asking { answered, .. } | Stage::Confirming { answered } => {
-                !answered.contains(of)
-            }
-            Stage::Running(_) | Stage::Halted => false,
-        }
+        self.stage.answered().is_some_and(|answered| !answered.contains(of))
     }
 
     fn post(
@@ -581,25 +547,25 @@ impl<P: Protocol> Session<P> {
         known: Option<SessionId>,
         at: Option<SocketAddr>,
         content: Content<P::Message>,
-        turn: &mut Turn<'_, P>,
+        cx: &mut Cx<'_, P>,
     ) {
         let Some(peer) = self.peers.get_mut(&to) else { return };
-        let counter = if turn.config.upkeep { peer.next_counter() } else { 0 };
-        turn.out.send(to, Letter { at, session: self.session, known, counter, content });
+        let counter = if cx.config.background { peer.next_counter() } else { 0 };
+        cx.out.send(to, Letter { at, session: self.session, known, counter, content });
     }
 
-    fn on_letter(&mut self, from: NodeId, letter: Letter<P::Message>, turn: &mut Turn<'_, P>) {
+    fn on_letter(&mut self, from: NodeId, letter: Letter<P::Message>, cx: &mut Cx<'_, P>) {
         if !self.peers.contains_key(&from) {
             return;
         }
         let Letter { at, session, known, counter, content } = letter;
         let envelope = Envelope { from, at, session, known, counter };
         match content {
-            Content::Greeting(greeting) => self.on_greeting(envelope, greeting, turn),
-            Content::Roster(roster) => self.on_roster(envelope, &roster, turn),
+            Content::Greeting(greeting) => self.on_greeting(envelope, greeting, cx),
+            Content::Roster(roster) => self.on_roster(envelope, &roster, cx),
             Content::Inner(message) => {
-                if self.admits(envelope, turn) {
-                    self.pass(Event::Message { from, message }, turn);
+                if self.admits(envelope, cx) {
+                    self.pass(Event::Message { from, message }, cx);
                 }
             }
         }
@@ -610,79 +576,81 @@ impl<P: Protocol> Session<P> {
     }
 
     /// S2.
-    fn admits(&mut self, envelope: Envelope, turn: &mut Turn<'_, P>) -> bool {
+    fn admits(&mut self, envelope: Envelope, cx: &mut Cx<'_, P>) -> bool {
         let Envelope { from, at, session, counter, .. } = envelope;
         let for_me = self.is_for_me(envelope);
         let Some(peer) = self.peers.get_mut(&from) else { return false };
         if for_me && peer.has_met(session) {
-            let fresh = !turn.config.upkeep || peer.accept(at, counter);
+            let fresh = !cx.config.background || peer.accept(at, counter);
             if !fresh {
-                turn.drop(from, Dropped::Replayed);
+                cx.inform(Notice::Dropped { from, why: Dropped::Replayed });
             }
             return fresh;
         }
-        if !turn.config.rules.keeps(Rule::MetSessionOnly) {
+        if !cx.config.rules.keeps(Rule::MetSessionOnly) {
             return true;
         }
-        turn.drop(from, Dropped::Session);
-        if turn.config.upkeep && self.may_be_prompted(from, turn) {
-            self.answer_and_ask(envelope, None, turn);
+        cx.inform(Notice::Dropped { from, why: Dropped::Session });
+        if cx.config.background && self.may_be_prompted(from, cx) {
+            self.answer_and_ask(envelope, None, cx);
         }
         false
     }
 
-    fn on_greeting(&mut self, envelope: Envelope, greeting: Greeting, turn: &mut Turn<'_, P>) {
+    fn on_greeting(&mut self, envelope: Envelope, greeting: Greeting, cx: &mut Cx<'_, P>) {
         let Envelope { from, at, session, counter, .. } = envelope;
         let for_me = self.is_for_me(envelope);
         if for_me && self.is_refused(greeting.seen) {
-            if !turn.config.upkeep {
+            if !cx.config.background {
                 return;
             }
             // It was sent to this session, so it is valid whenever it arrives.
-            return self.halt(greeting.seen, from, turn);
+            return self.halt(greeting.seen, from, cx);
         }
         let Some(peer) = self.peers.get(&from) else { return };
         let is_met = peer.has_met(session);
-        let asked = match (is_met, turn.config.upkeep) {
+        let asked = match (is_met, cx.config.background) {
             (true, _) => peer.ping,
             (false, true) => peer.question,
             (false, false) => Some(explore::QUESTION),
         };
         let answers = for_me && asked.is_some() && greeting.answer == asked;
         if !is_met {
-            let proven = answers || !turn.config.rules.keeps(Rule::ProvenSession);
-            if !(proven
-                && self.may_meet(from, Met { incarnation: greeting.incarnation, session }, turn))
-            {
-                return self.on_unmet(envelope, greeting, answers, turn);
+            let met = Met { incarnation: greeting.incarnation, session };
+            let proven = answers || !cx.config.rules.keeps(Rule::ProvenSession);
+            if !proven || !self.may_meet(from, met, cx.config.rules) {
+                return self.on_unmet(envelope, greeting, answers, cx);
             }
-            self.meet(from, Met { incarnation: greeting.incarnation, session }, at, turn);
+            self.meet(from, met, at, cx);
         }
         let Some(peer) = self.peers.get_mut(&from) else { return };
-        if turn.config.upkeep && !peer.accept(at, counter) {
-            return turn.drop(from, Dropped::Replayed);
+        if cx.config.background && !peer.accept(at, counter) {
+            return cx.inform(Notice::Dropped { from, why: Dropped::Replayed });
         }
         if answers {
             peer.answered();
-            if turn.config.upkeep {
-                let next = if self.wants_roster(from) { turn.config.repeat() } else { PING };
-                turn.out.set_timer(Timer::Greet(from), next);
+            if cx.config.background {
+                let next = if self.wants_roster(from) { cx.config.repeat() } else { PING };
+                cx.out.set_timer(Timer::Greet(from), next);
             }
         }
         if greeting.ask.is_some() {
-            self.say(from, Some(session), at, (None, greeting.ask), turn);
+            self.say(from, Some(session), at, (None, greeting.ask), cx);
         }
         if greeting.wants_roster && for_me {
-            self.post(from, Some(session), at, Content::Roster(self.kept.roster.clone()), turn);
+            self.post(from, Some(session), at, Content::Roster(self.kept.roster.clone()), cx);
         }
     }
 
     /// S3: whether this session is later than all that were ever met, or is the latest of them.
-    fn may_meet(&self, peer: NodeId, met: Met, turn: &Turn<'_, P>) -> bool {
+    fn may_meet(&self, peer: NodeId, met: Met, rules: Rules) -> bool {
         if met.incarnation == Incarnation::default() || matches!(self.stage, Stage::Asking { .. }) {
             return false;
         }
-        let rules = turn.config.rules;
+        self.is_latest(peer, met, rules)
+    }
+
+    fn is_latest(&self, peer: NodeId, met: Met, rules: Rules) -> bool {
         self.kept.roster.get(peer).is_none_or(|last| {
             let same = met.incarnation == last.incarnation
                 && (met.session == last.session || !rules.keeps(Rule::SameSessionOnly));
@@ -691,12 +659,12 @@ impl<P: Protocol> Session<P> {
     }
 
     /// S1, S3: this session has answered. That it was met is stored before anything is sent in it.
-    fn meet(&mut self, peer: NodeId, met: Met, at: Option<SocketAddr>, turn: &mut Turn<'_, P>) {
-        turn.out.rule("S1");
+    fn meet(&mut self, peer: NodeId, met: Met, at: Option<SocketAddr>, cx: &mut Cx<'_, P>) {
+        cx.rule("S1");
         if self.kept.roster.get(peer) != Some(met) {
             self.kept.roster.insert(peer, met);
-            if turn.config.rules.keeps(Rule::SessionIsStored) {
-                turn.out.persist(self.kept.clone());
+            if cx.config.rules.keeps(Rule::SessionIsStored) {
+                cx.persist(self.kept.clone());
             }
         }
         if let Some(peer) = self.peers.get_mut(&peer) {
@@ -711,7 +679,7 @@ impl<P: Protocol> Session<P> {
         envelope: Envelope,
         greeting: Greeting,
         answers: bool,
-        turn: &mut Turn<'_, P>,
+        cx: &mut Cx<'_, P>,
     ) {
         let Envelope { from, at, session, .. } = envelope;
         let has_lost = greeting.incarnation == Incarnation::default();
@@ -721,13 +689,13 @@ impl<P: Protocol> Session<P> {
                 peer.question = None;
             }
             let roster = Content::Roster(self.kept.roster.clone());
-            return self.post(from, Some(session), at, roster, turn);
+            return self.post(from, Some(session), at, roster, cx);
         }
         if greeting.ask.is_none() {
-            return turn.drop(from, Dropped::Session);
+            return cx.inform(Notice::Dropped { from, why: Dropped::Session });
         }
-        if !self.may_be_prompted(from, turn) {
-            return turn.drop(from, Dropped::Limited);
+        if !self.may_be_prompted(from, cx) {
+            return cx.inform(Notice::Dropped { from, why: Dropped::Limited });
         }
         let met = Met { incarnation: greeting.incarnation, session };
         // A process that asks for rosters meets no session yet. But if a member's configured name does not lead to it,
@@ -735,15 +703,15 @@ impl<P: Protocol> Session<P> {
         let is_wanted = !has_roster && self.wants_roster(from);
         if has_lost && !has_roster && answers {
             // Neither has a roster for the other. Asking again at once would never end.
-            return self.say(from, Some(session), at, (None, greeting.ask), turn);
+            return self.say(from, Some(session), at, (None, greeting.ask), cx);
         }
-        if has_lost || is_wanted || self.may_meet(from, met, turn) {
-            return self.answer_and_ask(envelope, greeting.ask, turn);
+        if has_lost || is_wanted || self.may_meet(from, met, cx.config.rules) {
+            return self.answer_and_ask(envelope, greeting.ask, cx);
         }
-        self.say(from, Some(session), at, (None, greeting.ask), turn);
+        self.say(from, Some(session), at, (None, greeting.ask), cx);
         if has_roster {
             // An earlier process, or a copy.
-            turn.drop(from, Dropped::Session);
+            cx.inform(Notice::Dropped { from, why: Dropped::Session });
         }
     }
 
@@ -752,116 +720,27 @@ impl<P: Protocol> Session<P> {
         &mut self,
         envelope: Envelope,
         answer: Option<Challenge>,
-        turn: &mut Turn<'_, P>,
+        cx: &mut Cx<'_, P>,
     ) {
         let Envelope { from, at, session, .. } = envelope;
-        if !turn.config.upkeep {
-            return self.say(from, Some(session), at, (None, answer), turn);
+        if !cx.config.background {
+            return self.say(from, Some(session), at, (None, answer), cx);
         }
         let Some(peer) = self.peers.get_mut(&from) else { return };
         let ask = *peer.question.get_or_insert_with(|| next_question(&mut self.questions));
-        self.say(from, Some(session), at, (Some(ask), answer), turn);
+        self.say(from, Some(session), at, (Some(ask), answer), cx);
     }
 
     /// S6.
-    fn may_be_prompted(&mut self, by: NodeId, turn: &mut Turn<'_, P>) -> bool {
+    fn may_be_prompted(&mut self, by: NodeId, cx: &mut Cx<'_, P>) -> bool {
         let Some(peer) = self.peers.get_mut(&by) else { return false };
-        if !turn.config.upkeep {
+        if !cx.config.background {
             return true;
         }
         if peer.prompts == 0 {
-            turn.out.set_timer(Timer::Prompt(by), PROMPT);
+            cx.out.set_timer(Timer::Prompt(by), PROMPT);
         }
         peer.may_be_prompted()
-    }
-
-    /// R1, R2: what a member has stored about all members.
-    fn on_roster(&mut self, envelope: Envelope, roster: &Roster, turn: &mut Turn<'_, P>) {
-        let from = envelope.from;
-        if !self.is_for_me(envelope) {
-            return turn.drop(from, Dropped::Session);
-        }
-        let of_me = roster.get(self.id);
-        let seen = of_me.filter(|met| met.session != self.session);
-        if seen.is_some_and(|met| self.is_refused(met.incarnation)) {
-            if !turn.config.upkeep {
-                return;
-            }
-            return self.halt(seen.map(|met| met.incarnation).unwrap_or_default(), from, turn);
-        }
-        match &mut self.stage {
-            Stage::Asking { lowest, answered } => {
-                answered.insert(from);
-                let above = of_me.map_or(0, |met| met.incarnation.0.saturating_add(1));
-                *lowest = (*lowest).max(Incarnation(above));
-                self.take_over(roster, turn);
-                self.end_asking(turn);
-            }
-            Stage::Confirming { answered } => {
-                let is_met = self.peers.get(&from).is_some_and(|it| it.has_met(envelope.session));
-                let mine = Met { incarnation: self.kept.incarnation, session: self.session };
-                if is_met && of_me == Some(mine) {
-                    answered.insert(from);
-                    self.take_over(roster, turn);
-                    self.confirm(turn);
-                }
-            }
-            Stage::Running(_) | Stage::Halted => {}
-        }
-    }
-
-    /// Counts as met what others have met. Knowledge of a later process rules out all earlier ones.
-    fn take_over(&mut self, roster: &Roster, turn: &mut Turn<'_, P>) {
-        if !turn.config.rules.keeps(Rule::RejoinTakesOver) {
-            return;
-        }
-        let mut changed = false;
-        for (id, met) in roster.iter() {
-            let Some(peer) = self.peers.get_mut(&id) else { continue };
-            let later = |last: Met| met.incarnation > last.incarnation;
-            if !self.kept.roster.get(id).is_none_or(later) {
-                continue;
-            }
-            self.kept.roster.insert(id, met);
-            changed = true;
-            if peer.encounter.take_if(|encounter| encounter.met != met).is_some()
-                && let Stage::Confirming { answered } = &mut self.stage
-            {
-                answered.remove(id);
-            }
-        }
-        if changed && matches!(self.stage, Stage::Confirming { .. }) {
-            self.presume(turn.config);
-            turn.out.persist(self.kept.clone());
-        }
-    }
-
-    /// R1: all members have answered.
-    fn end_asking(&mut self, turn: &mut Turn<'_, P>) {
-        let Stage::Asking { lowest, answered } = &self.stage else { return };
-        if answered.len() < self.peers.len() {
-            return;
-        }
-        turn.out.rule("R1");
-        self.kept.incarnation = *lowest;
-        self.stage = Stage::Confirming { answered: PeerSet::new() };
-        self.presume(turn.config);
-        turn.out.persist(self.kept.clone());
-        self.greet_all(turn);
-        self.confirm(turn);
-    }
-
-    /// R2: all members have stored this incarnation.
-    fn confirm(&mut self, turn: &mut Turn<'_, P>) {
-        let Stage::Confirming { answered } = &self.stage else { return };
-        let needed = match turn.config.rules.keeps(Rule::RejoinIsConfirmed) {
-            true => self.peers.len(),
-            false => 0,
-        };
-        if answered.len() >= needed {
-            turn.out.rule("R2");
-            self.begin_running(Origin::Rejoining, turn);
-        }
     }
 
     /// S9: whether a process of this member that has been met with incarnation `seen` in another session makes this one
@@ -872,14 +751,14 @@ impl<P: Protocol> Session<P> {
     }
 
     /// Stops: does nothing more.
-    fn halt(&mut self, seen: Incarnation, by: NodeId, turn: &mut Turn<'_, P>) {
-        turn.out.rule("S9");
+    fn halt(&mut self, seen: Incarnation, by: NodeId, cx: &mut Cx<'_, P>) {
+        cx.rule("S9");
         let before = self.view();
         self.stage = Stage::Halted;
         if self.view() != before {
-            turn.out.announce(self.view());
+            cx.announce(self.view());
         }
-        turn.out.inform(Notice::Replaced { seen, by });
+        cx.inform(Notice::Replaced { seen, by });
     }
 }
 
@@ -887,10 +766,4 @@ impl<P: Protocol> Session<P> {
 fn next_question(questions: &mut u64) -> Challenge {
     *questions += 1;
     Challenge(NonZeroU64::new(*questions).unwrap_or(NonZeroU64::MAX))
-}
-
-impl<P: Protocol> Turn<'_, P> {
-    fn drop(&mut self, from: NodeId, why: Dropped) {
-        self.out.inform(Notice::Dropped { from, why });
-    }
 }

@@ -130,13 +130,13 @@ impl EventKind {
                 format!("ignores {peer}, which is configured otherwise")
             }
             Notice::StateIsOld { seen, by } => {
-                format!("halts: its disk is an old copy, for {by} has heard it in term {seen}")
+                format!("halts: its disk is an old copy, {by} has seen it in term {seen}")
             }
-            Notice::NobodyToAsk => {
-                "halts: its disk is lost, and nobody can tell it which terms there have been"
+            Notice::NoOtherMember => {
+                "halts: its disk is lost, and no other member knows which terms there have been"
                     .to_owned()
             }
-            Notice::OutOfTerms => "cannot stand: there is no higher term".to_owned(),
+            Notice::OutOfTerms => "cannot campaign: there is no higher term".to_owned(),
             Notice::Replaced { seen, by } => {
                 format!("halts: {by} has met incarnation {} of it in another session", seen.0)
             }

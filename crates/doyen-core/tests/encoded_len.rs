@@ -1,6 +1,6 @@
 //! The simulator counts bytes without encoding anything; this compares its arithmetic with the encoding itself.
 
-use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
+use doyen_core::algorithm::leader_tracker::{Background, LeaderClaim};
 use doyen_core::algorithm::ring::{Hop, HopNumber, Round};
 use doyen_core::algorithm::{bully, chang_roberts, modified_bully, ring_active_list, ring_all_ids};
 use doyen_core::link::Numbered;
@@ -38,10 +38,10 @@ fn claim() -> impl Strategy<Value = LeaderClaim> {
     (term(), key()).prop_map(|(term, leader)| LeaderClaim { term, leader })
 }
 
-fn upkeep() -> impl Strategy<Value = Upkeep> {
+fn background() -> impl Strategy<Value = Background> {
     prop_oneof![
-        claim().prop_map(|claim| Upkeep::Alive { claim }),
-        term().prop_map(|term| Upkeep::Nack { term }),
+        claim().prop_map(|claim| Background::Alive { claim }),
+        term().prop_map(|term| Background::Nack { term }),
     ]
 }
 
@@ -50,7 +50,7 @@ fn bully_message() -> impl Strategy<Value = bully::Message> {
         term().prop_map(|term| bully::Message::Election { term }),
         term().prop_map(|term| bully::Message::Ok { term }),
         term().prop_map(|term| bully::Message::Coordinator { term }),
-        upkeep().prop_map(bully::Message::Upkeep),
+        background().prop_map(bully::Message::Background),
     ]
 }
 
@@ -63,7 +63,7 @@ fn modified_bully_message() -> impl Strategy<Value = modified_bully::Message> {
         (term(), key(), busy).prop_map(|(term, prio, busy)| Message::Ok { term, prio, busy }),
         term().prop_map(|term| Message::Grant { term }),
         term().prop_map(|term| Message::Coordinator { term }),
-        upkeep().prop_map(Message::Upkeep),
+        background().prop_map(Message::Background),
     ]
 }
 
@@ -92,14 +92,14 @@ fn chang_roberts_message() -> impl Strategy<Value = chang_roberts::Message> {
         key().prop_map(|key| Message::Election { key }),
         key().prop_map(|key| Message::Elected { key }),
         hop(token).prop_map(Message::from),
-        upkeep().prop_map(Message::from),
+        background().prop_map(Message::from),
     ]
 }
 
 fn ring_active_list_message() -> impl Strategy<Value = ring_active_list::Message> {
     use ring_active_list::{Message, Token};
     let token = (round(), node()).prop_map(|(round, member)| Token { round, member });
-    prop_oneof![hop(token).prop_map(Message::from), upkeep().prop_map(Message::from)]
+    prop_oneof![hop(token).prop_map(Message::from), background().prop_map(Message::from)]
 }
 
 fn ring_all_ids_message() -> impl Strategy<Value = ring_all_ids::Message> {
@@ -108,7 +108,7 @@ fn ring_all_ids_message() -> impl Strategy<Value = ring_all_ids::Message> {
         (round(), node()).prop_map(|(round, member)| Token::ElectMe { round, member }),
         (round(), node()).prop_map(|(round, leader)| Token::NewCoordinator { round, leader }),
     ];
-    prop_oneof![hop(token).prop_map(Message::from), upkeep().prop_map(Message::from)]
+    prop_oneof![hop(token).prop_map(Message::from), background().prop_map(Message::from)]
 }
 
 fn packet<M: Message + 'static>(
@@ -123,7 +123,7 @@ fn packet<M: Message + 'static>(
         numbered.clone().prop_map(Body::First),
         numbered.prop_map(Body::Again),
         number().prop_map(|below| Body::Ack { below }),
-        any::<bool>().prop_map(|hears| Body::Heartbeat { hears }),
+        any::<bool>().prop_map(|reachable| Body::Heartbeat { reachable }),
     ];
     (small(), small(), body).prop_map(|(from, to, body)| Packet {
         from: Incarnation(from),

@@ -13,8 +13,8 @@
 //! The network delays every message by a quarter to three quarters of the round trip. The textbook algorithms run
 //! hardened, over the reliable link, with a failure detector whose heartbeat is the profile's.
 
-use doyen_core::algorithm::quorum::settings::Profile;
 use doyen_core::config::Mode;
+use doyen_core::config::quorum::Profile;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;

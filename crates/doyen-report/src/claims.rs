@@ -271,7 +271,7 @@ mod tests {
     fn every_row_of_every_table_matches_its_formula() {
         let tables = tables(&one_by_one);
         let names: Vec<&str> = tables.iter().map(|table| table.algorithm).collect();
-        assert_eq!(names, Algorithm::SEEDS.map(Algorithm::name));
+        assert_eq!(names, Algorithm::OF_SOURCES.map(Algorithm::name));
         for table in &tables {
             assert!(!table.rows.is_empty(), "{}", table.algorithm);
             for row in &table.rows {

@@ -6,7 +6,7 @@
 mod flag;
 mod table;
 
-use doyen_core::algorithm::quorum::settings::{Pace, Settings};
+use doyen_core::config::quorum::{Pace, Settings};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 use doyen_core::time::Span;

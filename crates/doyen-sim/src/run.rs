@@ -140,7 +140,7 @@ fn setup<'c, P: Protocol>(case: &'c Case, config: &'c P::Config) -> Setup<'c, P:
     }
 }
 
-/// How long upkeep must go on alone before a run counts as quiet: until then it may set something going. Leaders are
+/// How long background work must go on alone before a run counts as quiet: until then it may set something going. Leaders are
 /// missed, the detector judges twice, the link gives up what it still keeps and preferences run out, all by the slowest
 /// clock; and what a link override has delayed arrives, be it the heartbeat of a leader that is dead.
 fn settle(case: &Case) -> Span {

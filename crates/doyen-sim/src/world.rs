@@ -5,8 +5,8 @@
 //! first (by kind, then in the order they were sent), then faults, then timers: a message that arrives exactly
 //! at a time-out is in time.
 //!
-//! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of upkeep, and the
-//! schedule is done. If upkeep goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
+//! A run ends when it is **quiet**: no election message is under way, no timer is armed but those of background work, and the
+//! schedule is done. If background work goes on (heartbeats, retransmissions), the run goes on for `settle` longer, since it may
 //! still set something going. Time and message limits end runs that are never quiet.
 //!
 //! Accounting is always on; it costs a few nanoseconds an event. Watching is not: without an observer no record is
@@ -27,7 +27,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
 
-use doyen_core::algorithm::quorum::rules::Rules;
+use doyen_core::config::rules::Rules;
 use doyen_core::host::{self, Host};
 use doyen_core::members::{Incarnation, Members, NodeId};
 use doyen_core::protocol::{
@@ -94,7 +94,7 @@ pub struct Setup<'c, C> {
     pub until: Time,
     /// After how many election messages it ends at the latest.
     pub message_limit: u64,
-    /// How long upkeep must have gone on alone before the run counts as quiet.
+    /// How long background work must have gone on alone before the run counts as quiet.
     pub settle: Span,
     /// How long it takes to stop what runs under the lease of a retiring leader.
     pub retire: Span,
@@ -136,8 +136,8 @@ pub struct World<'a, 'o, P: Protocol> {
     messages_sent: u64,
     /// Messages under way, timers armed and faults left that keep a run from being quiet.
     work: u64,
-    /// Messages under way and timers armed that are mere upkeep.
-    upkeep: u64,
+    /// Messages under way and timers armed of background work.
+    background: u64,
     quiet_since: Option<Time>,
     observer: Option<&'o mut dyn Observer>,
     monitor: Option<&'o mut (dyn Monitor + 'o)>,
@@ -275,7 +275,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
             metrics: Recorder::new(P::kinds(setup.config)),
             messages_sent: 0,
             work: 0,
-            upkeep: 0,
+            background: 0,
             quiet_since: None,
             observer,
             monitor,
@@ -335,14 +335,14 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         Outcome { old_processes, ..outcome }
     }
 
-    /// Whether nothing is left but upkeep, and that has gone on alone for long enough.
+    /// Whether nothing is left but background work, and that has gone on alone for long enough.
     fn is_quiet(&mut self) -> bool {
         if self.work > 0 || P::has_sessions() && self.has_unmet() {
             self.quiet_since = None;
             return false;
         }
         let since = *self.quiet_since.get_or_insert(self.now);
-        self.upkeep == 0 || self.now - since > self.setup.settle
+        self.background == 0 || self.now - since > self.setup.settle
     }
 
     /// Everybody has started; now they do what they wish to, and the dead are dead already.
@@ -474,7 +474,8 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
         if self.watched
             && let Some(monitor) = &mut self.monitor
         {
-            monitor.received(to, message.promise_asked(), message.promise_released());
+            let says = message.commitments();
+            monitor.received(to, says.requested, says.released);
         }
         member.protocol.handle(self.configs.of(to), Event::Message { from, message }, out);
         self.landed(class);
@@ -499,7 +500,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn landed(&mut self, class: Class) {
         match class {
             Class::Election => self.work -= 1,
-            Class::Link | Class::Detector => self.upkeep -= 1,
+            Class::Link | Class::Detector => self.background -= 1,
         }
     }
 
@@ -642,7 +643,7 @@ impl<'a, 'o, P: Protocol> World<'a, 'o, P> {
     fn launch(&mut self, at: Time, kind: usize, class: Class, delivery: Delivery<P::Message>) {
         match class {
             Class::Election => self.work += 1,
-            Class::Link | Class::Detector => self.upkeep += 1,
+            Class::Link | Class::Detector => self.background += 1,
         }
         self.queue.push(at.0, self.setup.ranks[kind], Item::Deliver(delivery));
     }

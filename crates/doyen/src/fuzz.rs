@@ -15,13 +15,13 @@ use std::net::SocketAddr;
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::host::{Host, apply};
 use doyen_core::layers::Layers;
-use doyen_core::members::{Incarnation, Members, NodeId};
+use doyen_core::members::{Incarnation, Members, NodeId, SessionId};
 use doyen_core::node::{Node, NodeConfig};
 use doyen_core::protocol::{
     AdminCommand, Boot, Effect, EffectOf, Effects, Event, Notice, Origin, Protocol, View,
 };
 use doyen_core::registry::{Algorithm, AnyConfig, AnyProtocol};
-use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig, SessionId};
+use doyen_core::session::{PLAUSIBLE_TIMES, Session, SessionConfig};
 use doyen_core::time::{Delay, Span};
 
 use crate::key::Keyring;

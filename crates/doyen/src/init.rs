@@ -21,7 +21,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use doyen_core::algorithm::quorum::Stored;
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::members::{NodeId, Term};
 use doyen_core::registry::Algorithm;
 

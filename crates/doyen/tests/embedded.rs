@@ -9,7 +9,7 @@ use doyen::config::{Configuration, Env};
 use doyen::init::{Founding, NewMember};
 use doyen::leadership::Permit;
 use doyen::node::{Builder, Handle, Running};
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::members::NodeId;
 use doyen_core::protocol::AdminCommand;
 use doyen_core::registry::Algorithm;

@@ -54,7 +54,7 @@ fn whose_turn(mode: Option<Mode>, number: u64) -> Algorithm {
     let turn = |count: usize| (number.wrapping_sub(1) % count as u64) as usize;
     match mode {
         None | Some(Mode::Hardened) => Algorithm::ALL[turn(Algorithm::ALL.len())],
-        Some(_) => Algorithm::SEEDS[turn(Algorithm::SEEDS.len())],
+        Some(_) => Algorithm::OF_SOURCES[turn(Algorithm::OF_SOURCES.len())],
     }
 }
 

@@ -7,12 +7,12 @@ use doyen_core::explore::Explore;
 use doyen_core::handover::last_messages;
 use doyen_core::host::{self, Host};
 use doyen_core::ledger::{Contradiction, Entry, Stored, Tenure};
-use doyen_core::members::{Incarnation, Members, NodeId, Term};
+use doyen_core::members::{Incarnation, Members, NodeId, SessionId, Term};
 use doyen_core::protocol::{
     AdminCommand, Bonds, Boot, Durable, EffectOf, Effects, Event, Message, Notice, Origin, Pledge,
     Protocol, Role, View,
 };
-use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
+use doyen_core::session::PLAUSIBLE_TIMES;
 use doyen_core::time::{Delay, Span};
 use doyen_sim::world::Frozen;
 
@@ -443,9 +443,9 @@ pub(crate) fn handle<P: Explore>(
         Act::Receive { message: (from, message), .. } => {
             // A sign of life: if the sender is down after all, the detector has to report it again.
             next.reported &= !context.bit(from);
-            requested = message.promise_asked();
-            let released = message.promise_released();
-            next.vote_lease.take_if(|lease| Some(lease.term) == released);
+            let says = message.commitments();
+            requested = says.requested;
+            next.vote_lease.take_if(|lease| Some(lease.term) == says.released);
             next.give(context, Event::Message { from, message }, &mut out);
         }
         Act::Expire { timer, .. } => {
@@ -532,7 +532,7 @@ impl<P: Explore> LocalHost<'_, '_, P> {
         let mut entry = local.entry();
         contradictions.extend(entry.send(Ticks(0), to, pledge, voted));
         if let Some(clock) = context.clock.filter(|_| context.tracks_vote_leases)
-            && let (Pledge::Promise { term }, Some(length)) = (pledge, *requested)
+            && let (Pledge::VoteLease { term }, Some(length)) = (pledge, *requested)
         {
             let [until, _] = clock.in_ticks(length.into());
             entry.bind(term, Ticks(until));
@@ -555,7 +555,7 @@ impl<P: Explore> Host<P> for LocalHost<'_, '_, P> {
 
     fn send(&mut self, to: NodeId, message: P::Message) -> Result<(), Crashed> {
         self.outputs += 1;
-        if let Some(pledge) = message.pledge() {
+        if let Some(pledge) = message.commitments().pledge {
             self.judge(to, pledge);
         }
         self.crash_in_time()

@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use doyen_core::algorithm::quorum::rules::Rule;
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::algorithm::quorum::Quorum;
 use doyen_core::algorithm::quorum::voter::Voter;
-use doyen_core::algorithm::quorum::{self, Quorum};
+use doyen_core::config::quorum::{Pace, Preemption};
+use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::time::Span;
 
@@ -25,8 +25,8 @@ use crate::part::{self, Part, Scope};
 use crate::search;
 
 /// All rules, but without pre-votes if `bold`; at most three terms are opened.
-fn explored(bold: bool) -> quorum::rules::Rules {
-    let rules = quorum::rules::Rules::default();
+fn explored(bold: bool) -> QuorumRules {
+    let rules = QuorumRules::default();
     let rules = if bold { rules.without(Rule::PreVote) } else { rules };
     rules.until(Term(3))
 }

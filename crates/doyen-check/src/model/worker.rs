@@ -230,11 +230,12 @@ impl<P: Explore> Model<'_, P> {
             reported: local.reported,
             settled: local.settled,
             ready: ready
-                .map(|armed| (timers.number(armed.timer), P::is_upkeep(armed.timer)))
+                .map(|armed| (timers.number(armed.timer), P::is_background(armed.timer)))
                 .collect(),
             latest: local.timers.iter().map(|armed| armed.latest).min().unwrap_or(u32::MAX),
             earliest: waiting.min().unwrap_or(u32::MAX),
-            stranded: !may_expire && local.timers.iter().any(|armed| !P::is_upkeep(armed.timer)),
+            stranded: !may_expire
+                && local.timers.iter().any(|armed| !P::is_background(armed.timer)),
             local: Arc::clone(local),
         }
     }

@@ -24,7 +24,7 @@
 
 use std::collections::BTreeSet;
 
-use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::config::quorum::Settings;
 use doyen_core::ledger::{self, Contradiction, Entry, Fact, Invariant, Tenure};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::protocol::{Bonds, Pledge};
@@ -117,7 +117,7 @@ impl Audit {
         pledge: Pledge,
     ) -> impl Iterator<Item = Contradiction> + use<> {
         let to = self.id(to);
-        if let Pledge::Promise { term } = pledge {
+        if let Pledge::VoteLease { term } = pledge {
             let wait = self.asked[from as usize].as_nanos();
             let drift = self.settings.pace_of(entry.id).drift;
             // No clock that keeps within the drift has counted the time before that.

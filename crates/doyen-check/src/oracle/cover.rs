@@ -16,7 +16,7 @@
 //! Times are reckoned by the worst clocks that are allowed, from the moment when each timer was armed: the lease by the
 //! slowest, what covers it by the fastest.
 
-use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::config::quorum::Settings;
 use doyen_core::ledger::{self, Contradiction, Tenure};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::Bonds;

@@ -5,7 +5,7 @@
 //! attribute is forgotten in a crash. That a member is drained is on its disk, and read from there: a drain may have
 //! been refused, or may have run out.
 
-use doyen_core::algorithm::quorum::settings::{Preemption, Settings};
+use doyen_core::config::quorum::{Preemption, Settings};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::View;
 

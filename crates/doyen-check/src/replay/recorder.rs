@@ -373,7 +373,7 @@ impl<P: Explorable> Host<P> for EffectRecorder<'_, '_, '_, P> {
     }
 
     fn arm(&mut self, timer: P::Timer, after: Delay) {
-        let (background, due) = (P::is_upkeep(timer), self.recorder.now + after.min);
+        let (background, due) = (P::is_background(timer), self.recorder.now + after.min);
         let (member, timer) = (self.member(), format!("{timer:?}"));
         self.recorder.record(EventKind::Armed { member, timer, background, due });
     }

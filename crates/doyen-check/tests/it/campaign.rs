@@ -58,7 +58,7 @@ fn size(scenario: &Scenario) -> (usize, usize) {
 
 #[test]
 fn textbook_algorithms_fail_and_their_failures_become_small() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         let base = Scenario {
             algorithm: Some(algorithm),
             mode: Some(Mode::Textbook),

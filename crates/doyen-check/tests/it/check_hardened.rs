@@ -109,7 +109,7 @@ const CAMPAIGN: Budget = Budget { campaigns: 1, ..NOTHING };
 
 #[test]
 fn one_thing_goes_wrong_under_a_leader() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for budget in [CRASH, LOSS, DUPLICATION, SUSPICION, CAMPAIGN] {
             assert_keeps_its_promises(algorithm, Beginning::Led, budget);
         }
@@ -126,7 +126,7 @@ fn who_was_to_elect_dies_and_so_does_another() {
 
 #[test]
 fn nobody_leads_and_all_elect() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         assert_keeps_its_promises(algorithm, Beginning::AllElect, NOTHING);
     }
 }

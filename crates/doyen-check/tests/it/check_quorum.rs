@@ -10,7 +10,7 @@ use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan};
 use doyen_check::{Report, Rules, Timers};
-use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::rules::Rule;
 use doyen_core::time::Span;
 use doyen_sim::scenario::Scenario;
 

@@ -76,7 +76,7 @@ fn compare(case: &Case, budget: Budget, fifo: bool) -> (Vec<Property>, [u64; 2])
 #[test]
 fn textbook_verdicts_agree() {
     let mut found = Vec::new();
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for (initiators, budget) in
             [(&[][..], CRASH), (&[1], CRASH), (&[1, 2], LOSS), (&[1, 2], SUSPICION)]
         {
@@ -108,7 +108,7 @@ fn literal_verdicts_agree() {
 
 #[test]
 fn hardened_verdicts_agree_and_there_is_less_to_explore() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for budget in [CRASH, SUSPICION, DUPLICATION] {
             let case = case(algorithm, "hardened", &[]);
             let (broken, [reduced, whole]) = compare(&case, budget, true);

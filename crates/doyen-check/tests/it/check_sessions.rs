@@ -10,7 +10,7 @@ use doyen_check::part::{Part, Scope};
 use doyen_check::property::Property;
 use doyen_check::search::{Limits, Plan};
 use doyen_check::{Report, Rules};
-use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::rules::Rule;
 
 #[derive(Clone, Debug)]
 struct Subject {

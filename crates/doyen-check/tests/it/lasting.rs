@@ -4,7 +4,7 @@
 use doyen_check::campaign::{self, Campaign, premise};
 use doyen_check::oracle::{self, Oracle};
 use doyen_check::property::Property;
-use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::rules::Rule;
 use doyen_sim::scenario::Scenario;
 
 const RUNS: u64 = 600;

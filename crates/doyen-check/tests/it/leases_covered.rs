@@ -5,7 +5,7 @@
 use doyen_check::campaign::Campaign;
 use doyen_check::oracle::{self, Oracle};
 use doyen_check::property::Property;
-use doyen_core::algorithm::quorum::rules::Rule;
+use doyen_core::config::rules::Rule;
 use doyen_core::registry::Algorithm;
 use doyen_sim::scenario::{Case, Scenario};
 

@@ -33,16 +33,15 @@
 //! - R6: a leader that is asked announces itself again; otherwise the asker would wait and ask forever (F6);
 //! - R7: exponential back-off with jitter.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
+use super::elective::Elective;
+use super::leader_tracker::{ALIVE, Background, BackgroundTimer, LeaderClaim, LeaderTracker, NACK};
 use crate::config::{Announce, Config, Timing, Variant};
-use crate::explore::Explore;
 use crate::members::{NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+use crate::protocol::{self, AlgorithmMessage, Boot, Context, Kind};
 use crate::time::Span;
 
 /// A member that runs Bully.
@@ -68,26 +67,18 @@ enum State {
     Waiting,
 }
 
-/// The messages of Bully.
+/// The messages of Bully, with the number of an election: of the one that is held, answered or won.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// Starts an election: is any higher member alive?
-    Election {
-        /// The election's number.
-        term: Term,
-    },
+    Election { term: Term },
     /// "I am alive and take over."
-    Ok {
-        /// The number of the election it answers.
-        term: Term,
-    },
+    Ok { term: Term },
     /// "I won."
-    Coordinator {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Coordinator { term: Term },
     /// A message of hardened mode outside elections.
-    Upkeep(Upkeep),
+    Background(Background),
 }
 
 /// What a bully waits for.
@@ -102,253 +93,183 @@ pub enum Timer {
     /// With R6: the time in which its last COORDINATOR may still be in flight.
     Announced,
     /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
+    Background(BackgroundTimer),
 }
 
-impl Protocol for Bully {
-    type Config = Config;
+impl Elective for Bully {
     type Message = Message;
     type Timer = Timer;
-    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
-        let mut bully =
-            Self { tracker, state: State::Normal, election: Term::default(), announcing: false };
-        bully.apply(config, action, out);
-        bully
+    fn new(tracker: LeaderTracker, _: &Config, _: &Boot<Term>) -> Self {
+        Self { tracker, state: State::Normal, election: Term::default(), announcing: false }
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
-        match event {
-            Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::PeerDown(peer) => {
-                let electing = self.electing();
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
-            }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-        }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
-        }
+    fn tracker(&self) -> &LeaderTracker {
+        &self.tracker
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.electing())
+    fn tracker_mut(&mut self) -> &mut LeaderTracker {
+        &mut self.tracker
     }
 
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
-    }
-
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
-    }
-
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
-    }
-}
-
-impl Explore for Bully {}
-
-impl Bully {
     fn electing(&self) -> bool {
         self.state != State::Normal
     }
 
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
-            Message::Election { term } => self.on_election(config, from, term, out),
-            Message::Ok { term } => self.on_ok(config, term, out),
+            Message::Election { term } => self.on_election(from, term, cx),
+            Message::Ok { term } => self.on_ok(term, cx),
             Message::Coordinator { term } => {
-                out.rule("R5");
-                let offered = LeaderClaim { term, leader: config.members.key(from) };
-                let action = self.tracker.on_claim(config, offered, self.electing(), out);
-                self.apply(config, action, out);
+                cx.rule("R5");
+                self.on_claim(LeaderClaim { term, leader: cx.config.members.key(from) }, cx);
             }
-            Message::Upkeep(upkeep) => {
-                let electing = self.electing();
-                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
-                self.apply(config, action, out);
-            }
+            Message::Background(message) => self.on_background(from, message, cx),
         }
     }
 
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+    fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         match timer {
-            Timer::Reply => self.win(config, out),
+            Timer::Reply => self.win(cx),
             Timer::Announcement => {
-                out.rule("R7");
+                cx.rule("R7");
                 self.tracker.election_failed();
-                self.call_election(config, out);
+                self.call_election(cx);
             }
-            Timer::Stage => self.hold_election(config, out),
+            Timer::Stage => self.hold_election(cx),
             Timer::Announced => self.announcing = false,
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.electing(), out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
-        match action {
-            Action::Nothing => {}
-            Action::EndElection => self.end_election(out),
-            Action::StartElection if self.electing() => {}
-            Action::StartElection => self.call_election(config, out),
-            Action::Defer(claim) => self.defer(config, claim, out),
+            Timer::Background(timer) => self.on_background_timer(timer, cx),
         }
     }
 
     /// R1 under a new number: this member starts it.
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.tracker.open_term(out);
-        self.hold_election(config, out);
+    fn call_election(&mut self, cx: &mut Context<'_, Self>) {
+        self.tracker.open_term(cx);
+        self.hold_election(cx);
     }
 
+    /// Ends all waits of its election.
+    fn end_election(&mut self, cx: &mut Context<'_, Self>) {
+        match self.state {
+            State::Normal => {}
+            State::Called => cx.cancel_timer(Timer::Stage),
+            State::Electing => cx.cancel_timer(Timer::Reply),
+            State::Waiting => cx.cancel_timer(Timer::Announcement),
+        }
+        self.state = State::Normal;
+    }
+
+    /// Arms T2.
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
+        self.state = State::Waiting;
+        if cx.config.reads(Variant::NoT2) || cx.config.reads(Variant::NoGuard) {
+            return; // cs677 waits forever
+        }
+        let wait = match cx.config.reads(Variant::OneTimer) {
+            true => cx.config.timing.reply(),
+            false => cx.config.timing.announcement(),
+        };
+        cx.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
+    }
+}
+
+impl Bully {
     /// R1: asks all higher members.
-    fn hold_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        out.rule("R1");
-        out.election_started();
-        self.end_election(out);
+    fn hold_election(&mut self, cx: &mut Context<'_, Self>) {
+        cx.rule("R1");
+        cx.election_started();
+        self.end_election(cx);
         self.state = State::Electing;
         self.election = self.tracker.term();
         let mut asked = false;
-        for peer in config.members.higher(self.tracker.id()) {
+        for peer in cx.config.members.higher(self.tracker.id()) {
             if !self.tracker.is_down(peer) {
                 asked = true;
-                out.send(peer, Message::Election { term: self.election });
+                cx.send(peer, Message::Election { term: self.election });
             }
         }
-        let eager = config.reads(Variant::Eager) || config.reads(Variant::NoGuard);
+        let eager = cx.config.reads(Variant::Eager) || cx.config.reads(Variant::NoGuard);
         if eager && !asked {
-            self.win(config, out);
+            self.win(cx);
         } else {
-            out.set_timer(Timer::Reply, config.timing.reply());
+            cx.set_timer(Timer::Reply, cx.config.timing.reply());
         }
     }
 
     /// R2: a lower member asks.
-    fn on_election(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
-        let asker = config.members.key(from);
-        if asker > config.members.key(self.tracker.id()) {
-            return out.rule("R2'");
+    fn on_election(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
+        let asker = cx.config.members.key(from);
+        if asker > cx.config.members.key(self.tracker.id()) {
+            return cx.rule("R2'");
         }
-        if reassures(config) && !self.electing() {
+        if reassures(cx.config) && !self.electing() {
             if self.tracker.leads() {
-                return self.reassure(config, from, term, out);
+                return self.reassure(from, term, cx);
             }
             if let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker) {
-                out.rule("R2a");
-                return out.send(from, Upkeep::Alive { claim }.into());
+                cx.rule("R2a");
+                return cx.send(from, Background::Alive { claim });
             }
         }
-        out.rule("R2");
-        self.tracker.see_term(term, out);
-        out.send(from, Message::Ok { term });
-        if (self.electing() || self.tracker.leads()) && !config.reads(Variant::NoGuard) {
+        cx.rule("R2");
+        self.tracker.see_term(term, cx);
+        cx.send(from, Message::Ok { term });
+        if (self.electing() || self.tracker.leads()) && !cx.config.reads(Variant::NoGuard) {
             return;
         }
-        if config.reads(Variant::Serial) {
+        if cx.config.reads(Variant::Serial) {
             self.state = State::Called;
-            return out.set_timer(Timer::Stage, config.timing.transmission);
+            return cx.set_timer(Timer::Stage, cx.config.timing.transmission);
         }
-        self.hold_election(config, out);
+        self.hold_election(cx);
     }
 
     /// R6: the leader answers, and announces itself again unless its announcement may still be in flight. It takes
     /// over the asker's term, so that the announcement is not older than the question.
-    fn reassure(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
-        out.rule("R6");
-        out.send(from, Message::Ok { term });
+    fn reassure(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
+        cx.rule("R6");
+        cx.send(from, Message::Ok { term });
         let news = term > self.tracker.term();
-        self.tracker.see_term(term, out);
-        self.tracker.lead(config, out);
+        self.tracker.see_term(term, cx);
+        self.tracker.lead(cx);
         if news || !self.announcing {
-            out.send(from, Message::Coordinator { term: self.tracker.term() });
+            cx.send(from, Message::Coordinator { term: self.tracker.term() });
         }
     }
 
     /// R4: a higher member is alive.
-    fn on_ok(&mut self, config: &Config, term: Term, out: &mut Effects<Self>) {
+    fn on_ok(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         if self.state == State::Waiting {
             return; // one OK is enough
         }
         let expected = self.state == State::Electing && term == self.election;
-        let naive = config.reads(Variant::NaiveOk) && self.state == State::Normal;
+        let naive = cx.config.reads(Variant::NaiveOk) && self.state == State::Normal;
         if !expected && !naive {
-            return out.rule("R4'");
+            return cx.rule("R4'");
         }
-        out.rule("R4");
-        self.await_announcement(config, out);
-    }
-
-    fn await_announcement(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.end_election(out);
-        self.state = State::Waiting;
-        if config.reads(Variant::NoT2) || config.reads(Variant::NoGuard) {
-            return; // cs677 waits forever
-        }
-        let wait = match config.reads(Variant::OneTimer) {
-            true => config.timing.reply(),
-            false => config.timing.announcement(),
-        };
-        out.set_timer(Timer::Announcement, Timing::back_off(wait, self.tracker.attempts()));
-    }
-
-    /// H6: another member follows a leader that this one does not receive. It defers, and asks again later, less and less
-    /// often.
-    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
-        if self.electing() && claim.leader > config.members.key(self.tracker.id()) {
-            self.tracker.defer_to(claim.leader.id);
-            self.await_announcement(config, out);
-        }
+        cx.rule("R4");
+        self.await_end(cx);
     }
 
     /// R3: no higher member is alive.
-    fn win(&mut self, config: &Config, out: &mut Effects<Self>) {
-        out.rule("R3");
-        self.end_election(out);
-        self.tracker.lead(config, out);
+    fn win(&mut self, cx: &mut Context<'_, Self>) {
+        cx.rule("R3");
+        self.end_election(cx);
+        self.tracker.lead(cx);
         let me = self.tracker.id();
         let term = self.tracker.term();
-        let to_all = config.hardened() || config.announce == Announce::All;
-        let above = config.members.higher(me).filter(|_| to_all);
-        for peer in config.members.lower(me).chain(above) {
-            if config.hardened() || !self.tracker.is_down(peer) {
-                out.send(peer, Message::Coordinator { term });
+        let to_all = cx.config.hardened() || cx.config.announce == Announce::All;
+        let above = cx.config.members.higher(me).filter(|_| to_all);
+        for peer in cx.config.members.lower(me).chain(above) {
+            if cx.config.hardened() || !self.tracker.is_down(peer) {
+                cx.send(peer, Message::Coordinator { term });
             }
         }
-        if reassures(config) {
+        if reassures(cx.config) {
             self.announcing = true;
-            out.set_timer(Timer::Announced, crossing(config));
+            cx.set_timer(Timer::Announced, crossing(cx.config));
         }
-    }
-
-    /// Ends all waits of its election.
-    fn end_election(&mut self, out: &mut Effects<Self>) {
-        match self.state {
-            State::Normal => {}
-            State::Called => out.cancel_timer(Timer::Stage),
-            State::Electing => out.cancel_timer(Timer::Reply),
-            State::Waiting => out.cancel_timer(Timer::Announcement),
-        }
-        self.state = State::Normal;
     }
 }
 
@@ -366,44 +287,17 @@ fn crossing(config: &Config) -> Span {
 }
 
 conversions! {
-    Upkeep => Message::Upkeep,
-    UpkeepTimer => Timer::Upkeep,
+    Background => Message::Background,
+    BackgroundTimer => Timer::Background,
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("ELECTION"),
-    Kind::election("OK"),
-    Kind::election("COORDINATOR"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
-    fn index(&self) -> usize {
-        match self {
-            Self::Election { .. } => 0,
-            Self::Ok { .. } => 1,
-            Self::Coordinator { .. } => 2,
-            Self::Upkeep(Upkeep::Alive { .. }) => 3,
-            Self::Upkeep(Upkeep::Nack { .. }) => 4,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Election { term } | Self::Ok { term } | Self::Coordinator { term } => {
-                varint_len(term.0)
-            }
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
-        }
+impl AlgorithmMessage for Message {
+    kinds! {
+        Self::Election { .. } => Kind::election("ELECTION"),
+        Self::Ok { .. } => Kind::election("OK"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Background(Background::Alive { .. }) => ALIVE,
+        Self::Background(Background::Nack { .. }) => NACK,
     }
 }
 
@@ -414,7 +308,7 @@ impl fmt::Display for Message {
                 f.write_str(protocol::name_of(self))?;
                 protocol::write_term(f, *term)
             }
-            Self::Upkeep(upkeep) => upkeep.fmt(f),
+            Self::Background(message) => message.fmt(f),
         }
     }
 }
@@ -422,28 +316,19 @@ impl fmt::Display for Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::testing::{config, started, told};
     use crate::config::Mode;
-    use crate::members::{Incarnation, Members};
-    use crate::protocol::Origin;
-    use crate::time::Span;
 
     /// No script can show this: members that agree on the keys never ask downwards.
     #[test]
     fn an_election_from_above_is_ignored() {
-        let timing = Timing::for_transmission(Span::from_millis(1));
         for mode in [Mode::Textbook, Mode::Hardened] {
-            let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
-            let origin = Origin::Founding { leader: Some(NodeId(3)) };
-            let boot = Boot::new(Incarnation(1), None, origin);
-            let mut out = Effects::new();
-            let mut bully = Bully::start(NodeId(2), &config, boot, &mut out);
+            let config = config(3, mode);
+            let mut bully: Bully = started(2, &config);
             let before = bully.clone();
-            out.clear();
-            let message = Message::Election { term: Term::default() };
-            bully.handle(&config, Event::Message { from: NodeId(3), message }, &mut out);
+            let out = told(&mut bully, &config, 3, Message::Election { term: Term::default() });
             assert_eq!(bully, before);
-            assert_eq!(out.rules(), ["R2'"]);
-            assert!(out.list().is_empty());
+            assert_eq!((out.rules(), out.list()), (&["R2'"][..], &[][..]));
         }
     }
 }

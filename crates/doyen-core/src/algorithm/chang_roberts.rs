@@ -50,17 +50,17 @@
 //!
 //! Without failures hardened mode sends the same messages, and a HOP-ACK for each.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
-use super::ring::{self, Hop, HopNumber, Hops, Round};
+use super::elective::Elective;
+use super::leader_tracker::{ALIVE, Background, LeaderClaim, LeaderTracker, NACK};
+use super::ring::{self, HOP_ACK, Hop, Hops, Round, Timer};
 use crate::config::{Config, Timing, Variant};
-use crate::explore::Explore;
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+use crate::protocol::{AlgorithmMessage, Boot, Context, Kind};
+use crate::wire;
 
 /// A member that runs Chang–Roberts. Small, because there are simulations with millions of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,136 +82,111 @@ struct Hardened {
 
 /// The messages of the ring.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
-    /// "Elect this one", in textbook mode.
-    Election {
-        /// The highest member that the message has met.
-        key: Key,
-    },
+    /// "Elect this one", the highest member that the message has met; in textbook mode.
+    Election { key: Key },
     /// "This one is elected", in textbook mode.
-    Elected {
-        /// The winner.
-        key: Key,
-    },
+    Elected { key: Key },
     /// Hardened mode's messages round the ring.
     Hop(Box<Hop<Token>>),
     /// A message of hardened mode outside elections.
-    Upkeep(Box<Upkeep>),
+    Background(Box<Background>),
 }
 
 /// What goes round the ring in hardened mode.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Token {
-    /// "Elect this one."
-    Election {
-        /// The claim it will have if it wins.
-        bid: LeaderClaim,
-    },
+    /// "Elect this one": `bid` is the claim that it will have if it wins.
+    Election { bid: LeaderClaim },
     /// "This one is elected."
-    Elected {
-        /// The winner's claim.
-        claim: LeaderClaim,
-    },
+    Elected { claim: LeaderClaim },
 }
 
-/// What a member of the ring waits for, in hardened mode only.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {
-    /// `T_hop`: a HOP-ACK.
-    Hop(HopNumber),
-    /// `T_re`: the end of the round it takes part in.
-    Round,
-    /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
-}
-
-impl Protocol for ChangRoberts {
-    type Config = Config;
+impl Elective for ChangRoberts {
     type Message = Message;
     type Timer = Timer;
-    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
-        let hardened = config
-            .hardened()
-            .then(|| Box::new(Hardened { hops: Hops::new(), bid: None, told: None }));
-        let mut member = Self { tracker, hardened };
-        member.apply(config, action, out);
-        member
+    fn new(tracker: LeaderTracker, config: &Config, _: &Boot<Term>) -> Self {
+        let hardened = || Box::new(Hardened { hops: Hops::new(), bid: None, told: None });
+        Self { tracker, hardened: config.hardened().then(hardened) }
     }
 
-    #[inline(always)]
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.tracker.view_key();
-        match event {
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-            Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::PeerDown(peer) => {
-                let electing = self.participates();
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
-            }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-        }
-        if self.tracker.view_key() != before {
-            out.announce(self.view());
-        }
+    fn tracker(&self) -> &LeaderTracker {
+        &self.tracker
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.participates())
+    fn tracker_mut(&mut self) -> &mut LeaderTracker {
+        &mut self.tracker
     }
 
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
-    }
-
-    #[inline]
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
-    }
-
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
-    }
-}
-
-impl Explore for ChangRoberts {}
-
-impl ChangRoberts {
-    fn participates(&self) -> bool {
+    fn electing(&self) -> bool {
         self.tracker.participates()
     }
 
     #[inline(always)]
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
-            Message::Election { key } if self.accepts_key(config, key) => {
-                self.on_election(config, key, out);
+            Message::Election { key } if self.accepts_key(cx.config, key) => {
+                self.on_election(key, cx);
             }
-            Message::Elected { key } if self.accepts_key(config, key) => {
-                self.on_elected(config, key, out);
+            Message::Elected { key } if self.accepts_key(cx.config, key) => {
+                self.on_elected(key, &mut cx.again());
             }
             Message::Election { .. } | Message::Elected { .. } => {}
-            Message::Hop(hop) => self.on_hop(config, from, *hop, out),
-            Message::Upkeep(upkeep) => {
-                let electing = self.participates();
-                let action = self.tracker.on_upkeep(config, from, *upkeep, electing, out);
-                self.apply(config, action, out);
-            }
+            Message::Hop(hop) => self.on_hop(from, *hop, &mut cx.again()),
+            Message::Background(message) => self.on_background(from, *message, &mut cx.again()),
         }
     }
 
+    #[inline(never)]
+    fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
+        match timer {
+            Timer::Hop(number) => {
+                let Some(hardened) = &mut self.hardened else { return };
+                let back = hardened.hops.on_timer(&self.tracker, number, cx);
+                self.take_back(back, cx);
+            }
+            Timer::Round => {
+                cx.rule("CR8");
+                self.tracker.election_failed();
+                self.call_election(cx);
+            }
+            Timer::Background(timer) => self.on_background_timer(timer, cx),
+        }
+    }
+
+    /// CR1: this member starts an election.
+    #[inline(never)]
+    fn call_election(&mut self, cx: &mut Context<'_, Self>) {
+        cx.rule("CR1");
+        cx.election_started();
+        let own = cx.config.members.key(self.tracker.id());
+        if self.hardened.is_some() {
+            let term = self.tracker.open_term(cx);
+            self.bid(LeaderClaim { term, leader: own }, cx);
+        } else {
+            self.stand(own, cx);
+        }
+    }
+
+    fn end_election(&mut self, cx: &mut Context<'_, Self>) {
+        if self.electing() && self.hardened.is_some() {
+            cx.cancel_timer(Timer::Round);
+        }
+        self.tracker.set_participant(false);
+    }
+
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        if let Some(bid) = self.last_bid() {
+            self.await_end_of(bid, cx);
+        }
+    }
+}
+
+/// The textbook's rules.
+impl ChangRoberts {
     /// A textbook's message cannot come from a member with the same configuration if this one is hardened. An unknown key is
     /// neither passed on, because no member would remove it from the ring, nor followed.
     #[inline(always)]
@@ -219,120 +194,62 @@ impl ChangRoberts {
         self.hardened.is_none() && config.members.contains(key.id)
     }
 
-    #[inline(never)]
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
-        match timer {
-            Timer::Hop(number) => {
-                let Some(hardened) = &mut self.hardened else { return };
-                let back = hardened.hops.on_timer(config, &self.tracker, number, out);
-                self.take_back(config, back, out);
-            }
-            Timer::Round => {
-                out.rule("CR8");
-                self.tracker.set_participant(false);
-                self.tracker.election_failed();
-                self.call_election(config, out);
-            }
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.participates(), out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    #[inline(never)]
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
-        match action {
-            Action::Nothing => {}
-            Action::EndElection => self.end_participation(out),
-            Action::StartElection => self.call_election(config, out),
-            Action::Defer(claim) => self.defer(config, claim, out),
-        }
-    }
-
-    /// CR1: this member starts an election.
-    #[inline(never)]
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.participates() {
-            return;
-        }
-        out.rule("CR1");
-        out.election_started();
-        let own = config.members.key(self.tracker.id());
-        if self.hardened.is_some() {
-            let term = self.tracker.open_term(out);
-            self.bid(config, LeaderClaim { term, leader: own }, out);
-        } else {
-            self.stand(config, own, out);
-        }
-    }
-
-    fn end_participation(&mut self, out: &mut Effects<Self>) {
-        if self.participates() && self.hardened.is_some() {
-            out.cancel_timer(Timer::Round);
-        }
-        self.tracker.set_participant(false);
-    }
-}
-
-/// The textbook's rules.
-impl ChangRoberts {
     /// CR1, CR3: asks to be elected, unless no other member is left.
     #[inline(never)]
-    fn stand(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
+    fn stand(&mut self, own: Key, cx: &mut Context<'_, Self>) {
         self.tracker.set_participant(true);
-        if !self.send(config, Message::Election { key: own }, out) {
-            self.win(config, own, out);
+        if !self.send(Message::Election { key: own }, cx) {
+            self.win(own, cx);
         }
     }
 
     #[inline(always)]
-    fn on_election(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
-        let own = config.members.key(self.tracker.id());
+    fn on_election(&mut self, key: Key, cx: &mut Context<'_, Self>) {
+        let own = cx.config.members.key(self.tracker.id());
         if key > own {
-            out.rule("CR2");
+            cx.rule("CR2");
             self.tracker.set_participant(true);
-            self.send(config, Message::Election { key }, out);
+            self.send(Message::Election { key }, cx);
         } else if key == own {
-            out.rule("CR5");
-            self.win(config, own, out);
-        } else if !self.participates() || config.reads(Variant::NoSwallow) {
-            out.rule("CR3");
-            self.stand(config, own, out);
+            cx.rule("CR5");
+            self.win(own, &mut cx.again());
+        } else if !self.electing() || cx.config.reads(Variant::NoSwallow) {
+            cx.rule("CR3");
+            self.stand(own, &mut cx.again());
         } else {
-            out.rule("CR4");
+            cx.rule("CR4");
         }
     }
 
     #[inline(never)]
-    fn win(&mut self, config: &Config, own: Key, out: &mut Effects<Self>) {
-        self.on_end(config, own, out);
-        self.send(config, Message::Elected { key: own }, out);
+    fn win(&mut self, own: Key, cx: &mut Context<'_, Self>) {
+        self.on_end(own, cx);
+        self.send(Message::Elected { key: own }, cx);
     }
 
     #[inline(never)]
-    fn on_elected(&mut self, config: &Config, key: Key, out: &mut Effects<Self>) {
+    fn on_elected(&mut self, key: Key, cx: &mut Context<'_, Self>) {
         if key.id == self.tracker.id() {
-            return out.rule("CR7");
+            return cx.rule("CR7");
         }
-        out.rule("CR6");
-        self.on_end(config, key, out);
-        self.send(config, Message::Elected { key }, out);
+        cx.rule("CR6");
+        self.on_end(key, cx);
+        self.send(Message::Elected { key }, cx);
     }
 
     /// The election is over, and this is its winner.
-    fn on_end(&mut self, config: &Config, winner: Key, out: &mut Effects<Self>) {
+    fn on_end(&mut self, winner: Key, cx: &mut Context<'_, Self>) {
         self.tracker.set_participant(false);
-        self.tracker.accept(config, LeaderClaim { term: Term::default(), leader: winner }, out);
+        self.tracker.accept(LeaderClaim { term: Term::default(), leader: winner }, cx);
     }
 
     /// Sends to the neighbour; returns whether there is one.
     #[inline(always)]
-    fn send(&self, config: &Config, message: Message, out: &mut Effects<Self>) -> bool {
+    fn send(&self, message: Message, cx: &mut Context<'_, Self>) -> bool {
         let me = self.tracker.id();
-        let neighbour = ring::successor(config, &self.tracker, me);
+        let neighbour = ring::successor(cx.config, &self.tracker, me);
         if neighbour != me {
-            out.send(neighbour, message);
+            cx.send(neighbour, message);
         }
         neighbour != me
     }
@@ -341,201 +258,164 @@ impl ChangRoberts {
 /// Hardened mode's rules.
 impl ChangRoberts {
     #[inline(never)]
-    fn on_hop(&mut self, config: &Config, from: NodeId, hop: Hop<Token>, out: &mut Effects<Self>) {
+    fn on_hop(&mut self, from: NodeId, hop: Hop<Token>, cx: &mut Context<'_, Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        match hardened.hops.receive(from, hop, out) {
-            Some(Token::Election { bid }) if config.members.contains(bid.leader.id) => {
-                self.on_bid(config, bid, out);
+        match hardened.hops.receive(from, hop, cx) {
+            Some(Token::Election { bid }) if cx.config.members.contains(bid.leader.id) => {
+                self.on_bid(bid, cx);
             }
-            Some(Token::Elected { claim }) if config.members.contains(claim.leader.id) => {
-                self.on_elected_claim(config, claim, out);
+            Some(Token::Elected { claim }) if cx.config.members.contains(claim.leader.id) => {
+                self.on_elected_claim(claim, cx);
             }
             _ => {}
         }
     }
 
     /// CR1 to CR3: sends or passes on a bid, the largest so far, and waits for the end of its round.
-    fn bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
+    fn bid(&mut self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         hardened.bid = Some(bid);
-        self.tracker.see_term(bid.term, out);
+        self.tracker.see_term(bid.term, cx);
         self.tracker.set_participant(true);
-        self.await_end(config, bid, out);
-        self.pass(config, Token::Election { bid }, out);
+        self.await_end_of(bid, cx);
+        self.pass(Token::Election { bid }, cx);
     }
 
     /// Arms `T_re`. A third circuit is added to the two for which it is made: one in search of the highest member.
-    fn await_end(&self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
+    fn await_end_of(&self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
         let round = Round { term: bid.term, initiator: bid.leader.id };
-        let wait = ring::re_initiation(config, round, self.tracker.id())
-            + config.timing.reply() * config.members.len() as u64;
-        out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
+        let wait = ring::re_initiation(cx.config, round, self.tracker.id())
+            + cx.config.timing.reply() * cx.config.members.len() as u64;
+        cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
     }
 
-    fn on_bid(&mut self, config: &Config, bid: LeaderClaim, out: &mut Effects<Self>) {
-        let own = config.members.key(self.tracker.id());
-        let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
+    fn on_bid(&mut self, bid: LeaderClaim, cx: &mut Context<'_, Self>) {
+        let own = cx.config.members.key(self.tracker.id());
+        let last = self.last_bid();
         if bid.leader == own {
-            if self.participates() && Some(bid) == last {
-                out.rule("CR5");
-                self.announce(config, out);
+            if self.electing() && Some(bid) == last {
+                cx.rule("CR5");
+                self.announce(cx);
             }
             return;
         }
         if self.tracker.current_claim().is_some_and(|claim| claim.leader > bid.leader) {
-            out.rule("CR9");
-            return self.tracker.vouch(config, bid.leader.id, bid.term, out);
+            cx.rule("CR9");
+            return self.tracker.vouch(bid.leader.id, bid.term, cx);
         }
         let best = LeaderClaim { leader: bid.leader.max(own), ..bid };
         if bid.term < self.tracker.term() || Some(best) <= self.tracker.claim() {
-            out.rule("CR10");
+            cx.rule("CR10");
             let term = self.tracker.term();
-            return out.send(bid.leader.id, Upkeep::Nack { term }.into());
+            return cx.send(bid.leader.id, Background::Nack { term });
         }
         if Some(bid) <= last {
-            return out.rule("CR4");
+            return cx.rule("CR4");
         }
-        out.rule(if best == bid { "CR2" } else { "CR3" });
-        self.bid(config, best, out);
+        cx.rule(if best == bid { "CR2" } else { "CR3" });
+        self.bid(best, cx);
     }
 
     /// CR5: its own bid has come back, or there is no other member.
-    fn announce(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.end_participation(out);
-        self.tracker.lead(config, out);
+    fn announce(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
+        self.tracker.lead(cx);
         if let Some(claim) = self.tracker.claim() {
-            self.tell(config, claim, out);
+            self.tell(claim, cx);
         }
     }
 
     /// CR6, CR7.
-    fn on_elected_claim(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+    fn on_elected_claim(&mut self, claim: LeaderClaim, cx: &mut Context<'_, Self>) {
         let told = self.hardened.as_ref().and_then(|hardened| hardened.told);
         if claim.leader.id == self.tracker.id() || Some(claim) <= told {
-            return out.rule("CR7");
+            return cx.rule("CR7");
         }
-        out.rule("CR6");
+        cx.rule("CR6");
         if self.tracker.is_down(claim.leader.id) {
-            self.tell(config, claim, out);
-            return self.call_election(config, out);
+            self.tell(claim, cx);
+            return self.start_election(cx);
         }
-        let action = self.tracker.on_claim(config, claim, self.participates(), out);
-        self.apply(config, action, out);
+        self.on_claim(claim, cx);
         if self.tracker.leader() == Some(claim.leader.id) {
-            self.tell(config, claim, out);
+            self.tell(claim, cx);
         }
     }
 
-    fn tell(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
+    fn tell(&mut self, claim: LeaderClaim, cx: &mut Context<'_, Self>) {
         let Some(hardened) = &mut self.hardened else { return };
         hardened.told = Some(claim);
-        self.pass(config, Token::Elected { claim }, out);
+        self.pass(Token::Elected { claim }, cx);
     }
 
-    /// H6: another member follows a leader that this one does not receive. It defers, and bids again later, less and less
-    /// often.
-    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
-        let own = config.members.key(self.tracker.id());
-        let bid = self.hardened.as_ref().and_then(|hardened| hardened.bid);
-        if let Some(bid) = bid
-            && self.participates()
-            && claim.leader > own
-        {
-            self.tracker.defer_to(claim.leader.id);
-            self.await_end(config, bid, out);
-        }
+    fn last_bid(&self) -> Option<LeaderClaim> {
+        self.hardened.as_ref().and_then(|hardened| hardened.bid)
     }
 
-    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
+    fn pass(&mut self, token: Token, cx: &mut Context<'_, Self>) {
         let Some(hardened) = &mut self.hardened else { return };
-        let back = hardened.hops.pass(config, &self.tracker, token, out);
-        self.take_back(config, back, out);
+        let back = hardened.hops.pass(&self.tracker, token, cx);
+        self.take_back(back, cx);
     }
 
     /// A bid that found no other live member is won, whichever member made it.
-    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
+    fn take_back(&mut self, token: Option<Token>, cx: &mut Context<'_, Self>) {
         let Some(Token::Election { bid }) = token else { return };
-        let last = self.hardened.as_ref().and_then(|hardened| hardened.bid);
-        if !self.participates() || Some(bid) != last {
+        let last = self.last_bid();
+        if !self.electing() || Some(bid) != last {
             return;
         }
-        out.rule("CR5");
+        cx.rule("CR5");
         if bid.leader.id != self.tracker.id() {
-            self.tracker.open_term(out); // in its own term a lower winner might come too late
+            self.tracker.open_term(cx); // in its own term a lower winner might come too late
         }
-        self.announce(config, out);
+        self.announce(cx);
     }
 }
 
 conversions! {
     Hop<Token> => Message::Hop,
-    Upkeep => Message::Upkeep,
-    HopNumber => Timer::Hop,
-    UpkeepTimer => Timer::Upkeep,
+    Background => Message::Background,
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("ELECTION"),
-    Kind::election("ELECTED"),
-    Kind::link("HOP-ACK"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
+impl AlgorithmMessage for Message {
+    const KINDS: &'static [Kind] =
+        &[Kind::election("ELECTION"), Kind::election("ELECTED"), HOP_ACK, ALIVE, NACK];
 
-impl Message {
-    /// Which of [`KINDS`] it is.
     #[inline]
     fn index(&self) -> usize {
         match self {
             Self::Election { .. } => 0,
             Self::Elected { .. } => 1,
-            Self::Hop(hop) => hop_kind(hop),
-            Self::Upkeep(upkeep) => upkeep_kind(upkeep),
+            Self::Hop(_) | Self::Background(_) => self.hardened_index(),
         }
     }
-}
 
-impl protocol::Message for Message {
-    #[inline]
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
+    /// The textbook's messages first, for the same reason.
     #[inline]
     fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Election { key } | Self::Elected { key } => key_len(*key),
-            Self::Hop(hop) => hop_len(hop),
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
+        match self {
+            Self::Election { key } | Self::Elected { key } => 1 + wire::encoded_len(key),
+            Self::Hop(_) | Self::Background(_) => wire::encoded_len(self),
         }
     }
 }
 
-/// Hardened mode's messages, apart from the textbook's: a simulation asks every message, and there are millions of them.
-#[cold]
-fn hop_kind(hop: &Hop<Token>) -> usize {
-    match hop {
-        Hop::Pass { token: Token::Election { .. }, .. } => 0,
-        Hop::Pass { token: Token::Elected { .. }, .. } => 1,
-        Hop::Ack { .. } => 2,
+impl Message {
+    /// Hardened mode's messages, apart from the textbook's: a simulation asks every message, and there are millions of
+    /// them.
+    #[cold]
+    fn hardened_index(&self) -> usize {
+        match self {
+            Self::Hop(hop) => match **hop {
+                Hop::Pass { token: Token::Election { .. }, .. } => 0,
+                Hop::Pass { token: Token::Elected { .. }, .. } => 1,
+                Hop::Ack { .. } => 2,
+            },
+            Self::Background(message) => 3 + message.index(),
+            Self::Election { .. } | Self::Elected { .. } => self.index(),
+        }
     }
-}
-
-#[cold]
-fn upkeep_kind(upkeep: &Upkeep) -> usize {
-    match upkeep {
-        Upkeep::Alive { .. } => 3,
-        Upkeep::Nack { .. } => 4,
-    }
-}
-
-#[cold]
-fn hop_len(hop: &Hop<Token>) -> usize {
-    hop.encoded_len(|token| {
-        let (Token::Election { bid: claim } | Token::Elected { claim }) = token;
-        1 + varint_len(claim.term.0) + key_len(claim.leader)
-    })
 }
 
 impl fmt::Display for Message {
@@ -544,7 +424,7 @@ impl fmt::Display for Message {
             Self::Election { key } => write!(f, "ELECTION {key}"),
             Self::Elected { key } => write!(f, "ELECTED {key}"),
             Self::Hop(hop) => hop.fmt(f),
-            Self::Upkeep(upkeep) => upkeep.fmt(f),
+            Self::Background(message) => message.fmt(f),
         }
     }
 }
@@ -561,10 +441,9 @@ impl fmt::Display for Token {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::testing::{config, started, told};
     use crate::config::Mode;
-    use crate::members::{Incarnation, Members};
-    use crate::protocol::Origin;
-    use crate::time::Span;
+    use crate::protocol::{Effects, Event, Protocol};
 
     #[test]
     fn a_million_members_stay_small() {
@@ -583,22 +462,17 @@ mod tests {
             (Mode::Hardened, Message::Elected { key }),
             (Mode::Hardened, nonsense(Token::Election { bid: stranger })),
             (Mode::Hardened, nonsense(Token::Elected { claim: stranger })),
-            (Mode::Hardened, Message::from(Upkeep::Alive { claim: stranger })),
+            (Mode::Hardened, Message::from(Background::Alive { claim: stranger })),
             (Mode::Textbook, nonsense(Token::Election { bid: stranger })),
             (Mode::Textbook, Message::Election { key: stranger.leader }),
             (Mode::Textbook, Message::Elected { key: stranger.leader }),
         ];
         for (mode, message) in cases {
-            let timing = Timing::for_transmission(Span::from_millis(1));
-            let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
-            let origin = Origin::Founding { leader: None };
-            let boot = Boot::new(Incarnation(1), None, origin);
-            let mut out = Effects::new();
-            let mut member = ChangRoberts::start(NodeId(2), &config, boot, &mut out);
-            member.handle(&config, Event::Campaign, &mut out);
+            let config = config(3, mode);
+            let mut member: ChangRoberts = started(2, &config);
+            member.handle(&config, Event::Campaign, &mut Effects::new());
             let before = member.clone();
-            out.clear();
-            member.handle(&config, Event::Message { from: NodeId(1), message }, &mut out);
+            let out = told(&mut member, &config, 1, message);
             assert_eq!(member, before);
             assert!(out.list().is_empty());
         }

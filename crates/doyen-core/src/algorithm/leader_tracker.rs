@@ -30,9 +30,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use super::elective::Elective;
 use crate::members::{Key, NodeId, PeerSet, Term};
-use crate::protocol::{Boot, Effects, Origin, Protocol, Role, View, varint_len};
+use crate::protocol::{Boot, Context, Kind, Origin, Role, View};
 
 /// A claim to lead: `leader` won the election numbered `term`. Claims are ordered by term, then by key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -45,22 +45,31 @@ pub struct LeaderClaim {
 
 /// The messages of hardened mode outside elections.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Upkeep {
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
+pub enum Background {
     /// "This member leads": the leader's heartbeat, or a follower's message about its leader.
-    Alive {
-        /// The leader and its term.
-        claim: LeaderClaim,
-    },
+    Alive { claim: LeaderClaim },
     /// "There has been a later election than the one you won."
-    Nack {
-        /// Its number.
-        term: Term,
-    },
+    Nack { term: Term },
+}
+
+pub(crate) const ALIVE: Kind = Kind::detector("ALIVE");
+pub(crate) const NACK: Kind = Kind::election("NACK");
+
+impl Background {
+    /// Which of [`ALIVE`] and [`NACK`] it is.
+    #[inline]
+    pub(crate) fn index(&self) -> usize {
+        match self {
+            Self::Alive { .. } => 0,
+            Self::Nack { .. } => 1,
+        }
+    }
 }
 
 /// The timers of hardened mode outside elections.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum UpkeepTimer {
+pub enum BackgroundTimer {
     /// A message from a leader, after the start.
     Listen,
     /// The end of its tolerance of a lower leader.
@@ -69,16 +78,9 @@ pub enum UpkeepTimer {
     Heartbeat,
 }
 
-impl UpkeepTimer {
-    /// Whether it is armed again forever.
-    pub(crate) fn is_upkeep(self) -> bool {
-        self == Self::Heartbeat
-    }
-}
-
 /// What the algorithm must do after an event that its tracker handled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Action {
+pub enum Action {
     /// Nothing.
     Nothing,
     /// End the election that it takes part in: it follows a leader, or leads.
@@ -91,7 +93,7 @@ pub(crate) enum Action {
 
 /// The leader that a member follows, and what it must remember to choose it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct LeaderTracker {
+pub struct LeaderTracker {
     id: NodeId,
     /// For the algorithms that have no other state: this byte is free here, a million times.
     participant: bool,
@@ -120,28 +122,16 @@ struct Hardened {
     tolerating: bool,
 }
 
-/// An algorithm whose members have a leader tracker.
-pub(crate) trait Elective:
-    Protocol<Config = Config, Durable = Term, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
-{
-}
-
-impl<P> Elective for P where
-    P: Protocol<Config = Config, Durable = Term, Message: From<Upkeep>, Timer: From<UpkeepTimer>>
-{
-}
-
 impl LeaderTracker {
     /// The tracker of a process that has just started. A joining textbook process starts an election at once (cs677,
     /// kordafshari); a hardened one listens first (H1).
     pub(crate) fn start<P: Elective>(
         id: NodeId,
-        config: &Config,
         boot: &Boot<Term>,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> (Self, Action) {
         let mut me = Self { id, participant: false, leader: None, extras: None };
-        if config.hardened() {
+        if cx.config.hardened() {
             let term = boot.durable.unwrap_or_default();
             let hardened = Some(Hardened { term, ..Hardened::default() });
             me.extras = Some(Box::new(Extras { hardened, ..Extras::default() }));
@@ -149,13 +139,13 @@ impl LeaderTracker {
         match boot.origin {
             Origin::Founding { leader: None } => (me, Action::Nothing),
             Origin::Founding { leader: Some(leader) } => {
-                let term = if config.hardened() { Term(1) } else { Term::default() };
-                me.accept(config, LeaderClaim { term, leader: config.members.key(leader) }, out);
+                let term = if cx.config.hardened() { Term(1) } else { Term::default() };
+                me.accept(LeaderClaim { term, leader: cx.config.members.key(leader) }, cx);
                 (me, Action::EndElection)
             }
-            Origin::Joining | Origin::Rejoining if config.hardened() => {
-                out.rule("H1");
-                out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen());
+            Origin::Joining | Origin::Rejoining if cx.config.hardened() => {
+                cx.rule("H1");
+                cx.set_timer(BackgroundTimer::Listen, cx.config.timing.listen());
                 (me, Action::Nothing)
             }
             Origin::Joining | Origin::Rejoining => (me, Action::StartElection),
@@ -178,7 +168,6 @@ impl LeaderTracker {
         self.leader
     }
 
-    /// Whether this member leads.
     pub(crate) fn leads(&self) -> bool {
         self.leader == Some(self.id)
     }
@@ -193,7 +182,6 @@ impl LeaderTracker {
         self.participant = participant;
     }
 
-    /// Whether `peer` is down.
     #[inline]
     pub(crate) fn is_down(&self, peer: NodeId) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.down.contains(peer))
@@ -239,17 +227,16 @@ impl LeaderTracker {
     /// its claim is not older than the question.
     pub(crate) fn vouch<P: Elective>(
         &mut self,
-        config: &Config,
         asker: NodeId,
         term: Term,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) {
-        self.see_term(term, out);
+        self.see_term(term, cx);
         if self.leads() {
-            self.lead(config, out);
+            self.lead(cx);
         }
         if let Some(claim) = self.current_claim() {
-            out.send(asker, Upkeep::Alive { claim }.into());
+            cx.send(asker, Background::Alive { claim });
         }
     }
 
@@ -267,27 +254,27 @@ impl LeaderTracker {
     }
 
     /// Adopts `term` if it is larger, durably.
-    pub(crate) fn see_term<P: Elective>(&mut self, term: Term, out: &mut Effects<P>) {
+    pub(crate) fn see_term<P: Elective>(&mut self, term: Term, cx: &mut Context<'_, P>) {
         if let Some(hardened) = self.hardened_mut()
             && term > hardened.term
         {
             hardened.term = term;
-            out.persist(term);
+            cx.persist(term);
         }
     }
 
     /// Opens a new term for an election of this member's own, durably. Zero in textbook mode.
-    pub(crate) fn open_term<P: Elective>(&mut self, out: &mut Effects<P>) -> Term {
-        self.see_term(self.term().next(), out);
+    pub(crate) fn open_term<P: Elective>(&mut self, cx: &mut Context<'_, P>) -> Term {
+        self.see_term(self.term().next(), cx);
         self.term()
     }
 
     /// This member has won the election of the highest term it knows.
-    pub(crate) fn lead<P: Elective>(&mut self, config: &Config, out: &mut Effects<P>) {
-        let claim = LeaderClaim { term: self.term(), leader: config.members.key(self.id) };
+    pub(crate) fn lead<P: Elective>(&mut self, cx: &mut Context<'_, P>) {
+        let claim = LeaderClaim { term: self.term(), leader: cx.config.members.key(self.id) };
         // A larger claim can exist only if a peer has used up all terms: then this member has not won.
         if self.claim().is_none_or(|last| claim >= last) {
-            self.accept(config, claim, out);
+            self.accept(claim, cx);
         }
     }
 
@@ -299,139 +286,136 @@ impl LeaderTracker {
     /// A member claims to lead, or another member says so. `electing`: this member takes part in an election.
     pub(crate) fn on_claim<P: Elective>(
         &mut self,
-        config: &Config,
         offered: LeaderClaim,
         electing: bool,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Action {
-        let lower = offered.leader < config.members.key(self.id);
+        let lower = offered.leader < cx.config.members.key(self.id);
         let Some(hardened) = self.hardened() else {
             if lower {
                 return Action::StartElection;
             }
-            self.accept(config, offered, out);
+            self.accept(offered, cx);
             return Action::EndElection;
         };
         if let Some(claim) = hardened.claim
             && offered < claim
         {
-            self.refuse(offered, claim, out);
+            self.refuse(offered, claim, cx);
             return Action::Nothing;
         }
         if !lower {
-            out.rule("H2");
-            self.accept(config, offered, out);
+            cx.rule("H2");
+            self.accept(offered, cx);
             return Action::EndElection;
         }
         let unchanged = hardened.claim == Some(offered) && self.leader == Some(offered.leader.id);
-        self.see_term(offered.term, out);
+        self.see_term(offered.term, cx);
         if self.leads() {
             Action::StartElection
         } else if electing || unchanged {
             // Its election will end with a claim in the term just adopted; its preempt timer is armed already.
             Action::Nothing
         } else {
-            out.rule("H4");
-            self.accept(config, offered, out);
+            cx.rule("H4");
+            self.accept(offered, cx);
             Action::EndElection
         }
     }
 
     /// H3: a claim that is too small is answered with the larger one.
-    fn refuse<P: Elective>(&self, offered: LeaderClaim, claim: LeaderClaim, out: &mut Effects<P>) {
-        out.rule("H3");
+    fn refuse<P: Elective>(
+        &self,
+        offered: LeaderClaim,
+        claim: LeaderClaim,
+        cx: &mut Context<'_, P>,
+    ) {
+        cx.rule("H3");
         let claimant = offered.leader.id;
         if claimant == self.id {
             // An old claim of its own came round the ring.
         } else if self.leads() {
-            out.send(claimant, Upkeep::Alive { claim }.into());
+            cx.send(claimant, Background::Alive { claim });
         } else {
             // In the same term the higher leader sends ALIVE itself; but not if it is gone. Then only a higher term helps
             // the claimant, and no other member would tell it so.
             let gone = offered.term == claim.term && self.live_claim() != Some(claim);
             let term = if gone { claim.term.next() } else { claim.term };
-            out.send(claimant, Upkeep::Nack { term }.into());
+            cx.send(claimant, Background::Nack { term });
         }
     }
 
     /// Follows this claim, whichever member makes it, as the textbook rings do. A hardened claim must not be smaller than the
     /// last, which [`on_claim`](Self::on_claim) ensures.
-    pub(crate) fn accept<P: Elective>(
-        &mut self,
-        config: &Config,
-        claim: LeaderClaim,
-        out: &mut Effects<P>,
-    ) {
+    pub(crate) fn accept<P: Elective>(&mut self, claim: LeaderClaim, cx: &mut Context<'_, P>) {
         let led = self.leads();
-        self.see_term(claim.term, out);
+        self.see_term(claim.term, cx);
         self.leader = Some(claim.leader.id);
         let leads = self.leads();
-        let lower = claim.leader < config.members.key(self.id);
+        let lower = claim.leader < cx.config.members.key(self.id);
         let Some(hardened) = self.hardened_mut() else { return };
         assert!(hardened.claim.is_none_or(|last| claim >= last), "claims never fall");
-        out.cancel_timer(UpkeepTimer::Listen.into());
+        cx.cancel_timer(BackgroundTimer::Listen);
         hardened.claim = Some(claim);
         hardened.attempts = 0;
         // A lower leader's next term does not restart the timer: otherwise a member that keeps asking would keep it leader.
         match (hardened.tolerating, lower) {
-            (false, true) => out.set_timer(UpkeepTimer::Preempt.into(), config.timing.preempt),
-            (true, false) => out.cancel_timer(UpkeepTimer::Preempt.into()),
+            (false, true) => cx.set_timer(BackgroundTimer::Preempt, cx.config.timing.preempt),
+            (true, false) => cx.cancel_timer(BackgroundTimer::Preempt),
             _ => {}
         }
         hardened.tolerating = lower;
         if leads && !led {
-            out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+            cx.set_timer(BackgroundTimer::Heartbeat, cx.config.timing.heartbeat);
         } else if led && !leads {
-            out.cancel_timer(UpkeepTimer::Heartbeat.into());
+            cx.cancel_timer(BackgroundTimer::Heartbeat);
         }
     }
 
-    /// A message outside elections.
-    pub(crate) fn on_upkeep<P: Elective>(
+    pub(crate) fn on_background<P: Elective>(
         &mut self,
-        config: &Config,
         from: NodeId,
-        message: Upkeep,
+        message: Background,
         electing: bool,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Action {
         match message {
-            Upkeep::Alive { claim } if !config.members.contains(claim.leader.id) => Action::Nothing,
-            Upkeep::Alive { claim } if claim.leader.id == from => {
-                self.on_claim(config, claim, electing, out)
+            Background::Alive { claim } if !cx.config.members.contains(claim.leader.id) => {
+                Action::Nothing
             }
-            Upkeep::Alive { claim } => {
-                out.rule("H6");
+            Background::Alive { claim } if claim.leader.id == from => {
+                self.on_claim(claim, electing, cx)
+            }
+            Background::Alive { claim } => {
+                cx.rule("H6");
                 Action::Defer(claim)
             }
-            Upkeep::Nack { term } => {
+            Background::Nack { term } => {
                 // An equal term answers an older claim of this leader, or a message of the other leader will arrive.
                 let outdone = self.leads() && self.claim().is_some_and(|r| term > r.term);
-                self.see_term(term, out);
+                self.see_term(term, cx);
                 if !outdone {
                     return Action::Nothing;
                 }
-                out.rule("H3");
+                cx.rule("H3");
                 Action::StartElection
             }
         }
     }
 
-    /// A timer of its own fired.
     pub(crate) fn on_timer<P: Elective>(
         &mut self,
-        config: &Config,
-        timer: UpkeepTimer,
+        timer: BackgroundTimer,
         electing: bool,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Action {
         match timer {
-            UpkeepTimer::Listen => {
+            BackgroundTimer::Listen => {
                 if self.leader.is_none() && !electing {
                     return Action::StartElection;
                 }
             }
-            UpkeepTimer::Preempt => {
+            BackgroundTimer::Preempt => {
                 if let Some(hardened) = self.hardened_mut() {
                     hardened.tolerating = false;
                 }
@@ -439,18 +423,18 @@ impl LeaderTracker {
                     return Action::StartElection;
                 }
             }
-            UpkeepTimer::Heartbeat => {
+            BackgroundTimer::Heartbeat => {
                 if let Some(claim) = self.claim()
                     && self.leads()
                 {
                     // A leader that takes part in an election is about to make a larger claim, or has no claim any more.
                     if !electing {
-                        out.rule("H5");
-                        for peer in config.members.others(self.id) {
-                            out.send(peer, Upkeep::Alive { claim }.into());
+                        cx.rule("H5");
+                        for peer in cx.config.members.others(self.id) {
+                            cx.send(peer, Background::Alive { claim });
                         }
                     }
-                    out.set_timer(UpkeepTimer::Heartbeat.into(), config.timing.heartbeat);
+                    cx.set_timer(BackgroundTimer::Heartbeat, cx.config.timing.heartbeat);
                 }
             }
         }
@@ -460,10 +444,9 @@ impl LeaderTracker {
     /// The failure detector reports `peer` as down.
     pub(crate) fn on_peer_down<P: Elective>(
         &mut self,
-        config: &Config,
         peer: NodeId,
         electing: bool,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Action {
         self.extras.get_or_insert_default().down.insert(peer);
         if electing {
@@ -474,31 +457,31 @@ impl LeaderTracker {
             return Action::StartElection;
         }
         if self.leader.is_none() && self.hardened().is_some() {
-            out.rule("H7");
+            cx.rule("H7");
             // An election in progress may have two circuits of a ring left, past members that are down.
-            let election = config.timing.reply() * (2 * config.members.len() as u64);
-            out.set_timer(UpkeepTimer::Listen.into(), config.timing.listen() + election);
+            let election = cx.config.timing.reply() * (2 * cx.config.members.len() as u64);
+            cx.set_timer(BackgroundTimer::Listen, cx.config.timing.listen() + election);
         }
         Action::Nothing
     }
 
     /// The failure detector reports `peer` as up.
-    pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, out: &mut Effects<P>) {
+    pub(crate) fn on_peer_up<P: Elective>(&mut self, peer: NodeId, cx: &mut Context<'_, P>) {
         self.mark_alive(peer);
         if let Some(claim) = self.claim()
             && self.leads()
         {
-            out.rule("H5");
-            out.send(peer, Upkeep::Alive { claim }.into());
+            cx.rule("H5");
+            cx.send(peer, Background::Alive { claim });
         }
     }
 
-    /// What determines the view of a ring's member: cheaper to compare than the view itself.
+    /// What determines its view: cheaper to compare than the view itself.
     #[inline(always)]
-    pub(crate) fn view_key(&self) -> (u64, Term) {
+    pub(crate) fn view_key(&self, electing: bool) -> (u64, Term) {
         let term = self.claim().map_or(Term::default(), |claim| claim.term);
         let leader = self.leader.map_or(0, |leader| u64::from(leader.0) + 1);
-        (leader << 1 | u64::from(self.participant), term)
+        (leader << 1 | u64::from(electing), term)
     }
 
     /// Its view. `electing`: it takes part in an election that has not ended for it.
@@ -515,17 +498,7 @@ impl LeaderTracker {
     }
 }
 
-impl Upkeep {
-    /// Its size on the wire.
-    pub(crate) fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Alive { claim } => varint_len(claim.term.0) + key_len(claim.leader),
-            Self::Nack { term } => varint_len(term.0),
-        }
-    }
-}
-
-impl std::fmt::Display for Upkeep {
+impl std::fmt::Display for Background {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Alive { claim } => {
@@ -534,11 +507,4 @@ impl std::fmt::Display for Upkeep {
             Self::Nack { term } => write!(f, "NACK term={term}"),
         }
     }
-}
-
-/// The size of a key on the wire: signed numbers are zigzag-encoded.
-#[inline]
-pub(crate) fn key_len(key: Key) -> usize {
-    let zigzag = ((key.attr << 1) ^ (key.attr >> 63)) as u64;
-    varint_len(zigzag) + varint_len(u64::from(key.id.0))
 }

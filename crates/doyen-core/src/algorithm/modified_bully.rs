@@ -72,17 +72,18 @@
 //! - M12, M13: an election that is repeated backs off exponentially, with jitter;
 //! - M14: otherwise a stopped member would have no reason to act when the other asker dies.
 
-use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
+use super::elective::Elective;
+use super::leader_tracker::{
+    ALIVE, Action, Background, BackgroundTimer, LeaderClaim, LeaderTracker, NACK,
+};
 use crate::config::{Config, Timing, Variant};
-use crate::explore::Explore;
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+use crate::protocol::{self, AlgorithmMessage, Boot, Context, Kind};
 use crate::time::{Delay, Span};
 
 /// A member that runs Modified Bully.
@@ -131,40 +132,27 @@ struct Poll {
     answers: Vec<Key>,
 }
 
-/// The messages of Modified Bully.
+/// The messages of Modified Bully, with the number of the election that is to stop, is held, answered or won.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// "I have answered you, and a member below you has asked since."
-    Stop {
-        /// The number of the election to stop.
-        term: Term,
-    },
+    Stop { term: Term },
     /// "The coordinator is gone. Who is alive above me?"
-    Election {
-        /// The election's number.
-        term: Term,
-    },
+    Election { term: Term },
     /// "I am alive, and this high."
     Ok {
-        /// The number of the election it answers.
         term: Term,
-        /// The election key of the one that answers.
         prio: Key,
         /// Hardened: it has answered this lower one before, so the asker should wait for that election.
         busy: Option<NodeId>,
     },
     /// "You are the highest that answered: lead."
-    Grant {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Grant { term: Term },
     /// "I lead."
-    Coordinator {
-        /// The number of the election it won.
-        term: Term,
-    },
+    Coordinator { term: Term },
     /// A message of hardened mode outside elections.
-    Upkeep(Upkeep),
+    Background(Background),
 }
 
 /// What a modified bully waits for.
@@ -181,159 +169,97 @@ pub enum Timer {
     /// Hardened: the time in which its last COORDINATOR may still be in flight.
     Announced,
     /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
+    Background(BackgroundTimer),
 }
 
-impl Protocol for ModifiedBully {
-    type Config = Config;
+impl Elective for ModifiedBully {
     type Message = Message;
     type Timer = Timer;
-    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
-        let mut bully = Self { tracker, state: State::Idle, lowest_ever: None, announcing: false };
-        bully.apply(config, action, out);
-        bully
+    fn new(tracker: LeaderTracker, _: &Config, _: &Boot<Term>) -> Self {
+        Self { tracker, state: State::Idle, lowest_ever: None, announcing: false }
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
-        match event {
-            Event::Campaign if self.electing() => {}
-            Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::PeerDown(peer) => {
-                let electing = self.electing();
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
-            }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-        }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
-        }
+    fn tracker(&self) -> &LeaderTracker {
+        &self.tracker
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.electing())
+    fn tracker_mut(&mut self) -> &mut LeaderTracker {
+        &mut self.tracker
     }
 
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
-    }
-
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
-    }
-
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
-    }
-}
-
-impl Explore for ModifiedBully {}
-
-impl ModifiedBully {
     fn electing(&self) -> bool {
         self.state != State::Idle
     }
 
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
-            Message::Stop { term } => self.on_stop(config, term, out),
+            Message::Stop { term } => self.on_stop(term, cx),
             Message::Election { term } => {
-                let asker = Asker { key: config.members.key(from), term };
-                self.on_election(config, asker, out);
+                let asker = Asker { key: cx.config.members.key(from), term };
+                self.on_election(asker, cx);
             }
             // The member that it names will be granted: no member answers for another.
-            Message::Ok { prio, .. } if prio.id != from => out.rule("M9'"),
-            Message::Ok { term, prio, busy } => self.on_ok(config, term, prio, busy, out),
+            Message::Ok { prio, .. } if prio.id != from => cx.rule("M9'"),
+            Message::Ok { term, prio, busy } => self.on_ok(term, prio, busy, cx),
             Message::Grant { term } => {
-                let granter = Asker { key: config.members.key(from), term };
-                self.on_grant(config, granter, out);
+                let granter = Asker { key: cx.config.members.key(from), term };
+                self.on_grant(granter, cx);
             }
             Message::Coordinator { term } => {
-                let offered = LeaderClaim { term, leader: config.members.key(from) };
-                self.on_coordinator(config, offered, out);
+                let offered = LeaderClaim { term, leader: cx.config.members.key(from) };
+                self.on_coordinator(offered, cx);
             }
-            Message::Upkeep(upkeep) => {
-                let electing = self.electing();
-                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
-                self.apply(config, action, out);
-            }
+            Message::Background(message) => self.on_background(from, message, cx),
         }
     }
 
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+    fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         match (timer, std::mem::take(&mut self.state)) {
             (Timer::Window, State::Collecting(lowest)) => {
-                out.rule("M4");
-                let key = self.lowest_ever.map_or(lowest.key, |id| config.members.key(id));
-                self.answer(config, Asker { key, ..lowest }, out);
+                cx.rule("M4");
+                let key = self.lowest_ever.map_or(lowest.key, |id| cx.config.members.key(id));
+                self.answer(Asker { key, ..lowest }, cx);
             }
             (Timer::Reply, State::Electing(poll)) => {
-                out.rule("M10");
-                if !self.grant_highest(config, poll, out) {
-                    self.lead(config, out);
+                cx.rule("M10");
+                if !self.grant_highest(poll, cx) {
+                    self.lead(cx);
                 }
             }
             (Timer::Grant, State::Granted(poll)) => {
-                out.rule("M12");
-                if !config.hardened() || !self.grant_highest(config, poll, out) {
+                cx.rule("M12");
+                if !cx.config.hardened() || !self.grant_highest(poll, cx) {
                     self.tracker.election_failed();
-                    self.call_election(config, out);
+                    self.call_election(cx);
                 }
             }
             (Timer::Announcement, State::Answered(_) | State::Deferring) => {
-                out.rule("M13");
+                cx.rule("M13");
                 self.tracker.election_failed();
-                self.call_election(config, out);
+                self.call_election(cx);
             }
             (timer, state) => {
                 self.state = state;
-                self.on_other_timer(config, timer, out);
+                self.on_other_timer(timer, cx);
             }
         }
     }
 
-    /// A timer that does not end the state it is in.
-    fn on_other_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
-        match timer {
-            Timer::Announced => self.announcing = false,
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.electing(), out);
-                self.apply(config, action, out);
-            }
-            // Disarmed when the state it belongs to was left.
-            Timer::Window | Timer::Reply | Timer::Grant | Timer::Announcement => {}
-        }
-    }
-
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
+    fn apply(&mut self, action: Action, cx: &mut Context<'_, Self>) {
         match (action, &self.state) {
             (Action::Nothing, _) => {}
-            (Action::EndElection, _) => self.end_election(out),
+            (Action::EndElection, _) => self.end_election(cx),
             // Its own election goes on, or the one it is about to answer.
             (
                 Action::StartElection,
                 State::Electing(_) | State::Granted(_) | State::Collecting(_),
             ) => {}
-            (Action::StartElection, _) => self.call_election(config, out),
+            (Action::StartElection, _) => self.call_election(cx),
             (Action::Defer(claim), State::Electing(_) | State::Granted(_)) => {
-                if claim.leader > self.key(config) {
+                if claim.leader > self.key(cx.config) {
                     self.tracker.defer_to(claim.leader.id);
-                    self.defer(config, out);
+                    self.await_end(cx);
                 }
             }
             (Action::Defer(_), _) => {}
@@ -341,160 +267,170 @@ impl ModifiedBully {
     }
 
     /// M1: asks all higher members.
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        out.rule("M1");
-        out.election_started();
-        self.end_election(out);
-        let term = self.tracker.open_term(out);
+    fn call_election(&mut self, cx: &mut Context<'_, Self>) {
+        cx.rule("M1");
+        cx.election_started();
+        self.end_election(cx);
+        let term = self.tracker.open_term(cx);
         let mut asked = false;
-        for peer in config.members.higher(self.tracker.id()) {
+        for peer in cx.config.members.higher(self.tracker.id()) {
             if !self.tracker.is_down(peer) {
                 asked = true;
-                out.send(peer, Message::Election { term });
+                cx.send(peer, Message::Election { term });
             }
         }
-        if config.reads(Variant::Eager) && !asked {
-            return self.lead(config, out);
+        if cx.config.reads(Variant::Eager) && !asked {
+            return self.lead(cx);
         }
         self.state = State::Electing(Poll { term, answers: Vec::new() });
-        out.set_timer(Timer::Reply, config.timing.reply() + config.timing.window);
+        cx.set_timer(Timer::Reply, cx.config.timing.reply() + cx.config.timing.window);
+    }
+
+    /// Ends all waits of its election.
+    fn end_election(&mut self, cx: &mut Context<'_, Self>) {
+        match std::mem::take(&mut self.state) {
+            State::Idle => {}
+            State::Collecting(_) => cx.cancel_timer(Timer::Window),
+            State::Electing(_) => cx.cancel_timer(Timer::Reply),
+            State::Granted(_) => cx.cancel_timer(Timer::Grant),
+            State::Answered(_) | State::Deferring => cx.cancel_timer(Timer::Announcement),
+        }
+    }
+
+    /// Gives its own election up for one that another member holds.
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
+        self.state = State::Deferring;
+        self.await_coordinator(cx);
+    }
+}
+
+impl ModifiedBully {
+    /// A timer that does not end the state it is in.
+    fn on_other_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
+        match timer {
+            Timer::Announced => self.announcing = false,
+            Timer::Background(timer) => self.on_background_timer(timer, cx),
+            // Disarmed when the state it belongs to was left.
+            Timer::Window | Timer::Reply | Timer::Grant | Timer::Announcement => {}
+        }
     }
 
     /// M2, M3, M5: a member asks.
-    fn on_election(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) {
-        if asker.key > self.key(config) {
-            return out.rule("M2'");
+    fn on_election(&mut self, asker: Asker, cx: &mut Context<'_, Self>) {
+        if asker.key > self.key(cx.config) {
+            return cx.rule("M2'");
         }
-        if config.hardened() && !self.electing() && self.point_to_leader(config, asker, out) {
+        if cx.config.hardened() && !self.electing() && self.point_to_leader(asker, cx) {
             return;
         }
-        self.tracker.see_term(asker.term, out);
-        if config.reads(Variant::Figure4) {
-            let kept = self.lowest_ever.map_or(asker.key, |id| config.members.key(id));
+        self.tracker.see_term(asker.term, cx);
+        if cx.config.reads(Variant::Figure4) {
+            let kept = self.lowest_ever.map_or(asker.key, |id| cx.config.members.key(id));
             self.lowest_ever = Some(kept.min(asker.key).id);
         }
         match &mut self.state {
             State::Answered(answered) => {
                 let answered = *answered;
-                return self.on_late_election(config, answered, asker, out);
+                return self.on_late_election(answered, asker, cx);
             }
             State::Collecting(lowest) => {
-                out.rule("M3");
+                cx.rule("M3");
                 if asker.supersedes(*lowest) {
                     *lowest = asker;
                 }
                 return;
             }
-            State::Electing(_) | State::Granted(_) => out.rule("M5"),
+            State::Electing(_) | State::Granted(_) => cx.rule("M5"),
             State::Idle | State::Deferring => {}
         }
-        out.rule("M2");
-        self.end_election(out);
+        cx.rule("M2");
+        self.end_election(cx);
         self.state = State::Collecting(asker);
-        out.set_timer(Timer::Window, config.timing.window);
+        cx.set_timer(Timer::Window, cx.config.timing.window);
     }
 
     /// M6, M7, M8: a member asks after the answer.
-    fn on_late_election(
-        &mut self,
-        config: &Config,
-        answered: Asker,
-        asker: Asker,
-        out: &mut Effects<Self>,
-    ) {
+    fn on_late_election(&mut self, answered: Asker, asker: Asker, cx: &mut Context<'_, Self>) {
         match asker.key.cmp(&answered.key) {
             Ordering::Less => {
-                out.rule("M6");
-                out.send(answered.key.id, Message::Stop { term: answered.term });
-                self.answer(config, asker, out);
+                cx.rule("M6");
+                cx.send(answered.key.id, Message::Stop { term: answered.term });
+                self.answer(asker, cx);
             }
             Ordering::Equal => {
-                out.rule("M7");
-                if config.hardened() || config.reads(Variant::LiteralTimers) {
+                cx.rule("M7");
+                if cx.config.hardened() || cx.config.reads(Variant::LiteralTimers) {
                     let latest = if asker.supersedes(answered) { asker } else { answered };
-                    self.answer(config, latest, out);
+                    self.answer(latest, cx);
                 }
             }
             Ordering::Greater => {
-                out.rule("M8");
-                if config.hardened() {
-                    let (term, prio) = (asker.term, self.key(config));
+                cx.rule("M8");
+                if cx.config.hardened() {
+                    let (term, prio) = (asker.term, self.key(cx.config));
                     let busy = Some(answered.key.id);
-                    out.send(asker.key.id, Message::Ok { term, prio, busy });
+                    cx.send(asker.key.id, Message::Ok { term, prio, busy });
                 }
             }
         }
     }
 
     /// M2a, M2b: a member that asks while there is a leader is told of it. Returns whether there is one.
-    fn point_to_leader(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) -> bool {
+    fn point_to_leader(&mut self, asker: Asker, cx: &mut Context<'_, Self>) -> bool {
         if self.tracker.leads() {
-            out.rule("M2b");
+            cx.rule("M2b");
             if asker.term > self.tracker.term() {
                 // The announcement must not be older than the question.
-                self.tracker.see_term(asker.term, out);
-                self.tracker.lead(config, out);
+                self.tracker.see_term(asker.term, cx);
+                self.tracker.lead(cx);
             }
             let term = self.tracker.term();
-            out.send(asker.key.id, Message::Coordinator { term });
+            cx.send(asker.key.id, Message::Coordinator { term });
             return true;
         }
         let Some(claim) = self.tracker.live_claim().filter(|r| r.leader > asker.key) else {
             return false;
         };
-        out.rule("M2a");
-        out.send(asker.key.id, Upkeep::Alive { claim }.into());
+        cx.rule("M2a");
+        cx.send(asker.key.id, Background::Alive { claim });
         true
     }
 
-    fn answer(&mut self, config: &Config, asker: Asker, out: &mut Effects<Self>) {
-        let (term, prio) = (asker.term, self.key(config));
-        out.send(asker.key.id, Message::Ok { term, prio, busy: None });
+    fn answer(&mut self, asker: Asker, cx: &mut Context<'_, Self>) {
+        let (term, prio) = (asker.term, self.key(cx.config));
+        cx.send(asker.key.id, Message::Ok { term, prio, busy: None });
         self.state = State::Answered(asker);
-        self.await_coordinator(config, out);
-    }
-
-    /// Gives its own election up for one that another member holds.
-    fn defer(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.end_election(out);
-        self.state = State::Deferring;
-        self.await_coordinator(config, out);
+        self.await_coordinator(cx);
     }
 
     /// Arms `T_h`.
-    fn await_coordinator(&self, config: &Config, out: &mut Effects<Self>) {
-        let timing = &config.timing;
-        if config.reads(Variant::LiteralTimers) {
-            return out.set_timer(Timer::Announcement, timing.transmission * 3);
+    fn await_coordinator(&self, cx: &mut Context<'_, Self>) {
+        let timing = &cx.config.timing;
+        if cx.config.reads(Variant::LiteralTimers) {
+            return cx.set_timer(Timer::Announcement, timing.transmission * 3);
         }
         let wait = timing.announcement() + timing.window;
         let Delay { min, max } = Timing::back_off(wait, self.tracker.attempts());
-        let above = config.members.len() - 1 - config.members.rank(self.tracker.id());
-        let stagger = match config.hardened() {
+        let above = cx.config.members.len() - 1 - cx.config.members.rank(self.tracker.id());
+        let stagger = match cx.config.hardened() {
             true => timing.reply() * above as u64,
             false => Span::ZERO,
         };
-        out.set_timer(Timer::Announcement, Delay::between(min + stagger, max + stagger));
+        cx.set_timer(Timer::Announcement, Delay::between(min + stagger, max + stagger));
     }
 
     /// M9: a higher member is alive.
-    fn on_ok(
-        &mut self,
-        config: &Config,
-        term: Term,
-        prio: Key,
-        busy: Option<NodeId>,
-        out: &mut Effects<Self>,
-    ) {
+    fn on_ok(&mut self, term: Term, prio: Key, busy: Option<NodeId>, cx: &mut Context<'_, Self>) {
         let State::Electing(poll) = &mut self.state else {
-            return out.rule("M9'");
+            return cx.rule("M9'");
         };
         if poll.term != term {
-            return out.rule("M9'");
+            return cx.rule("M9'");
         }
-        out.rule("M9");
+        cx.rule("M9");
         if busy.is_some() {
-            return self.defer(config, out);
+            return self.await_end(cx);
         }
         if let Err(place) = poll.answers.binary_search(&prio) {
             poll.answers.insert(place, prio);
@@ -502,84 +438,72 @@ impl ModifiedBully {
     }
 
     /// M10, M12: grants the highest of those that have answered and have not been granted. Returns whether there is one.
-    fn grant_highest(&mut self, config: &Config, mut poll: Poll, out: &mut Effects<Self>) -> bool {
+    fn grant_highest(&mut self, mut poll: Poll, cx: &mut Context<'_, Self>) -> bool {
         let Some(highest) = poll.answers.pop() else {
             return false;
         };
-        out.send(highest.id, Message::Grant { term: poll.term });
+        cx.send(highest.id, Message::Grant { term: poll.term });
         self.state = State::Granted(poll);
-        let wait = match config.reads(Variant::LiteralTimers) {
-            true => config.timing.transmission,
-            false => config.timing.reply(),
+        let wait = match cx.config.reads(Variant::LiteralTimers) {
+            true => cx.config.timing.transmission,
+            false => cx.config.timing.reply(),
         };
-        out.set_timer(Timer::Grant, Timing::back_off(wait, self.tracker.attempts()));
+        cx.set_timer(Timer::Grant, Timing::back_off(wait, self.tracker.attempts()));
         true
     }
 
     /// M11: it is the highest that answered. Hardened: one that takes part in no election knows its result.
-    fn on_grant(&mut self, config: &Config, granter: Asker, out: &mut Effects<Self>) {
-        if !config.hardened() || self.electing() {
-            out.rule("M11");
-            self.tracker.see_term(granter.term, out);
-            return self.lead(config, out);
+    fn on_grant(&mut self, granter: Asker, cx: &mut Context<'_, Self>) {
+        if !cx.config.hardened() || self.electing() {
+            cx.rule("M11");
+            self.tracker.see_term(granter.term, cx);
+            return self.lead(cx);
         }
-        out.rule("M11'");
+        cx.rule("M11'");
         let known = granter.term <= self.tracker.term();
         if !(known && self.announcing && self.tracker.leads()) {
-            self.point_to_leader(config, granter, out);
+            self.point_to_leader(granter, cx);
         }
     }
 
     /// M14: another member holds the election.
-    fn on_stop(&mut self, config: &Config, term: Term, out: &mut Effects<Self>) {
+    fn on_stop(&mut self, term: Term, cx: &mut Context<'_, Self>) {
         match &self.state {
             State::Electing(poll) if poll.term == term => {}
-            _ => return out.rule("M14'"),
+            _ => return cx.rule("M14'"),
         }
-        out.rule("M14");
-        if config.hardened() {
-            self.defer(config, out);
+        cx.rule("M14");
+        if cx.config.hardened() {
+            self.await_end(cx);
         } else {
-            self.end_election(out);
+            self.end_election(cx);
         }
     }
 
     /// M15: a member leads.
-    fn on_coordinator(&mut self, config: &Config, offered: LeaderClaim, out: &mut Effects<Self>) {
-        out.rule("M15");
-        if config.reads(Variant::Figure4) {
-            self.tracker.accept(config, offered, out);
-            return self.end_election(out);
+    fn on_coordinator(&mut self, offered: LeaderClaim, cx: &mut Context<'_, Self>) {
+        cx.rule("M15");
+        if cx.config.reads(Variant::Figure4) {
+            self.tracker.accept(offered, cx);
+            return self.end_election(cx);
         }
-        let action = self.tracker.on_claim(config, offered, self.electing(), out);
-        self.apply(config, action, out);
+        self.on_claim(offered, cx);
     }
 
     /// M10, M11: leads, and tells all members.
-    fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.end_election(out);
+    fn lead(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
         self.lowest_ever = None;
-        self.tracker.lead(config, out);
+        self.tracker.lead(cx);
         let term = self.tracker.term();
-        for peer in config.members.others(self.tracker.id()) {
-            if config.hardened() || !self.tracker.is_down(peer) {
-                out.send(peer, Message::Coordinator { term });
+        for peer in cx.config.members.others(self.tracker.id()) {
+            if cx.config.hardened() || !self.tracker.is_down(peer) {
+                cx.send(peer, Message::Coordinator { term });
             }
         }
-        if config.hardened() {
+        if cx.config.hardened() {
             self.announcing = true;
-            out.set_timer(Timer::Announced, config.timing.transmission * 2);
-        }
-    }
-
-    /// Ends all waits of its election.
-    fn end_election(&mut self, out: &mut Effects<Self>) {
-        match std::mem::take(&mut self.state) {
-            State::Idle => {}
-            State::Collecting(_) => out.cancel_timer(Timer::Window),
-            State::Electing(_) => out.cancel_timer(Timer::Reply),
-            State::Granted(_) => out.cancel_timer(Timer::Grant),
-            State::Answered(_) | State::Deferring => out.cancel_timer(Timer::Announcement),
+            cx.set_timer(Timer::Announced, cx.config.timing.transmission * 2);
         }
     }
 
@@ -596,60 +520,26 @@ impl Asker {
 }
 
 conversions! {
-    Upkeep => Message::Upkeep,
-    UpkeepTimer => Timer::Upkeep,
+    Background => Message::Background,
+    BackgroundTimer => Timer::Background,
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("STOP"),
-    Kind::election("ELECTION"),
-    Kind::election("OK"),
-    Kind::election("GRANT"),
-    Kind::election("COORDINATOR"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
-    fn index(&self) -> usize {
-        match self {
-            Self::Stop { .. } => 0,
-            Self::Election { .. } => 1,
-            Self::Ok { .. } => 2,
-            Self::Grant { .. } => 3,
-            Self::Coordinator { .. } => 4,
-            Self::Upkeep(Upkeep::Alive { .. }) => 5,
-            Self::Upkeep(Upkeep::Nack { .. }) => 6,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Stop { term }
-            | Self::Election { term }
-            | Self::Grant { term }
-            | Self::Coordinator { term } => varint_len(term.0),
-            Self::Ok { term, prio, busy } => {
-                let busy_len = busy.map_or(0, |id| varint_len(u64::from(id.0)));
-                varint_len(term.0) + key_len(*prio) + 1 + busy_len
-            }
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
-        }
+impl AlgorithmMessage for Message {
+    kinds! {
+        Self::Stop { .. } => Kind::election("STOP"),
+        Self::Election { .. } => Kind::election("ELECTION"),
+        Self::Ok { .. } => Kind::election("OK"),
+        Self::Grant { .. } => Kind::election("GRANT"),
+        Self::Coordinator { .. } => Kind::election("COORDINATOR"),
+        Self::Background(Background::Alive { .. }) => ALIVE,
+        Self::Background(Background::Nack { .. }) => NACK,
     }
 }
 
 impl fmt::Display for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let term = match self {
-            Self::Upkeep(upkeep) => return upkeep.fmt(f),
+            Self::Background(message) => return message.fmt(f),
             Self::Stop { term }
             | Self::Election { term }
             | Self::Ok { term, .. }
@@ -670,30 +560,25 @@ impl fmt::Display for Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::testing::{config, started, told};
     use crate::config::Mode;
-    use crate::members::{Incarnation, Members};
-    use crate::protocol::Origin;
+    use crate::protocol::{Effects, Event, Protocol};
 
-    /// Member 2 of three without a leader, before and after `from` tells it `message`.
-    fn told(mode: Mode, from: u32, message: Message) -> [ModifiedBully; 2] {
-        let timing = Timing::for_transmission(Span::from_millis(1));
-        let config = Config::new(Members::range(1, 3).unwrap(), timing, mode);
-        let origin = Origin::Founding { leader: None };
-        let boot = Boot::new(Incarnation(1), None, origin);
-        let mut out = Effects::new();
-        let mut bully = ModifiedBully::start(NodeId(2), &config, boot, &mut out);
-        bully.handle(&config, Event::Campaign, &mut out);
+    /// Member 2 of three, which holds an election, ignores `message` from 3.
+    fn is_ignored(mode: Mode, message: Message) {
+        let config = config(3, mode);
+        let mut bully: ModifiedBully = started(2, &config);
+        bully.handle(&config, Event::Campaign, &mut Effects::new());
         let before = bully.clone();
-        bully.handle(&config, Event::Message { from: NodeId(from), message }, &mut out);
-        [before, bully]
+        told(&mut bully, &config, 3, message);
+        assert_eq!(bully, before);
     }
 
     /// No script can show this: members that agree on the keys never ask downwards.
     #[test]
     fn an_election_from_above_is_ignored() {
         for mode in [Mode::Textbook, Mode::Hardened] {
-            let [before, after] = told(mode, 3, Message::Election { term: Term(7) });
-            assert_eq!(before, after);
+            is_ignored(mode, Message::Election { term: Term(7) });
         }
     }
 
@@ -703,8 +588,7 @@ mod tests {
         for mode in [Mode::Textbook, Mode::Hardened] {
             let prio = Key { attr: 9, id: NodeId(9) };
             let term = Term(u64::from(mode == Mode::Hardened));
-            let [before, after] = told(mode, 3, Message::Ok { term, prio, busy: None });
-            assert_eq!(before, after);
+            is_ignored(mode, Message::Ok { term, prio, busy: None });
         }
     }
 }

@@ -46,7 +46,7 @@
 //! answers, 2(N−1) requests and votes, and 2(N−1) messages for the first heartbeat: 6(N−1) in all. It takes the rest of the
 //! vote lease, one turn and three round trips. A transfer needs no pre-vote.
 //!
-//! **Beyond the specification** (section 5 and its amendments): [witnesses](settings::Settings::witnesses) and members
+//! **Beyond the specification** (section 5 and its amendments): [witnesses](crate::config::quorum::Settings::witnesses) and members
 //! that never lead, ranks that change, preferences and penalties (`rank.rs`), partial connectivity (`reachability.rs`),
 //! reasons ([`change`](crate::change)), rejoining (`recovery.rs`), and these decisions:
 //!
@@ -71,15 +71,17 @@ mod message;
 mod rank;
 mod reachability;
 mod recovery;
-pub mod settings;
 mod transfer;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::config::Config;
+use crate::config::quorum::Pace;
 use crate::members::{Incarnation, NodeId, Term};
-use crate::protocol::{self, Bonds, Boot, Effects, Event, Kind, Notice, Protocol, View};
+use crate::protocol::{
+    self, AlgorithmMessage, Bonds, Boot, Context, Effects, Event, Kind, Notice, Protocol, View,
+};
 
 use ballot::Ballot;
 use candidate::{Candidate, PreCandidate, Search};
@@ -88,11 +90,10 @@ use leader::Leader;
 use rank::Ranking;
 use reachability::Reachability;
 use recovery::{MAX_HELLOS, Recovery};
-use settings::Pace;
 
 pub use ballot::{Drain, Stored};
-pub use explore::{rules, voter};
-pub use message::{Answer, Body, Heartbeat, KINDS, Message, Round, Unreachable};
+pub use explore::voter;
+pub use message::{Answer, Body, Heartbeat, Message, Round, Unreachable};
 pub use rank::{Preference, Rank};
 
 /// A member of a quorum: its role, and what it keeps in every role.
@@ -171,7 +172,7 @@ pub enum Timer {
     Unreachable(NodeId),
 }
 
-type Out = Effects<Quorum>;
+type Cx<'a> = Context<'a, Quorum>;
 
 impl Protocol for Quorum {
     type Config = Config;
@@ -179,7 +180,7 @@ impl Protocol for Quorum {
     type Timer = Timer;
     type Durable = Stored;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Out) -> Self {
+    fn start(id: NodeId, config: &Config, boot: Boot<Stored>, out: &mut Effects<Self>) -> Self {
         let mut member = Self {
             id,
             incarnation: boot.incarnation,
@@ -194,31 +195,32 @@ impl Protocol for Quorum {
             reachability: Reachability::default(),
             seen: BTreeMap::new(),
         };
-        member.recover(config, boot.origin, out);
+        member.recover(boot.origin, &mut Context { config, out });
         member
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Out) {
+    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         if matches!(self.role, Role::Halted) {
             return;
         }
         let (before, begun) = (self.view(), out.list().len());
+        let cx = &mut Context { config, out };
         match event {
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::Campaign => self.campaign(config, out),
-            Event::Command(command) => self.on_command(config, command, out),
-            Event::Retired => self.finish_transfer(config, out),
-            Event::Crashed => self.hand_over_after_crash(config, out),
+            Event::Message { from, message } => self.on_message(from, message, cx),
+            Event::Timer(timer) => self.on_timer(timer, cx),
+            Event::Campaign => self.campaign(cx),
+            Event::Command(command) => self.on_command(command, cx),
+            Event::Retired => self.finish_transfer(cx),
+            Event::Crashed => self.hand_over_after_crash(cx),
             // It monitors its leader itself.
             Event::PeerDown(_) | Event::PeerUp(_) => {}
         }
         let after = self.view();
         if before.role.leads() && !after.role.leads() {
             // Its own machine must know before any other member can act on it.
-            out.announce_before(begun, after);
+            cx.out.announce_before(begun, after);
         } else if after != before {
-            out.announce(after);
+            cx.announce(after);
         }
     }
 
@@ -237,7 +239,7 @@ impl Protocol for Quorum {
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
+        Message::KINDS.into()
     }
 
     fn kind_index(_: &Config, message: &Message) -> usize {
@@ -272,7 +274,7 @@ impl Protocol for Quorum {
         matches!(timer, Timer::Lease(_))
     }
 
-    fn is_upkeep(timer: Timer) -> bool {
+    fn is_background(timer: Timer) -> bool {
         matches!(
             timer,
             Timer::Lease(_)
@@ -287,91 +289,92 @@ impl Protocol for Quorum {
 }
 
 impl Quorum {
-    fn on_message(&mut self, config: &Config, from: NodeId, message: Message, out: &mut Out) {
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Cx<'_>) {
         let Message { config: theirs, term, body } = message;
         if theirs != self.configuration {
-            return out.inform(Notice::ForeignConfiguration(from));
+            return cx.inform(Notice::ForeignConfiguration(from));
         }
-        self.mark_reachable(config, from, out);
+        self.mark_reachable(from, cx);
         if self.has_not_answered(from) && self.recovery.hellos >= MAX_HELLOS {
-            self.greet(from, out);
+            self.greet(from, cx);
         }
         if self.recovery.is_rejoining() && !matches!(body, Body::Welcome { .. }) {
             return; // it must not answer yet
         }
         // A restarted member is told what was received from it before its restart. HELLO and WELCOME do not count: it answers
         // HELLO before it is answered itself, perhaps in a term that it learned after the restart.
-        if config.quorum.remembers && !matches!(body, Body::Hello { .. } | Body::Welcome { .. }) {
+        if cx.config.quorum.remembers && !matches!(body, Body::Hello { .. } | Body::Welcome { .. })
+        {
             let seen = self.seen.entry(from).or_default();
             *seen = term.max(*seen);
         }
         match body {
             Body::PreVote { number, rank, force, takeover } => {
-                self.on_pre_vote(config, from, term, (number, rank, force, takeover), out);
+                self.on_pre_vote(from, term, (number, rank, force, takeover), cx);
             }
             Body::PreAnswer { number, answer } => {
-                self.on_pre_answer(config, from, term, (number, answer), out);
+                self.on_pre_answer(from, term, (number, answer), cx);
             }
-            Body::Request { released } => self.on_request(config, from, term, released, out),
-            Body::Heartbeat(heartbeat) => self.on_heartbeat(config, from, term, &heartbeat, out),
-            Body::Vote if term <= self.ballot.term() => self.on_vote(config, from, term, out),
-            Body::Ack { round, rank, unreachable } if self.counts_ack(config, term) => {
-                self.on_ack(config, from, (round, rank, &unreachable), out);
+            Body::Request { released } => self.on_request(from, term, released, cx),
+            Body::Heartbeat(heartbeat) => self.on_heartbeat(from, term, &heartbeat, cx),
+            Body::Vote if term <= self.ballot.term() => self.on_vote(from, term, cx),
+            Body::Ack { round, rank, unreachable } if self.counts_ack(cx.config, term) => {
+                self.on_ack(from, (round, rank, &unreachable), cx);
             }
             Body::Vote | Body::Ack { .. } | Body::Nack => {
-                self.on_later_term(config, from, term, out);
+                self.on_later_term(from, term, cx);
             }
-            Body::Preempt { rank } => self.on_preempt(config, from, rank, out),
+            Body::Preempt { rank } => self.on_preempt(from, rank, cx),
             Body::TimeoutNow { reason, preference } => {
-                self.on_timeout_now(config, from, term, (reason, preference), out);
+                self.on_timeout_now(from, term, (reason, preference), cx);
             }
-            Body::Release { successor } => self.on_release(config, from, term, successor, out),
+            Body::Release { successor } => self.on_release(from, term, successor, cx),
             Body::Welcome { incarnation, seen, longest, failures } => {
-                self.on_welcome(config, from, term, (incarnation, seen, longest, failures), out);
+                self.on_welcome(from, term, (incarnation, seen, longest, failures), cx);
             }
             Body::Prefer { preference } => {
-                if self.leads() && config.members.contains(preference.member) {
+                if self.leads() && cx.config.members.contains(preference.member) {
                     self.ranking.learn_preference(preference);
                 }
             }
             Body::Probe { rank, unreachable } => {
-                self.ranking.learn(config, from, rank);
-                self.note_unreachable(config, from, &unreachable);
+                self.ranking.learn(cx.config, from, rank);
+                self.note_unreachable(cx.config, from, &unreachable);
             }
-            Body::Hello { incarnation, .. } => self.on_hello(config, from, incarnation, out),
+            Body::Hello { incarnation, .. } => self.on_hello(from, incarnation, cx),
         }
     }
 
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Out) {
+    fn on_timer(&mut self, timer: Timer, cx: &mut Cx<'_>) {
         match timer {
-            Timer::Lease(round) => self.on_lease_over(config, round, out),
-            Timer::VoteLease => self.on_vote_lease_over(config, out),
+            Timer::Lease(round) => self.on_lease_over(round, cx),
+            Timer::VoteLease => self.on_vote_lease_over(cx),
             Timer::HoldDown => {
                 self.recovery.hold_down = false;
-                self.consider_takeover(config, out);
-                self.await_turn(config, out);
+                self.consider_takeover(cx);
+                self.await_turn(cx);
             }
-            Timer::Election => self.campaign(config, out),
-            Timer::PreVote => self.tally_pre_votes(config, true, out),
-            Timer::Vote => self.on_votes_overdue(config, out),
-            Timer::Confirmation => self.on_unconfirmed(config, out),
+            Timer::Election => self.campaign(cx),
+            Timer::PreVote => self.tally_pre_votes(true, cx),
+            Timer::Vote => self.on_votes_overdue(cx),
+            Timer::Confirmation => self.on_unconfirmed(cx),
             Timer::Heartbeat => {
-                self.ranking.spend(self.pace(config).heartbeat);
-                self.send_heartbeat(config, out);
+                self.ranking.spend(self.pace(cx.config).heartbeat);
+                self.send_heartbeat(cx);
             }
-            Timer::Tenure => self.on_tenure_over(config, out),
-            Timer::Takeover => self.on_takeover_due(config, out),
+            Timer::Tenure => self.on_tenure_over(cx),
+            Timer::Takeover => self.on_takeover_due(cx),
             Timer::Cooldown => {
                 self.end_cooldown();
-                self.consider_takeover(config, out);
-                self.await_turn(config, out);
+                self.consider_takeover(cx);
+                self.await_turn(cx);
             }
-            Timer::Penalty(id) => self.decay_penalty(config, id, out),
-            Timer::Drain => self.undrain(config, out),
-            Timer::LongestVoteLease => self.on_longest_over(config, out),
-            Timer::Hello => self.say_hello(config, out),
-            Timer::Probe => self.on_probe_due(config, out),
-            Timer::Unreachable(peer) => self.on_unreachable(config, peer, out),
+            Timer::Penalty(id) => self.decay_penalty(id, cx),
+            Timer::Drain => self.undrain(cx),
+            Timer::LongestVoteLease => self.on_longest_over(cx),
+            Timer::Hello => self.say_hello(cx),
+            Timer::Probe => self.on_probe_due(cx),
+            Timer::Unreachable(peer) => self.on_unreachable(peer, cx),
         }
     }
 
@@ -414,22 +417,22 @@ impl Quorum {
 
     /// Sends a message. A member that has not answered HELLO gets another HELLO instead: its answer must not be about what
     /// this incarnation sends.
-    fn send(&self, to: NodeId, body: Body, out: &mut Out) {
+    fn send(&self, to: NodeId, body: Body, cx: &mut Cx<'_>) {
         let (config, term) = (self.configuration, self.ballot.term());
         let is_greeting = matches!(body, Body::Hello { .. } | Body::Welcome { .. });
         let body = if is_greeting || !self.has_not_answered(to) { body } else { self.hello() };
-        out.send(to, Message { config, term, body });
+        cx.send(to, Message { config, term, body });
     }
 
-    fn broadcast(&self, config: &Config, body: &Body, out: &mut Out) {
-        for peer in config.members.others(self.id) {
-            self.send(peer, body.clone(), out);
+    fn broadcast(&self, body: &Body, cx: &mut Cx<'_>) {
+        for peer in cx.config.members.others(self.id) {
+            self.send(peer, body.clone(), cx);
         }
     }
 
     /// Stores its term and vote before any effect that follows.
-    fn store(&self, out: &mut Out) {
-        self.ballot.store(out);
+    fn store(&self, cx: &mut Cx<'_>) {
+        self.ballot.store(cx);
     }
 }
 

@@ -25,30 +25,29 @@
 //! election. Do the same for this successor's successor, and so on".
 
 use std::fmt;
+use std::hash::Hash;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Elective, LeaderTracker};
+use super::elective::Elective;
+use super::leader_tracker::{Background, BackgroundTimer, LeaderTracker};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
-use crate::protocol::{self, Effects, Protocol, varint_len};
+use crate::protocol::{self, AlgorithmMessage, Context, Kind};
 use crate::time::Span;
 
 /// What goes over one edge of the ring: a token, or its HOP-ACK.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Hop<T> {
     /// The token, clockwise.
     Pass {
         /// The hop's number, for its HOP-ACK; none if no member waits for one.
         number: Option<HopNumber>,
-        /// What is passed on.
         token: T,
     },
     /// "Your token is here", anticlockwise.
-    Ack {
-        /// The number of the hop.
-        number: HopNumber,
-    },
+    Ack { number: HopNumber },
 }
 
 /// What tells apart the hops whose HOP-ACK a member waits for; also the tag of the timer that ends the wait.
@@ -60,23 +59,6 @@ impl<T> Hop<T> {
     /// A token without HOP-ACK: that of os-textbook, where no member is skipped.
     pub(crate) const fn unacknowledged(token: T) -> Self {
         Self::Pass { number: None, token }
-    }
-
-    /// Its size on the wire; `token_len` says how much of it is the token.
-    pub(crate) fn encoded_len(&self, token_len: impl FnOnce(&T) -> usize) -> usize {
-        1 + match self {
-            Self::Pass { number: None, token } => 1 + token_len(token),
-            Self::Pass { number: Some(number), token } => {
-                1 + number.encoded_len() + token_len(token)
-            }
-            Self::Ack { number } => number.encoded_len(),
-        }
-    }
-}
-
-impl HopNumber {
-    fn encoded_len(self) -> usize {
-        varint_len(u64::from(self.0))
     }
 }
 
@@ -96,16 +78,80 @@ impl<T: fmt::Display> fmt::Display for Hop<T> {
     }
 }
 
-/// An algorithm whose members pass a token of type `T` round the ring.
-pub(crate) trait Circular<T>:
-    Elective + Protocol<Message: From<Hop<T>>, Timer: From<HopNumber>>
-{
+/// The messages of a ring whose only messages in an election are tokens.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Message<T> {
+    /// A token in transit round the ring, or its HOP-ACK.
+    Hop(Hop<T>),
+    /// A message of hardened mode outside elections.
+    Background(Background),
 }
 
-impl<P, T> Circular<T> for P where
-    P: Elective + Protocol<Message: From<Hop<T>>, Timer: From<HopNumber>>
-{
+/// What goes round a ring.
+pub trait Token: Clone + Eq + Hash + fmt::Debug + fmt::Display + Serialize {
+    /// The kinds of its messages: those of its tokens, then [`HOP_ACK`], `ALIVE` and `NACK`.
+    const KINDS: &'static [Kind];
+
+    /// Which of them it is.
+    fn index(&self) -> usize;
 }
+
+/// The kind of a HOP-ACK.
+pub const HOP_ACK: Kind = Kind::link("HOP-ACK");
+
+impl<T: Token> AlgorithmMessage for Message<T> {
+    const KINDS: &'static [Kind] = T::KINDS;
+
+    fn index(&self) -> usize {
+        match self {
+            Self::Hop(Hop::Pass { token, .. }) => token.index(),
+            Self::Hop(Hop::Ack { .. }) => T::KINDS.len() - 3,
+            Self::Background(message) => T::KINDS.len() - 2 + message.index(),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Message<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hop(hop) => hop.fmt(f),
+            Self::Background(message) => message.fmt(f),
+        }
+    }
+}
+
+impl<T> From<Hop<T>> for Message<T> {
+    fn from(hop: Hop<T>) -> Self {
+        Self::Hop(hop)
+    }
+}
+
+impl<T> From<Background> for Message<T> {
+    fn from(message: Background) -> Self {
+        Self::Background(message)
+    }
+}
+
+/// What a member of a ring waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Timer {
+    /// `T_hop`: the HOP-ACK of its successor.
+    Hop(HopNumber),
+    /// `T_re`: the end of the round that it takes part in.
+    Round,
+    /// A timer of hardened mode outside elections.
+    Background(BackgroundTimer),
+}
+
+conversions! {
+    HopNumber => Timer::Hop,
+    BackgroundTimer => Timer::Background,
+}
+
+/// An algorithm whose members pass a token of type `T` round the ring.
+pub(crate) trait Circular<T>: Elective<Message: From<Hop<T>>, Timer = Timer> {}
+
+impl<A: Elective<Message: From<Hop<T>>, Timer = Timer>, T> Circular<T> for A {}
 
 /// The tokens that a member has sent and whose HOP-ACK it waits for. One word when there are none.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -121,7 +167,6 @@ struct Pending<T> {
 }
 
 impl<T: Clone> Hops<T> {
-    /// No hops.
     pub(crate) const fn new() -> Self {
         Self(None)
     }
@@ -130,24 +175,23 @@ impl<T: Clone> Hops<T> {
     #[must_use = "a token that is given back is this member's to handle"]
     pub(crate) fn pass<P: Circular<T>>(
         &mut self,
-        config: &Config,
         tracker: &LeaderTracker,
         token: T,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Option<T> {
-        let to = successor(config, tracker, tracker.id());
+        let to = successor(cx.config, tracker, tracker.id());
         if to == tracker.id() {
             return Some(token);
         }
         let pending = self.0.get_or_insert_default();
-        if pending.len() >= 2 * config.members.len() {
-            out.cancel_timer(pending.remove(0).number.into());
+        if pending.len() >= 2 * cx.config.members.len() {
+            cx.cancel_timer(pending.remove(0).number);
         }
         let taken = |number| pending.iter().any(|hop| hop.number == number);
         let number = (0..).map(HopNumber).find(|&number| !taken(number));
         let number = number.expect("some number is free: fewer hops than numbers are pending");
         pending.push(Pending { number, to, token: token.clone() });
-        send(config, number, to, token, out);
+        send(number, to, token, cx);
         None
     }
 
@@ -156,18 +200,18 @@ impl<T: Clone> Hops<T> {
         &mut self,
         from: NodeId,
         hop: Hop<T>,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Option<T> {
         match hop {
             Hop::Pass { number, token } => {
                 if let Some(number) = number {
-                    out.send(from, Hop::Ack { number }.into());
+                    cx.send(from, Hop::Ack { number });
                 }
                 Some(token)
             }
             Hop::Ack { number } => {
                 if self.take(|hop| hop.number == number && hop.to == from).is_some() {
-                    out.cancel_timer(number.into());
+                    cx.cancel_timer(number);
                 }
                 None
             }
@@ -178,17 +222,16 @@ impl<T: Clone> Hops<T> {
     #[must_use = "a token that is given back is this member's to handle"]
     pub(crate) fn on_timer<P: Circular<T>>(
         &mut self,
-        config: &Config,
         tracker: &LeaderTracker,
         number: HopNumber,
-        out: &mut Effects<P>,
+        cx: &mut Context<'_, P>,
     ) -> Option<T> {
         let hop = self.0.as_mut()?.iter_mut().find(|hop| hop.number == number)?;
-        hop.to = successor(config, tracker, hop.to);
+        hop.to = successor(cx.config, tracker, hop.to);
         if hop.to == tracker.id() {
             return self.take(|hop| hop.number == number).map(|hop| hop.token);
         }
-        send(config, number, hop.to, hop.token.clone(), out);
+        send(number, hop.to, hop.token.clone(), cx);
         None
     }
 
@@ -203,15 +246,9 @@ impl<T: Clone> Hops<T> {
     }
 }
 
-fn send<T, P: Circular<T>>(
-    config: &Config,
-    number: HopNumber,
-    to: NodeId,
-    token: T,
-    out: &mut Effects<P>,
-) {
-    out.send(to, Hop::Pass { number: Some(number), token }.into());
-    out.set_timer(number.into(), config.timing.reply());
+fn send<T, P: Circular<T>>(number: HopNumber, to: NodeId, token: T, cx: &mut Context<'_, P>) {
+    cx.send(to, Hop::Pass { number: Some(number), token });
+    cx.set_timer(number, cx.config.timing.reply());
 }
 
 /// The first member clockwise of `after` that is not down; the asking member itself if the search reaches it.
@@ -232,13 +269,6 @@ pub struct Round {
     pub term: Term,
     /// The member that started it.
     pub initiator: NodeId,
-}
-
-impl Round {
-    /// Its size on the wire.
-    pub(crate) fn encoded_len(self) -> usize {
-        varint_len(self.term.0) + varint_len(u64::from(self.initiator.0))
-    }
 }
 
 impl fmt::Display for Round {

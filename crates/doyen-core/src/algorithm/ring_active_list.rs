@@ -23,7 +23,7 @@
 //!
 //! A number whose owner has died circulates forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`](super::roll_call): HOP-ACK, a way
 //! past members that are down, rounds, and every number once in a round. In addition:
 //!
 //! - AL4: each member decides for itself, as in the notes, but when a member dies during the election the lists differ, and so
@@ -37,37 +37,26 @@
 //!
 //! Without failures hardened mode sends the same messages, a HOP-ACK for each, and the winner's n−1 ALIVEs.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
-use super::ring::{self, Hop, HopNumber, Hops, Round};
-use super::roll_call::{self, Entry, RollCall};
-use crate::config::{Config, Timing};
-use crate::explore::Explore;
+use super::elective::Elective;
+use super::leader_tracker::{ALIVE, BackgroundTimer, LeaderClaim, NACK};
+use super::ring::{self, HOP_ACK, Round, Timer};
+use super::roll_call::{Reading, RollCallRing, Rules};
 use crate::members::{NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_term};
+use crate::protocol::{Context, Kind, write_term};
 
-/// A member that runs the ring with active lists.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct RingActiveList {
-    tracker: LeaderTracker,
-    /// The active list.
-    list: RollCall,
-    /// Hardened mode's hops.
-    hops: Hops<Token>,
-}
+/// A member that runs the ring with active lists; its roll is its active list.
+pub type RingActiveList = RollCallRing<ActiveList>;
 
 /// The messages of the ring.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Message {
-    /// A number in transit round the ring, or its HOP-ACK.
-    Hop(Hop<Token>),
-    /// A message of hardened mode outside elections.
-    Upkeep(Upkeep),
-}
+pub type Message = ring::Message<Token>;
+
+/// The reading of the notes: each member decides for itself.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ActiveList;
 
 /// What goes round the ring: ELECT, "this one is alive".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -78,284 +67,62 @@ pub struct Token {
     pub member: NodeId,
 }
 
-/// What a member of the ring waits for, in hardened mode only.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {
-    /// `T_hop`: a HOP-ACK.
-    Hop(HopNumber),
-    /// `T_re`: the end of the round it takes part in.
-    Round,
-    /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
-}
+impl Reading for ActiveList {
+    type Token = Token;
 
-impl Protocol for RingActiveList {
-    type Config = Config;
-    type Message = Message;
-    type Timer = Timer;
-    type Durable = Term;
+    const RULES: Rules = Rules {
+        start: "AL1",
+        first: "AL2",
+        further: "AL3",
+        overdue: "AL5",
+        refused: "AL6",
+        late: "AL7",
+    };
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
-        let mut member = Self { tracker, list: RollCall::new(id), hops: Hops::new() };
-        member.apply(config, action, out);
-        member
+    fn number(round: Round, member: NodeId) -> Token {
+        Token { round, member }
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
-        match event {
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-            Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::PeerDown(peer) => {
-                let electing = self.participates();
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
-            }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-        }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
+    fn on_token(ring: &mut RingActiveList, token: Token, cx: &mut Context<'_, RingActiveList>) {
+        ring.on_number(token.round, token.member, cx);
+    }
+
+    /// AL4. In hardened mode the winner alone acts on its list.
+    fn on_complete(ring: &mut RingActiveList, cx: &mut Context<'_, RingActiveList>) {
+        cx.rule("AL4");
+        let winner = ring.roll.highest(cx.config, &ring.tracker);
+        if !cx.config.hardened() {
+            ring.end_election(cx);
+            let leader = cx.config.members.key(winner);
+            ring.tracker.accept(LeaderClaim { term: Term::default(), leader }, cx);
+        } else if winner == ring.tracker.id() {
+            ring.lead(cx);
         }
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.participates())
-    }
-
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
-    }
-
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
-    }
-
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    fn on_alone(ring: &mut RingActiveList, cx: &mut Context<'_, RingActiveList>) {
+        if !cx.config.hardened() {
+            return Self::on_complete(ring, cx);
+        }
+        cx.rule("AL4");
+        ring.lead(cx);
     }
 }
-
-impl Explore for RingActiveList {}
 
 impl RingActiveList {
-    fn participates(&self) -> bool {
-        self.tracker.participates()
-    }
-
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
-        match message {
-            Message::Hop(hop) => {
-                if let Some(token) = self.hops.receive(from, hop, out) {
-                    self.on_elect(config, token, out);
-                }
-            }
-            Message::Upkeep(upkeep) => {
-                let electing = self.participates();
-                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
-        match timer {
-            Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.tracker, number, out);
-                self.take_back(config, back, out);
-            }
-            Timer::Round => {
-                out.rule("AL5");
-                self.tracker.set_participant(false);
-                self.tracker.election_failed();
-                self.call_election(config, out);
-            }
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.participates(), out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
-        match action {
-            Action::Nothing => {}
-            Action::EndElection => self.end_participation(config, out),
-            Action::StartElection => self.call_election(config, out),
-            Action::Defer(claim) => self.defer(config, claim, out),
-        }
-    }
-
-    /// AL1: this member wants an election.
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.participates() {
-            return;
-        }
-        out.rule("AL1");
-        out.election_started();
-        let me = self.tracker.id();
-        let term = self.tracker.open_term(out);
-        self.list.open(Round { term, initiator: me }, me);
-        self.participate(config, out);
-    }
-
-    /// Sends its own number, and waits for it to come back.
-    fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.tracker.set_participant(true);
-        let round = self.list.round();
-        self.tracker.see_term(round.term, out);
-        self.await_end(config, out);
-        self.pass(config, Token { round, member: self.tracker.id() }, out);
-    }
-
-    fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
-        if config.hardened() {
-            let wait = ring::re_initiation(config, self.list.round(), self.tracker.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
-        }
-    }
-
-    /// A number has come round.
-    fn on_elect(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        match self.list.enter(config, &self.tracker, token.round, token.member) {
-            Entry::Own => {
-                out.rule("AL4");
-                self.decide(config, out);
-            }
-            Entry::First => {
-                out.rule("AL2");
-                self.participate(config, out);
-                self.pass(config, token, out);
-            }
-            Entry::Further => {
-                out.rule("AL3");
-                self.pass(config, token, out);
-            }
-            Entry::Refused => {
-                out.rule("AL6");
-                self.tracker.vouch(config, token.member, token.round.term, out);
-            }
-            Entry::Late => {
-                out.rule("AL7");
-                let term = self.tracker.term();
-                out.send(token.member, Upkeep::Nack { term }.into());
-            }
-            Entry::Known => {}
-        }
-    }
-
-    /// AL4: the list is complete. In hardened mode the winner alone acts on it.
-    fn decide(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let winner = self.list.highest(config, &self.tracker);
-        if !config.hardened() {
-            self.end_participation(config, out);
-            let claim = LeaderClaim { term: Term::default(), leader: config.members.key(winner) };
-            self.tracker.accept(config, claim, out);
-        } else if winner == self.tracker.id() {
-            self.lead(config, out);
-        }
-    }
-
     /// Hardened: leads, and the first ALIVE goes out at once.
-    fn lead(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.end_participation(config, out);
-        self.tracker.lead(config, out);
-        self.on_timer(config, Timer::Upkeep(UpkeepTimer::Heartbeat), out);
-    }
-
-    /// H6: another member follows a leader that this one does not receive. It defers, and starts again later, less and
-    /// less often.
-    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
-        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
-            self.tracker.defer_to(claim.leader.id);
-            self.await_end(config, out);
-        }
-    }
-
-    fn end_participation(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.participates() && config.hardened() {
-            out.cancel_timer(Timer::Round);
-        }
-        self.tracker.set_participant(false);
-        self.list.close(config);
-    }
-
-    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
-        self.take_back(config, back, out);
-    }
-
-    /// A number has found no other live member. With its own it has won; those of others are lost like their owners.
-    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let own = Token { round: self.list.round(), member: self.tracker.id() };
-        if token == Some(own) && self.participates() {
-            out.rule("AL4");
-            match config.hardened() {
-                true => self.lead(config, out),
-                false => self.decide(config, out),
-            }
-        }
+    fn lead(&mut self, cx: &mut Context<'_, Self>) {
+        self.end_election(cx);
+        self.tracker.lead(cx);
+        self.on_timer(Timer::Background(BackgroundTimer::Heartbeat), cx);
     }
 }
 
-conversions! {
-    Hop<Token> => Message::Hop,
-    Upkeep => Message::Upkeep,
-    HopNumber => Timer::Hop,
-    UpkeepTimer => Timer::Upkeep,
-}
+impl ring::Token for Token {
+    const KINDS: &'static [Kind] = &[Kind::election("ELECT"), HOP_ACK, ALIVE, NACK];
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("ELECT"),
-    Kind::link("HOP-ACK"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
     fn index(&self) -> usize {
-        match self {
-            Self::Hop(Hop::Pass { .. }) => 0,
-            Self::Hop(Hop::Ack { .. }) => 1,
-            Self::Upkeep(Upkeep::Alive { .. }) => 2,
-            Self::Upkeep(Upkeep::Nack { .. }) => 3,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Hop(hop) => hop.encoded_len(|token| {
-                token.round.encoded_len() + varint_len(u64::from(token.member.0))
-            }),
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
-        }
-    }
-}
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hop(hop) => hop.fmt(f),
-            Self::Upkeep(upkeep) => upkeep.fmt(f),
-        }
+        0
     }
 }
 

@@ -28,7 +28,7 @@
 //! os-textbook assumes "that failures do not occur during an election". If they do, an id whose owner has died circulates
 //! forever, and the owner of a lost one waits forever.
 //!
-//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`]: HOP-ACK, a way
+//! **Hardened mode** adds the rules of [`leader_tracker`](super::leader_tracker), [`ring`] and [`roll_call`](super::roll_call): HOP-ACK, a way
 //! past members that are down, rounds, and every id once in a round. In addition:
 //!
 //! - AI4: members that are down are not elected;
@@ -46,389 +46,145 @@
 //!
 //! Without failures hardened mode sends the same messages for one initiator, and a HOP-ACK for each.
 
-use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer};
-use super::ring::{self, Hop, HopNumber, Hops, Round};
-use super::roll_call::{self, Entry, RollCall};
-use crate::config::{Config, Timing, Variant};
-use crate::explore::Explore;
-use crate::members::{NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len, write_term};
+use super::elective::Elective;
+use super::leader_tracker::{ALIVE, LeaderClaim, NACK};
+use super::ring::{self, HOP_ACK, Round};
+use super::roll_call::{Reading, RollCallRing, Rules};
+use crate::config::{Config, Variant};
+use crate::members::NodeId;
+use crate::protocol::{Context, Kind, write_term};
 
-/// A member that runs the ring of all ids.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct RingAllIds {
-    tracker: LeaderTracker,
-    /// The ids it has seen; the initiator elects from them.
-    ids: RollCall,
-    /// Hardened mode's hops.
-    hops: Hops<Token>,
+/// A member that runs the ring of all ids; its roll is the ids it has seen, from which the initiator elects.
+pub type RingAllIds = RollCallRing<AllIds>;
+
+/// The messages of the ring.
+pub type Message = ring::Message<Token>;
+
+/// The reading of os-textbook: the initiator decides, and tells all.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct AllIds {
     /// Hardened: the largest claim that it has sent round or passed on.
     told: Option<Box<LeaderClaim>>,
 }
 
-/// The messages of the ring.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Message {
-    /// Something in transit round the ring, or its HOP-ACK.
-    Hop(Hop<Token>),
-    /// A message of hardened mode outside elections.
-    Upkeep(Upkeep),
-}
-
 /// What goes round the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Token {
     /// "Elect me."
-    ElectMe {
-        /// The election.
-        round: Round,
-        /// The member that sends it.
-        member: NodeId,
-    },
-    /// "This one is the new coordinator."
-    NewCoordinator {
-        /// The election, whose initiator sends this.
-        round: Round,
-        /// The winner.
-        leader: NodeId,
-    },
+    ElectMe { round: Round, member: NodeId },
+    /// "This one is the new coordinator", from the initiator of the round.
+    NewCoordinator { round: Round, leader: NodeId },
 }
 
-/// What a member of the ring waits for, in hardened mode only.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {
-    /// `T_hop`: a HOP-ACK.
-    Hop(HopNumber),
-    /// `T_re`: the end of the round it takes part in.
-    Round,
-    /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
-}
+impl Reading for AllIds {
+    type Token = Token;
 
-impl Protocol for RingAllIds {
-    type Config = Config;
-    type Message = Message;
-    type Timer = Timer;
-    type Durable = Term;
+    const RULES: Rules = Rules {
+        start: "AI1",
+        first: "AI2",
+        further: "AI3",
+        overdue: "AI8",
+        refused: "AI9",
+        late: "AI10",
+    };
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
-        let mut member = Self { tracker, ids: RollCall::new(id), hops: Hops::new(), told: None };
-        member.apply(config, action, out);
-        member
+    fn number(round: Round, member: NodeId) -> Token {
+        Token::ElectMe { round, member }
     }
 
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
-        match event {
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-            Event::Campaign => self.call_election(config, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::PeerDown(peer) => {
-                let electing = self.participates();
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
+    fn on_token(ring: &mut RingAllIds, token: Token, cx: &mut Context<'_, RingAllIds>) {
+        match token {
+            Token::ElectMe { round, member } => ring.on_number(round, member, cx),
+            Token::NewCoordinator { round, leader } if cx.config.members.contains(leader) => {
+                ring.on_new_coordinator(round, leader, cx);
             }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-        }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
+            Token::NewCoordinator { .. } => {}
         }
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.participates())
+    /// AI4, AI5.
+    fn on_complete(ring: &mut RingAllIds, cx: &mut Context<'_, RingAllIds>) {
+        if !ring.initiated() {
+            return cx.rule("AI5");
+        }
+        cx.rule("AI4");
+        ring.elect(cx);
     }
 
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
+    fn on_alone(ring: &mut RingAllIds, cx: &mut Context<'_, RingAllIds>) {
+        cx.rule("AI4");
+        let me = ring.tracker.id();
+        ring.roll.open(Round { initiator: me, ..ring.roll.round() }, me);
+        ring.elect(cx);
     }
 
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
-    }
-
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
+    fn passes_on(ring: &RingAllIds, config: &Config) -> bool {
+        !(config.reads(Variant::Absorb) && ring.initiated())
     }
 }
-
-impl Explore for RingAllIds {}
 
 impl RingAllIds {
-    fn participates(&self) -> bool {
-        self.tracker.participates()
-    }
-
     /// Whether the election it takes part in is its own.
     fn initiated(&self) -> bool {
-        self.participates() && self.ids.round().initiator == self.tracker.id()
-    }
-
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
-        match message {
-            Message::Hop(hop) => match self.hops.receive(from, hop, out) {
-                Some(Token::ElectMe { round, member }) => {
-                    self.on_elect_me(config, round, member, out);
-                }
-                Some(Token::NewCoordinator { round, leader })
-                    if config.members.contains(leader) =>
-                {
-                    self.on_new_coordinator(config, round, leader, out);
-                }
-                _ => {}
-            },
-            Message::Upkeep(upkeep) => {
-                let electing = self.participates();
-                let action = self.tracker.on_upkeep(config, from, upkeep, electing, out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
-        match timer {
-            Timer::Hop(number) => {
-                let back = self.hops.on_timer(config, &self.tracker, number, out);
-                self.take_back(config, back, out);
-            }
-            Timer::Round => {
-                out.rule("AI8");
-                self.tracker.set_participant(false);
-                self.tracker.election_failed();
-                self.call_election(config, out);
-            }
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.participates(), out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
-        match action {
-            Action::Nothing => {}
-            Action::EndElection => self.end_participation(config, out),
-            Action::StartElection => self.call_election(config, out),
-            Action::Defer(claim) => self.defer(config, claim, out),
-        }
-    }
-
-    /// AI1: this member starts an election.
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.participates() {
-            return;
-        }
-        out.rule("AI1");
-        out.election_started();
-        let me = self.tracker.id();
-        let term = self.tracker.open_term(out);
-        self.ids.open(Round { term, initiator: me }, me);
-        self.participate(config, out);
-    }
-
-    /// Sends its own ELECT-ME, and waits for the end of the election.
-    fn participate(&mut self, config: &Config, out: &mut Effects<Self>) {
-        self.tracker.set_participant(true);
-        let round = self.ids.round();
-        self.tracker.see_term(round.term, out);
-        self.await_end(config, out);
-        self.pass(config, Token::ElectMe { round, member: self.tracker.id() }, out);
-    }
-
-    fn await_end(&self, config: &Config, out: &mut Effects<Self>) {
-        if config.hardened() {
-            let wait = ring::re_initiation(config, self.ids.round(), self.tracker.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
-        }
-    }
-
-    fn on_elect_me(
-        &mut self,
-        config: &Config,
-        round: Round,
-        member: NodeId,
-        out: &mut Effects<Self>,
-    ) {
-        let token = Token::ElectMe { round, member };
-        match self.ids.enter(config, &self.tracker, round, member) {
-            Entry::Own if self.initiated() => {
-                out.rule("AI4");
-                self.elect(config, out);
-            }
-            Entry::Own => out.rule("AI5"),
-            Entry::First => {
-                out.rule("AI2");
-                self.participate(config, out);
-                self.pass(config, token, out);
-            }
-            Entry::Further => {
-                out.rule("AI3");
-                if !(config.reads(Variant::Absorb) && self.initiated()) {
-                    self.pass(config, token, out);
-                }
-            }
-            Entry::Refused => {
-                out.rule("AI9");
-                self.tracker.vouch(config, member, round.term, out);
-            }
-            Entry::Late => {
-                out.rule("AI10");
-                let term = self.tracker.term();
-                out.send(member, Upkeep::Nack { term }.into());
-            }
-            Entry::Known => {}
-        }
+        self.electing() && self.roll.round().initiator == self.tracker.id()
     }
 
     /// AI4: the initiator has the ids of all members.
-    fn elect(&mut self, config: &Config, out: &mut Effects<Self>) {
-        let leader = self.ids.highest(config, &self.tracker);
+    fn elect(&mut self, cx: &mut Context<'_, Self>) {
+        let leader = self.roll.highest(cx.config, &self.tracker);
         let term = self.tracker.term();
-        let round = Round { term, ..self.ids.round() };
-        self.end_participation(config, out);
-        let claim = LeaderClaim { term, leader: config.members.key(leader) };
-        self.tracker.on_claim(config, claim, false, out);
-        self.tell(config, round, leader, out);
+        let round = Round { term, ..self.roll.round() };
+        self.end_election(cx);
+        let claim = LeaderClaim { term, leader: cx.config.members.key(leader) };
+        self.tracker.on_claim(claim, false, cx);
+        self.tell(round, leader, cx);
     }
 
     /// AI6, AI7.
-    fn on_new_coordinator(
-        &mut self,
-        config: &Config,
-        round: Round,
-        leader: NodeId,
-        out: &mut Effects<Self>,
-    ) {
-        let claim = LeaderClaim { term: round.term, leader: config.members.key(leader) };
-        let told = self.told.as_ref().is_some_and(|told| claim <= **told);
+    fn on_new_coordinator(&mut self, round: Round, leader: NodeId, cx: &mut Context<'_, Self>) {
+        let claim = LeaderClaim { term: round.term, leader: cx.config.members.key(leader) };
+        let told = self.reading.told.as_ref().is_some_and(|told| claim <= **told);
         if round.initiator == self.tracker.id() || told {
-            return out.rule("AI7");
+            return cx.rule("AI7");
         }
-        out.rule("AI6");
-        if !config.hardened() {
-            self.end_participation(config, out);
-            self.tracker.accept(config, claim, out);
-            return self.tell(config, round, leader, out);
+        cx.rule("AI6");
+        if !cx.config.hardened() {
+            self.end_election(cx);
+            self.tracker.accept(claim, cx);
+            return self.tell(round, leader, cx);
         }
         if self.tracker.is_down(leader) {
-            self.tell(config, round, leader, out);
-            return self.call_election(config, out);
+            self.tell(round, leader, cx);
+            return self.start_election(cx);
         }
-        let action = self.tracker.on_claim(config, claim, self.participates(), out);
-        self.apply(config, action, out);
+        self.on_claim(claim, cx);
         if self.tracker.leader() == Some(leader) {
-            self.tell(config, round, leader, out);
+            self.tell(round, leader, cx);
         }
     }
 
-    fn tell(&mut self, config: &Config, round: Round, leader: NodeId, out: &mut Effects<Self>) {
-        if config.hardened() {
-            let leader = config.members.key(leader);
-            self.told = Some(Box::new(LeaderClaim { term: round.term, leader }));
+    fn tell(&mut self, round: Round, leader: NodeId, cx: &mut Context<'_, Self>) {
+        if cx.config.hardened() {
+            let leader = cx.config.members.key(leader);
+            self.reading.told = Some(Box::new(LeaderClaim { term: round.term, leader }));
         }
-        self.pass(config, Token::NewCoordinator { round, leader }, out);
-    }
-
-    /// H6: another member follows a leader that this one does not receive. It defers, and starts again later, less and
-    /// less often.
-    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
-        if self.participates() && claim.leader > config.members.key(self.tracker.id()) {
-            self.tracker.defer_to(claim.leader.id);
-            self.await_end(config, out);
-        }
-    }
-
-    fn end_participation(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.participates() && config.hardened() {
-            out.cancel_timer(Timer::Round);
-        }
-        self.tracker.set_participant(false);
-        self.ids.close(config);
-    }
-
-    fn pass(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        let back = roll_call::pass(&mut self.hops, config, &self.tracker, token, out);
-        self.take_back(config, back, out);
-    }
-
-    /// A message has found no other live member. With its own ELECT-ME it has won; the others are lost like their
-    /// owners.
-    fn take_back(&mut self, config: &Config, token: Option<Token>, out: &mut Effects<Self>) {
-        let (round, member) = (self.ids.round(), self.tracker.id());
-        if token == Some(Token::ElectMe { round, member }) && self.participates() {
-            out.rule("AI4");
-            self.ids.open(Round { initiator: member, ..round }, member);
-            self.elect(config, out);
-        }
+        self.pass(Token::NewCoordinator { round, leader }, cx);
     }
 }
 
-conversions! {
-    Hop<Token> => Message::Hop,
-    Upkeep => Message::Upkeep,
-    HopNumber => Timer::Hop,
-    UpkeepTimer => Timer::Upkeep,
-}
+impl ring::Token for Token {
+    const KINDS: &'static [Kind] =
+        &[Kind::election("ELECT-ME"), Kind::election("NEW-COORDINATOR"), HOP_ACK, ALIVE, NACK];
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("ELECT-ME"),
-    Kind::election("NEW-COORDINATOR"),
-    Kind::link("HOP-ACK"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
     fn index(&self) -> usize {
         match self {
-            Self::Hop(Hop::Pass { token: Token::ElectMe { .. }, .. }) => 0,
-            Self::Hop(Hop::Pass { token: Token::NewCoordinator { .. }, .. }) => 1,
-            Self::Hop(Hop::Ack { .. }) => 2,
-            Self::Upkeep(Upkeep::Alive { .. }) => 3,
-            Self::Upkeep(Upkeep::Nack { .. }) => 4,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Hop(hop) => hop.encoded_len(|token| {
-                let (Token::ElectMe { round, member: id }
-                | Token::NewCoordinator { round, leader: id }) = token;
-                1 + round.encoded_len() + varint_len(u64::from(id.0))
-            }),
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
-        }
-    }
-}
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hop(hop) => hop.fmt(f),
-            Self::Upkeep(upkeep) => upkeep.fmt(f),
+            Self::ElectMe { .. } => 0,
+            Self::NewCoordinator { .. } => 1,
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A member that misses the coordinator sends ELECTION with its own key clockwise round the ring. Each member adds its key and
 //! passes it on. When the list returns to the initiator it contains all live members; the initiator picks the highest and sends
-//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`](super::ring).
+//! its name round with COORDINATOR. Members that are down are skipped, see [`ring`].
 //!
 //! | rule | event | action |
 //! |---|---|---|
@@ -48,20 +48,19 @@
 //!   low is told the latest with NACK. A member that vouches adopts the asker's term nevertheless: when a leader has died and
 //!   the members notice one after the other, the round of the last to notice must not be too old for the others.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::hash::Hash;
 use std::marker::PhantomData;
 
 use serde::{Deserialize, Serialize};
 
-use super::leader_tracker::{Action, LeaderClaim, LeaderTracker, Upkeep, UpkeepTimer, key_len};
-use super::ring::{Hop, HopNumber, Hops, Round, hop_limit, re_initiation};
+use super::elective::Elective;
+use super::leader_tracker::{ALIVE, Action, Background, LeaderClaim, LeaderTracker, NACK};
+use super::ring::{self, HOP_ACK, Hops, Round, Timer, hop_limit, re_initiation};
 use super::ring_resilient::{Lap, Rounds};
 use crate::config::{Config, Timing};
-use crate::explore::Explore;
 use crate::members::{Key, NodeId, Term};
-use crate::protocol::{self, Boot, Effects, Event, Kind, Protocol, View, varint_len};
+use crate::protocol::{Boot, Context, Kind};
 
 /// A member that runs the list ring of cs677 and notes.
 pub type RingList = ListRing<Plain>;
@@ -105,15 +104,12 @@ pub struct Token {
 
 /// The two circuits of an election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Circuit {
     /// "Who is alive?"
-    Election {
-        /// The members that it has passed.
-        list: Vec<Key>,
-    },
+    Election { list: Vec<Key> },
     /// "This one has won."
     Coordinator {
-        /// The winner.
         leader: Key,
         /// The members that it has passed; left empty in the textbook of cs677.
         list: Vec<NodeId>,
@@ -121,115 +117,52 @@ pub enum Circuit {
 }
 
 /// The messages of a list ring.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum Message {
-    /// A token, or its HOP-ACK.
-    Hop(Hop<Token>),
-    /// A message of hardened mode outside elections.
-    Upkeep(Upkeep),
-}
+pub type Message = ring::Message<Token>;
 
-/// What a member of a list ring waits for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Timer {
-    /// `T_hop`: the HOP-ACK of its successor.
-    Hop(HopNumber),
-    /// `T_re`: the end of a round.
-    Round,
-    /// A timer of hardened mode outside elections.
-    Upkeep(UpkeepTimer),
-}
-
-impl<R: Reading> Protocol for ListRing<R> {
-    type Config = Config;
+impl<R: Reading> Elective for ListRing<R> {
     type Message = Message;
     type Timer = Timer;
-    type Durable = Term;
 
-    fn start(id: NodeId, config: &Config, boot: Boot<Term>, out: &mut Effects<Self>) -> Self {
-        let (tracker, action) = LeaderTracker::start(id, config, &boot, out);
+    fn new(tracker: LeaderTracker, config: &Config, boot: &Boot<Term>) -> Self {
         let remembers = R::RESILIENT || config.hardened();
-        let mut member = Self {
+        Self {
             tracker,
             hops: Hops::new(),
             electing: false,
-            rounds: remembers.then(|| Box::new(Rounds::new(&boot))),
+            rounds: remembers.then(|| Box::new(Rounds::new(boot))),
             reading: PhantomData,
-        };
-        member.apply(config, action, out);
-        member
-    }
-
-    fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
-        let before = self.view();
-        match event {
-            Event::Campaign => self.apply(config, Action::StartElection, out),
-            Event::Command(_) | Event::Retired | Event::Crashed => {}
-            Event::PeerDown(peer) => {
-                let electing = self.electing;
-                let action = self.tracker.on_peer_down(config, peer, electing, out);
-                self.apply(config, action, out);
-            }
-            Event::PeerUp(peer) => self.tracker.on_peer_up(peer, out),
-            Event::Timer(timer) => self.on_timer(config, timer, out),
-            Event::Message { from, message } => self.on_message(config, from, message, out),
-        }
-        let after = self.view();
-        if after != before {
-            out.announce(after);
         }
     }
 
-    fn view(&self) -> View {
-        self.tracker.view(self.electing)
+    fn tracker(&self) -> &LeaderTracker {
+        &self.tracker
     }
 
-    fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
+    fn tracker_mut(&mut self) -> &mut LeaderTracker {
+        &mut self.tracker
     }
 
-    fn kind_index(_: &Config, message: &Message) -> usize {
-        message.index()
+    fn electing(&self) -> bool {
+        self.electing
     }
 
-    fn is_upkeep(timer: Timer) -> bool {
-        matches!(timer, Timer::Upkeep(timer) if timer.is_upkeep())
-    }
-}
-
-impl<R: Reading> Explore for ListRing<R> {}
-
-impl<R: Reading> ListRing<R> {
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
-        self.tracker.mark_alive(from);
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         match message {
             Message::Hop(hop) => {
-                if let Some(token) = self.hops.receive(from, hop, out) {
-                    self.on_token(config, token, out);
+                if let Some(token) = self.hops.receive(from, hop, cx) {
+                    self.on_token(token, cx);
                 }
             }
-            Message::Upkeep(upkeep) => self.on_upkeep(config, from, upkeep, out),
+            Message::Background(message) => self.on_background(from, message, cx),
         }
     }
 
-    fn on_upkeep(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        upkeep: Upkeep,
-        out: &mut Effects<Self>,
-    ) {
-        let action = self.tracker.on_upkeep(config, from, upkeep, self.electing, out);
-        match upkeep {
+    fn on_background(&mut self, from: NodeId, message: Background, cx: &mut Context<'_, Self>) {
+        let action = self.tracker.on_background(from, message, self.electing, cx);
+        match message {
             // A round of its own was too old (L8): the next one must not be.
-            Upkeep::Nack { term } => self.tracker.see_term(term, out),
-            Upkeep::Alive { claim } => {
+            Background::Nack { term } => self.tracker.see_term(term, cx),
+            Background::Alive { claim } => {
                 if let Some(rounds) = &mut self.rounds
                     && claim.leader.id == from
                     && self.tracker.leader() == Some(from)
@@ -238,104 +171,105 @@ impl<R: Reading> ListRing<R> {
                 }
             }
         }
-        self.apply(config, action, out);
+        self.apply(action, cx);
     }
 
-    fn on_timer(&mut self, config: &Config, timer: Timer, out: &mut Effects<Self>) {
+    fn on_timer(&mut self, timer: Timer, cx: &mut Context<'_, Self>) {
         match timer {
             Timer::Hop(number) => {
-                let returned = self.hops.on_timer(config, &self.tracker, number, out);
-                self.take_back(config, returned, out);
+                let returned = self.hops.on_timer(&self.tracker, number, cx);
+                self.take_back(returned, cx);
             }
             Timer::Round => {
-                out.rule("L7");
+                cx.rule("L7");
                 self.tracker.election_failed();
-                self.call_election(config, out);
+                self.call_election(cx);
             }
-            Timer::Upkeep(timer) => {
-                let action = self.tracker.on_timer(config, timer, self.electing, out);
-                self.apply(config, action, out);
-            }
-        }
-    }
-
-    fn apply(&mut self, config: &Config, action: Action, out: &mut Effects<Self>) {
-        match action {
-            Action::Nothing => {}
-            Action::EndElection => self.end_election(out),
-            Action::StartElection if self.electing => {}
-            Action::StartElection => self.call_election(config, out),
-            Action::Defer(claim) => self.defer(config, claim, out),
+            Timer::Background(timer) => self.on_background_timer(timer, cx),
         }
     }
 
     /// L1: sends a list of itself round.
-    fn call_election(&mut self, config: &Config, out: &mut Effects<Self>) {
-        out.rule("L1");
-        out.election_started();
-        let me = config.members.key(self.tracker.id());
+    fn call_election(&mut self, cx: &mut Context<'_, Self>) {
+        cx.rule("L1");
+        cx.election_started();
+        let me = cx.config.members.key(self.tracker.id());
         let term = match &mut self.rounds {
-            Some(_) if config.hardened() => self.tracker.open_term(out),
-            Some(rounds) => rounds.open_term(out),
+            Some(_) if cx.config.hardened() => self.tracker.open_term(cx),
+            Some(rounds) => rounds.open_term(cx),
             None => Term::default(),
         };
         let round = Round { term, initiator: me.id };
-        self.await_end(config, round, out);
-        self.send(config, Token::first(round, Circuit::Election { list: vec![me] }), out);
+        self.await_end_of(round, cx);
+        self.send(Token::first(round, Circuit::Election { list: vec![me] }), cx);
     }
 
+    fn end_election(&mut self, cx: &mut Context<'_, Self>) {
+        if self.electing && self.rounds.is_some() {
+            cx.cancel_timer(Timer::Round);
+        }
+        self.electing = false;
+    }
+
+    fn await_end(&mut self, cx: &mut Context<'_, Self>) {
+        let round = Round { term: self.tracker.term(), initiator: self.tracker.id() };
+        self.await_end_of(round, cx);
+    }
+}
+
+impl<R: Reading> ListRing<R> {
     /// A token is here: its own, back from a circuit, or another's.
-    fn on_token(&mut self, config: &Config, token: Token, out: &mut Effects<Self>) {
-        if !self.admit(config, &token, out) {
-            return out.rule("L8");
+    fn on_token(&mut self, token: Token, cx: &mut Context<'_, Self>) {
+        if !self.admit(&token, cx) {
+            return cx.rule("L8");
         }
         let own = token.round.initiator == self.tracker.id();
         let Token { round, hops, circuit } = token;
         match circuit {
-            Circuit::Election { list } if own => self.choose(config, round, &list, out),
-            Circuit::Election { list } => self.on_election(config, round, hops, list, out),
+            Circuit::Election { list } if own => self.choose(round, &list, cx),
+            Circuit::Election { list } => self.on_election(round, hops, list, cx),
             Circuit::Coordinator { leader, list } => {
                 let claim = LeaderClaim { term: round.term, leader };
                 if own {
-                    self.on_confirmation(config, claim, &list, out);
+                    self.on_confirmation(claim, &list, cx);
                 } else {
-                    self.on_coordinator(config, round, hops, claim, list, out);
+                    self.on_coordinator(round, hops, claim, list, cx);
                 }
             }
         }
     }
 
     /// L8: whether a token is to be handled. Without rounds, every one is.
-    fn admit(&mut self, config: &Config, token: &Token, out: &mut Effects<Self>) -> bool {
+    fn admit(&mut self, token: &Token, cx: &mut Context<'_, Self>) -> bool {
         let Round { term, initiator } = token.round;
         let own = initiator == self.tracker.id();
         let winner = match token.circuit {
             Circuit::Election { .. } => initiator,
             Circuit::Coordinator { leader, .. } => leader.id,
         };
-        if ![initiator, winner].iter().all(|&id| config.members.contains(id)) {
+        if ![initiator, winner].iter().all(|&id| cx.config.members.contains(id)) {
             return false;
         }
         let Some(rounds) = &mut self.rounds else { return true };
-        if !own && token.hops >= hop_limit(config) {
+        if !own && token.hops >= hop_limit(cx.config) {
             return false;
         }
-        if !config.hardened() {
+        if !cx.config.hardened() {
             let current = term >= rounds.term;
-            rounds.see_term(term, out);
+            rounds.see_term(term, cx);
             return current;
         }
-        let lap = Some(Lap::of(config, token));
+        let lap = Some(Lap::of(cx.config, token));
         if own {
             return lap == rounds.last;
         }
         let latest = self.tracker.term();
         if lap > rounds.last {
-            self.tracker.see_term(term, out);
+            self.tracker.see_term(term, cx);
             return true;
         }
         if term < latest {
-            out.send(initiator, Upkeep::Nack { term: latest }.into());
+            cx.send(initiator, Background::Nack { term: latest });
         }
         false
     }
@@ -343,13 +277,12 @@ impl<R: Reading> ListRing<R> {
     /// L2: adds its key, unless it knows a leader that the asker is to follow (L2a).
     fn on_election(
         &mut self,
-        config: &Config,
         round: Round,
         hops: u32,
         mut list: Vec<Key>,
-        out: &mut Effects<Self>,
+        cx: &mut Context<'_, Self>,
     ) {
-        let asker = config.members.key(round.initiator);
+        let asker = cx.config.members.key(round.initiator);
         if let Some(rounds) = &mut self.rounds
             && (self.tracker.leader() == Some(asker.id) || rounds.told.contains(asker.id))
         {
@@ -358,18 +291,18 @@ impl<R: Reading> ListRing<R> {
         }
         let secure = self.confirmed_claim();
         if let Some(claim) = secure.filter(|claim| claim.leader > asker) {
-            return self.vouch(config, asker.id, claim, out);
+            return self.vouch(asker.id, claim, cx);
         }
-        out.rule("L2");
+        cx.rule("L2");
         if let Some(rounds) = &self.rounds {
             let waits = self.electing && rounds.last.is_some_and(|lap| lap.is_of(round));
             let has_a_leader = secure.is_some() && !self.tracker.leads();
             if !waits && !has_a_leader {
-                self.await_end(config, round, out);
+                self.await_end_of(round, cx);
             }
         }
-        list.push(config.members.key(self.tracker.id()));
-        self.send(config, Token { round, hops, circuit: Circuit::Election { list } }, out);
+        list.push(cx.config.members.key(self.tracker.id()));
+        self.send(Token { round, hops, circuit: Circuit::Election { list } }, cx);
     }
 
     /// Hardened: the claim of this member if it leads, or of a leader that it knows to be alive and confirmed.
@@ -384,102 +317,83 @@ impl<R: Reading> ListRing<R> {
 
     /// L2a: tells `asker` of the leader. A leader first makes the asker's term its own, so that its claim is not older
     /// than the question.
-    fn vouch(
-        &mut self,
-        config: &Config,
-        asker: NodeId,
-        mut claim: LeaderClaim,
-        out: &mut Effects<Self>,
-    ) {
-        out.rule("L2a");
+    fn vouch(&mut self, asker: NodeId, mut claim: LeaderClaim, cx: &mut Context<'_, Self>) {
+        cx.rule("L2a");
         if self.tracker.leads() {
-            self.tracker.lead(config, out);
+            self.tracker.lead(cx);
             claim.term = self.tracker.term();
         } else if let Some(rounds) = &mut self.rounds {
             rounds.told.insert(asker);
         }
-        out.send(asker, Upkeep::Alive { claim }.into());
+        cx.send(asker, Background::Alive { claim });
     }
 
     /// L3: the list is complete, its highest member has won. Ids on it that are no members do not count.
-    fn choose(&mut self, config: &Config, round: Round, list: &[Key], out: &mut Effects<Self>) {
-        if config.hardened() && !self.electing {
-            return out.rule("L8"); // a leader has sent a message in the meantime
+    fn choose(&mut self, round: Round, list: &[Key], cx: &mut Context<'_, Self>) {
+        if cx.config.hardened() && !self.electing {
+            return cx.rule("L8"); // a leader has sent a message in the meantime
         }
-        out.rule("L3");
-        let me = config.members.key(self.tracker.id());
-        let eligible = list.iter().copied().filter(|key| config.members.contains(key.id));
+        cx.rule("L3");
+        let me = cx.config.members.key(self.tracker.id());
+        let eligible = list.iter().copied().filter(|key| cx.config.members.contains(key.id));
         let leader = eligible.max().unwrap_or(me);
         let list = self.signed(Vec::new());
         let claim = LeaderClaim { term: round.term, leader };
-        if config.hardened() && leader == me && !self.follow(config, claim, &list, out) {
+        if cx.config.hardened() && leader == me && !self.follow(claim, &list, cx) {
             return;
         }
-        self.send(config, Token::first(round, Circuit::Coordinator { leader, list }), out);
+        self.send(Token::first(round, Circuit::Coordinator { leader, list }), cx);
     }
 
     /// L4: follows the winner.
     fn on_coordinator(
         &mut self,
-        config: &Config,
         round: Round,
         hops: u32,
         claim: LeaderClaim,
         list: Vec<NodeId>,
-        out: &mut Effects<Self>,
+        cx: &mut Context<'_, Self>,
     ) {
         let leader = claim.leader;
         let list = self.signed(list);
-        if config.hardened() && self.tracker.is_down(leader.id) {
-            out.rule("L4a");
+        if cx.config.hardened() && self.tracker.is_down(leader.id) {
+            cx.rule("L4a");
             if !self.electing {
-                self.await_end(config, round, out);
+                self.await_end_of(round, cx);
             }
         } else {
-            out.rule("L4");
-            if !self.follow(config, claim, &list, out) {
+            cx.rule("L4");
+            if !self.follow(claim, &list, cx) {
                 return;
             }
         }
         let circuit = Circuit::Coordinator { leader, list };
-        self.send(config, Token { round, hops, circuit }, out);
+        self.send(Token { round, hops, circuit }, cx);
     }
 
     /// L5: the winner's name is back, the election is over. L6: unless the winner never saw it.
-    fn on_confirmation(
-        &mut self,
-        config: &Config,
-        claim: LeaderClaim,
-        list: &[NodeId],
-        out: &mut Effects<Self>,
-    ) {
-        if config.hardened() && !self.electing {
-            return out.rule("L5"); // it won itself, or the winner has sent a message
+    fn on_confirmation(&mut self, claim: LeaderClaim, list: &[NodeId], cx: &mut Context<'_, Self>) {
+        if cx.config.hardened() && !self.electing {
+            return cx.rule("L5"); // it won itself, or the winner has sent a message
         }
         let leader = claim.leader.id;
-        let gone = config.hardened() && self.tracker.is_down(leader);
+        let gone = cx.config.hardened() && self.tracker.is_down(leader);
         if self.rounds.is_some() && (gone || !list.contains(&leader)) {
-            out.rule("L6");
+            cx.rule("L6");
             self.tracker.election_failed();
-            return self.call_election(config, out);
+            return self.call_election(cx);
         }
-        out.rule("L5");
-        self.follow(config, claim, list, out);
+        cx.rule("L5");
+        self.follow(claim, list, cx);
     }
 
     /// Follows the winner, whose victory those on `list` have seen. Returns whether it does.
-    fn follow(
-        &mut self,
-        config: &Config,
-        claim: LeaderClaim,
-        list: &[NodeId],
-        out: &mut Effects<Self>,
-    ) -> bool {
-        let action = if config.hardened() {
+    fn follow(&mut self, claim: LeaderClaim, list: &[NodeId], cx: &mut Context<'_, Self>) -> bool {
+        let action = if cx.config.hardened() {
             // This ends any election that it takes part in: L8 lets no earlier round pass.
-            self.tracker.on_claim(config, claim, false, out)
+            self.tracker.on_claim(claim, false, cx)
         } else {
-            self.tracker.accept(config, claim, out);
+            self.tracker.accept(claim, cx);
             Action::EndElection
         };
         let follows = action == Action::EndElection;
@@ -491,36 +405,17 @@ impl<R: Reading> ListRing<R> {
                 false => rounds.set_unconfirmed(),
             }
         }
-        self.apply(config, action, out);
+        self.apply(action, cx);
         follows
     }
 
-    /// H6: another member vouches for a leader that this one does not receive. It defers, and asks again later, less and
-    /// less often.
-    fn defer(&mut self, config: &Config, claim: LeaderClaim, out: &mut Effects<Self>) {
-        let me = self.tracker.id();
-        if self.electing && claim.leader > config.members.key(me) {
-            self.tracker.defer_to(claim.leader.id);
-            let round = Round { term: self.tracker.term(), initiator: me };
-            self.await_end(config, round, out);
-        }
-    }
-
     /// It takes part in an election from now on. With rounds it does not wait for the end forever.
-    fn await_end(&mut self, config: &Config, round: Round, out: &mut Effects<Self>) {
+    fn await_end_of(&mut self, round: Round, cx: &mut Context<'_, Self>) {
         self.electing = true;
         if self.rounds.is_some() {
-            let wait = re_initiation(config, round, self.tracker.id());
-            out.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
+            let wait = re_initiation(cx.config, round, self.tracker.id());
+            cx.set_timer(Timer::Round, Timing::back_off(wait, self.tracker.attempts()));
         }
-    }
-
-    /// It knows the end of the election.
-    fn end_election(&mut self, out: &mut Effects<Self>) {
-        if self.electing && self.rounds.is_some() {
-            out.cancel_timer(Timer::Round);
-        }
-        self.electing = false;
     }
 
     /// The list of a COORDINATOR, with this member added where COORDINATOR keeps one.
@@ -531,24 +426,23 @@ impl<R: Reading> ListRing<R> {
         list
     }
 
-    /// Passes a token on.
-    fn send(&mut self, config: &Config, mut token: Token, out: &mut Effects<Self>) {
+    fn send(&mut self, mut token: Token, cx: &mut Context<'_, Self>) {
         if let Some(rounds) = &mut self.rounds {
             token.hops += 1;
-            rounds.last = Some(Lap::of(config, &token));
+            rounds.last = Some(Lap::of(cx.config, &token));
         }
-        let returned = self.hops.pass(config, &self.tracker, token, out);
-        self.take_back(config, returned, out);
+        let returned = self.hops.pass(&self.tracker, token, cx);
+        self.take_back(returned, cx);
     }
 
     /// No other member is alive to take a token. One of its own has made its circuit; another's has lost its initiator.
-    fn take_back(&mut self, config: &Config, returned: Option<Token>, out: &mut Effects<Self>) {
+    fn take_back(&mut self, returned: Option<Token>, cx: &mut Context<'_, Self>) {
         match returned {
             None => {}
             Some(token) if token.round.initiator == self.tracker.id() => {
-                self.on_token(config, token, out);
+                self.on_token(token, cx);
             }
-            Some(_) => out.rule("L8"),
+            Some(_) => cx.rule("L8"),
         }
     }
 }
@@ -558,71 +452,16 @@ impl Token {
     fn first(round: Round, circuit: Circuit) -> Self {
         Self { round, hops: 0, circuit }
     }
-
-    fn encoded_len(&self) -> usize {
-        let circuit = match &self.circuit {
-            Circuit::Election { list } => {
-                let keys: usize = list.iter().map(|&key| key_len(key)).sum();
-                varint_len(list.len() as u64) + keys
-            }
-            Circuit::Coordinator { leader, list } => {
-                let ids: usize = list.iter().map(|id| varint_len(u64::from(id.0))).sum();
-                key_len(*leader) + varint_len(list.len() as u64) + ids
-            }
-        };
-        self.round.encoded_len() + varint_len(u64::from(self.hops)) + 1 + circuit
-    }
 }
 
-conversions! {
-    Hop<Token> => Message::Hop,
-    Upkeep => Message::Upkeep,
-    HopNumber => Timer::Hop,
-    UpkeepTimer => Timer::Upkeep,
-}
+impl ring::Token for Token {
+    const KINDS: &'static [Kind] =
+        &[Kind::election("ELECTION"), Kind::election("COORDINATOR"), HOP_ACK, ALIVE, NACK];
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("ELECTION"),
-    Kind::election("COORDINATOR"),
-    Kind::link("HOP-ACK"),
-    Kind::detector("ALIVE"),
-    Kind::election("NACK"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
     fn index(&self) -> usize {
-        match self {
-            Self::Hop(Hop::Pass { token, .. }) => match token.circuit {
-                Circuit::Election { .. } => 0,
-                Circuit::Coordinator { .. } => 1,
-            },
-            Self::Hop(Hop::Ack { .. }) => 2,
-            Self::Upkeep(Upkeep::Alive { .. }) => 3,
-            Self::Upkeep(Upkeep::Nack { .. }) => 4,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + match self {
-            Self::Hop(hop) => hop.encoded_len(Token::encoded_len),
-            Self::Upkeep(upkeep) => upkeep.encoded_len(),
-        }
-    }
-}
-
-impl fmt::Display for Message {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Hop(hop) => hop.fmt(f),
-            Self::Upkeep(upkeep) => upkeep.fmt(f),
+        match self.circuit {
+            Circuit::Election { .. } => 0,
+            Circuit::Coordinator { .. } => 1,
         }
     }
 }
@@ -653,74 +492,58 @@ fn write_list(f: &mut fmt::Formatter<'_>, list: &[impl fmt::Display]) -> fmt::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::algorithm::ring::{Hop, HopNumber};
+    use crate::algorithm::testing::{config, started, told};
     use crate::config::Mode;
-    use crate::members::Members;
-    use crate::protocol::{Effect, Message as _, Origin};
-    use crate::time::Span;
+    use crate::protocol::{Effect, Effects, Protocol};
 
-    fn member_of_two(config: &Config) -> RingList {
-        let boot = Boot::new(Default::default(), None, Origin::Founding { leader: None });
-        RingList::start(NodeId(1), config, boot, &mut Effects::new())
+    /// Member 1 of two, and its configuration.
+    fn one_of_two() -> (RingList, Config) {
+        let config = config(2, Mode::Textbook);
+        (started(1, &config), config)
     }
 
-    fn two_members() -> Config {
-        let timing = Timing::for_transmission(Span::from_millis(1));
-        Config::new(Members::range(1, 2).unwrap(), timing, Mode::Textbook)
+    fn round(initiator: u32) -> Round {
+        Round { term: Term::default(), initiator: NodeId(initiator) }
     }
 
-    fn election_of(initiator: u32) -> Event<Message, Timer> {
-        let round = Round { term: Term::default(), initiator: NodeId(initiator) };
-        let token = Token::first(round, Circuit::Election { list: Vec::new() });
-        let number = Some(HopNumber(0));
-        Event::Message { from: NodeId(2), message: Hop::Pass { number, token }.into() }
+    fn election_of(initiator: u32) -> Hop<Token> {
+        let token = Token::first(round(initiator), Circuit::Election { list: Vec::new() });
+        Hop::Pass { number: Some(HopNumber(0)), token }
     }
 
     /// No script can show this: two live members never have more than 2N tokens on the ring.
     #[test]
     fn the_oldest_of_too_many_hops_is_given_up() {
-        let config = two_members();
-        let mut member = member_of_two(&config);
-        let mut out = Effects::new();
-        for _ in 0..4 {
-            member.handle(&config, election_of(2), &mut out);
-        }
+        let (mut member, config) = one_of_two();
         let cancelled = Effect::CancelTimer(Timer::Hop(HopNumber(0)));
-        assert!(!out.list().contains(&cancelled));
-        member.handle(&config, election_of(2), &mut out);
-        assert!(out.list().contains(&cancelled));
+        for _ in 0..4 {
+            let out = told(&mut member, &config, 2, election_of(2));
+            assert!(!out.list().contains(&cancelled));
+        }
+        assert!(told(&mut member, &config, 2, election_of(2)).list().contains(&cancelled));
     }
 
     #[test]
     fn a_token_of_a_stranger_is_dropped() {
-        let config = two_members();
-        let mut member = member_of_two(&config);
-        let mut out = Effects::new();
-        member.handle(&config, election_of(9), &mut out);
-        assert_eq!(out.rules(), ["L8"]);
-    }
-
-    /// The leader of `member` after 2 has sent it `circuit`.
-    fn leader_after(member: &mut RingList, config: &Config, circuit: Circuit) -> Option<NodeId> {
-        let initiator = NodeId(2);
-        let round = Round { term: Term::default(), initiator };
-        let hop = Hop::unacknowledged(Token::first(round, circuit));
-        let event = Event::Message { from: NodeId(2), message: hop.into() };
-        member.handle(config, event, &mut Effects::new());
-        member.view().leader
+        let (mut member, config) = one_of_two();
+        assert_eq!(told(&mut member, &config, 2, election_of(9)).rules(), ["L8"]);
     }
 
     #[test]
     fn a_stranger_is_neither_chosen_nor_followed() {
-        let config = two_members();
+        let (mut member, config) = one_of_two();
         let key = |id| Key { attr: i64::from(id), id: NodeId(id) };
-        let mut member = member_of_two(&config);
         let coordinator = |id| Circuit::Coordinator { leader: key(id), list: vec![] };
-        assert_eq!(leader_after(&mut member, &config, coordinator(9)), None);
-        assert_eq!(leader_after(&mut member, &config, coordinator(2)), Some(NodeId(2)));
+        for (winner, followed) in [(9, None), (2, Some(NodeId(2)))] {
+            let token = Token::first(round(2), coordinator(winner));
+            told(&mut member, &config, 2, Hop::unacknowledged(token));
+            assert_eq!(member.view().leader, followed);
+        }
 
-        let mut out = Effects::new();
-        let round = Round { term: Term::default(), initiator: NodeId(1) };
-        member.choose(&config, round, &[key(1), key(9), key(2)], &mut out);
+        let out = &mut Effects::new();
+        let list = [key(1), key(9), key(2)];
+        member.choose(round(1), &list, &mut Context { config: &config, out });
         let sent = out.list().iter().find_map(|effect| match effect {
             Effect::Send { message: Message::Hop(Hop::Pass { token, .. }), .. } => {
                 Some(token.circuit.clone())
@@ -728,25 +551,6 @@ mod tests {
             _ => None,
         });
         assert_eq!(sent, Some(coordinator(2)));
-    }
-
-    #[test]
-    fn a_message_is_as_long_as_it_says() {
-        let round = Round { term: Term(300), initiator: NodeId(7) };
-        let key = |id, attr| Key { attr, id: NodeId(id) };
-        let election = Circuit::Election { list: vec![key(7, -1), key(200, 70)] };
-        let coordinator = Circuit::Coordinator { leader: key(7, 7), list: vec![NodeId(200)] };
-        let claim = LeaderClaim { term: Term(3), leader: key(7, 7) };
-        let messages: [Message; 5] = [
-            Hop::Pass { number: Some(HopNumber(1)), token: Token::first(round, election) }.into(),
-            Hop::unacknowledged(Token::first(round, coordinator)).into(),
-            Hop::Ack { number: HopNumber(500) }.into(),
-            Upkeep::Alive { claim }.into(),
-            Upkeep::Nack { term: Term(128) }.into(),
-        ];
-        for message in messages {
-            assert_eq!(postcard::to_allocvec(&message).unwrap().len(), message.encoded_len());
-        }
     }
 
     #[test]

@@ -29,12 +29,12 @@
 //!
 //! **Hardened mode** is described in [`ring_list`](super::ring_list): hardened, the two are the same algorithm.
 
-use super::leader_tracker::Elective;
+use super::elective::Elective;
 use super::ring::Round;
 use super::ring_list::{Circuit, ListRing, Reading, Token};
 use crate::config::Config;
 use crate::members::{Key, PeerSet, Term};
-use crate::protocol::{Boot, Effects, Origin};
+use crate::protocol::{Boot, Context, Origin};
 
 /// A member that runs the modified ring of cs425.
 pub type RingResilient = ListRing<Resilient>;
@@ -83,16 +83,16 @@ impl Rounds {
     }
 
     /// Textbook: takes note of a round's number, durably.
-    pub(super) fn see_term<P: Elective>(&mut self, term: Term, out: &mut Effects<P>) {
+    pub(super) fn see_term<P: Elective>(&mut self, term: Term, cx: &mut Context<'_, P>) {
         if term > self.term {
             self.term = term;
-            out.persist(term);
+            cx.persist(term);
         }
     }
 
     /// Textbook: the number of a new round, durably.
-    pub(super) fn open_term<P: Elective>(&mut self, out: &mut Effects<P>) -> Term {
-        self.see_term(self.term.next(), out);
+    pub(super) fn open_term<P: Elective>(&mut self, cx: &mut Context<'_, P>) -> Term {
+        self.see_term(self.term.next(), cx);
         self.term
     }
 }

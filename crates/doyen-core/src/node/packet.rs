@@ -5,9 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::link::Numbered;
-use crate::members::{Incarnation, Term};
-use crate::protocol::{Kind, Message, Pledge, varint_len};
-use crate::time::Span;
+use crate::members::Incarnation;
+use crate::protocol::{Commitments, Kind, Message};
 
 /// A packet from one node to another.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -22,6 +21,7 @@ pub struct Packet<M> {
 
 /// The content of a packet.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Body<M> {
     /// A message where there is no link.
     Plain(M),
@@ -34,11 +34,8 @@ pub enum Body<M> {
         /// The number that is due next. Zero acknowledges nothing and only shows the sender's incarnation.
         below: u64,
     },
-    /// A heartbeat.
-    Heartbeat {
-        /// Whether messages from the receiver arrive at the sender.
-        hears: bool,
-    },
+    /// A heartbeat: whether messages from the receiver arrive at the sender.
+    Heartbeat { reachable: bool },
 }
 
 /// The kinds that a node adds to those of its algorithm. A retransmission is counted for the link, not for the
@@ -58,39 +55,13 @@ impl<M: Message> Message for Packet<M> {
         }
     }
 
-    fn promise_asked(&self) -> Option<Span> {
+    fn commitments(&self) -> Commitments {
         match &self.body {
-            Body::Plain(message) => message.promise_asked(),
-            _ => None,
-        }
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        match &self.body {
-            Body::Plain(message) => message.promise_released(),
-            _ => None,
-        }
-    }
-
-    fn pledge(&self) -> Option<Pledge> {
-        match &self.body {
-            Body::Plain(message) => message.pledge(),
+            Body::Plain(message) => message.commitments(),
             // A retransmission commits its sender to nothing new.
-            Body::First(numbered) => numbered.message.pledge(),
-            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => None,
+            Body::First(numbered) => numbered.message.commitments(),
+            Body::Again(_) | Body::Ack { .. } | Body::Heartbeat { .. } => Commitments::default(),
         }
-    }
-
-    fn encoded_len(&self) -> usize {
-        let envelope = varint_len(u64::from(self.from.0)) + varint_len(u64::from(self.to.0));
-        let tag = 1;
-        let body = match &self.body {
-            Body::Plain(message) => message.encoded_len(),
-            Body::First(numbered) | Body::Again(numbered) => numbered.encoded_len(),
-            Body::Ack { below } => varint_len(*below),
-            Body::Heartbeat { .. } => 1,
-        };
-        envelope + tag + body
     }
 }
 
@@ -103,7 +74,7 @@ impl<M> Packet<M> {
             Body::First(numbered) => Body::First(numbered.map(change)),
             Body::Again(numbered) => Body::Again(numbered.map(change)),
             Body::Ack { below } => Body::Ack { below },
-            Body::Heartbeat { hears } => Body::Heartbeat { hears },
+            Body::Heartbeat { reachable } => Body::Heartbeat { reachable },
         };
         Packet { from, to, body }
     }
@@ -117,8 +88,8 @@ impl<M: fmt::Display> fmt::Display for Packet<M> {
             Body::First(numbered) => numbered.fmt(f),
             Body::Again(numbered) => write!(f, "RETRANSMIT {numbered}"),
             Body::Ack { below } => write!(f, "ACK below={below}"),
-            Body::Heartbeat { hears: true } => f.write_str("HEARTBEAT"),
-            Body::Heartbeat { hears: false } => f.write_str("HEARTBEAT unheard"),
+            Body::Heartbeat { reachable: true } => f.write_str("HEARTBEAT"),
+            Body::Heartbeat { reachable: false } => f.write_str("HEARTBEAT unreachable"),
         }
     }
 }

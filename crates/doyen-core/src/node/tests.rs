@@ -3,11 +3,11 @@
 use super::*;
 
 use crate::algorithm::bully::{self, Bully, Message};
-use crate::algorithm::leader_tracker::UpkeepTimer;
+use crate::algorithm::leader_tracker::BackgroundTimer;
 use crate::config::{Config, Mode, Timing};
 use crate::link::Numbered;
 use crate::members::Term;
-use crate::protocol::{EffectOf, Message as _, Origin};
+use crate::protocol::{AlgorithmMessage, EffectOf, Message as _, Origin};
 use crate::time::Span;
 
 use proptest::collection::vec;
@@ -99,7 +99,7 @@ fn an_answer_of_a_former_incarnation_does_not_count() {
         let config = NodeConfig { filter, ..config() };
         let mut node = start(&config, ME);
         handle(&mut node, &config, Event::Campaign);
-        receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+        receive(&mut node, &config, (5, 2), Body::Heartbeat { reachable: true });
         let late = receive(&mut node, &config, (4, 2), Body::Plain(OK));
         assert_eq!(!late.is_empty(), waits_in_vain);
     }
@@ -176,13 +176,16 @@ fn with_a_detector_a_newer_incarnation_is_up_when_messages_pass_both_ways() {
     let detector = Some(DetectorConfig::for_timing(&timing));
     let config = NodeConfig { detector, ..config() };
     let mut node = start(&config, ME);
-    receive(&mut node, &config, (4, 2), Body::Heartbeat { hears: true });
-    let effects = receive(&mut node, &config, (5, 0), Body::Heartbeat { hears: false });
+    receive(&mut node, &config, (4, 2), Body::Heartbeat { reachable: true });
+    let effects = receive(&mut node, &config, (5, 0), Body::Heartbeat { reachable: false });
     assert_eq!(notices(&effects), [Notice::Down(PEER)]);
-    let greeting =
-        Packet { from: Incarnation(2), to: Incarnation(5), body: Body::Heartbeat { hears: true } };
+    let greeting = Packet {
+        from: Incarnation(2),
+        to: Incarnation(5),
+        body: Body::Heartbeat { reachable: true },
+    };
     assert_eq!(packets(&effects), [(PEER, greeting)]);
-    let effects = receive(&mut node, &config, (5, 2), Body::Heartbeat { hears: true });
+    let effects = receive(&mut node, &config, (5, 2), Body::Heartbeat { reachable: true });
     assert_eq!(notices(&effects), [Notice::Up(PEER)]);
 }
 
@@ -205,7 +208,7 @@ fn a_peer_that_is_down_gets_every_message_once() {
     config.inner.mode = Mode::Hardened;
     let mut leader = start(&config, NodeId(3));
     handle(&mut leader, &config, Event::PeerDown(PEER));
-    let beat = Timer::Inner(bully::Timer::Upkeep(UpkeepTimer::Heartbeat));
+    let beat = Timer::Inner(bully::Timer::Background(BackgroundTimer::Heartbeat));
     let effects = handle(&mut leader, &config, Event::Timer(beat));
     let told: Vec<NodeId> = packets(&effects).into_iter().map(|(to, _)| to).collect();
     assert_eq!(told, [ME, PEER]);
@@ -226,7 +229,7 @@ fn retransmissions_are_not_on_the_account_of_the_election() {
     assert_eq!(kind(resent), resent.kind());
     assert_eq!(resent.kind(), Kind::link("RETRANSMIT"));
     assert_eq!(resent.to_string(), "RETRANSMIT ELECTION #1");
-    let names: Vec<&str> = kinds[bully::KINDS.len()..].iter().map(|kind| kind.name).collect();
+    let names: Vec<&str> = kinds[Message::KINDS.len()..].iter().map(|kind| kind.name).collect();
     assert_eq!(names, ADDED_NAMES);
 }
 
@@ -235,10 +238,10 @@ const ADDED_NAMES: [&str; 3] = ["RETRANSMIT", "ACK", "HEARTBEAT"];
 #[test]
 fn only_the_algorithm_has_timers_worth_waiting_for() {
     type NodeOfBullies = Node<Bully>;
-    assert!(!NodeOfBullies::is_upkeep(Timer::Inner(bully::Timer::Reply)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Resend(PEER)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Beat)));
-    assert!(NodeOfBullies::is_upkeep(Timer::Detector(detector::Timer::Suspect(PEER))));
+    assert!(!NodeOfBullies::is_background(Timer::Inner(bully::Timer::Reply)));
+    assert!(NodeOfBullies::is_background(Timer::Resend(PEER)));
+    assert!(NodeOfBullies::is_background(Timer::Detector(detector::Timer::Beat)));
+    assert!(NodeOfBullies::is_background(Timer::Detector(detector::Timer::Suspect(PEER))));
 }
 
 fn any_body() -> impl Strategy<Value = Body<Message>> {
@@ -253,7 +256,7 @@ fn any_body() -> impl Strategy<Value = Body<Message>> {
         numbered.clone().prop_map(Body::First),
         numbered.prop_map(Body::Again),
         number().prop_map(|below| Body::Ack { below }),
-        any::<bool>().prop_map(|hears| Body::Heartbeat { hears }),
+        any::<bool>().prop_map(|reachable| Body::Heartbeat { reachable }),
     ]
 }
 

@@ -9,7 +9,8 @@
 //! value too, because traces and counterexamples name timers and messages by them.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Debug};
+use std::hash::Hash;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -23,10 +24,10 @@ use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId, Term};
 use crate::node::Packet;
 use crate::protocol::{
-    Bonds, Boot, Durable, Effect, Effects, Event, Kind, Message, Pledge, Protocol, View,
+    AlgorithmMessage, Bonds, Boot, Commitments, Durable, Effect, Effects, Event, Kind, Message,
+    Protocol, View,
 };
 use crate::session::{Kept, Letter};
-use crate::time::Span;
 
 /// Evaluates an expression for the algorithm at hand. There are two forms:
 ///
@@ -68,101 +69,77 @@ macro_rules! dispatch {
     };
 }
 
-/// A protocol in the registry: conversions between its own types and the closed enums.
-trait Registered: Explore<Config = Config> {
-    fn wrap(self) -> AnyProtocol;
-    fn wrap_message(message: Self::Message) -> AnyMessage;
-    fn wrap_timer(timer: Self::Timer) -> AnyTimer;
-    fn wrap_durable(durable: Self::Durable) -> AnyDurable;
-    fn message(any: AnyMessage) -> Option<Self::Message>;
-    fn message_ref(any: &AnyMessage) -> Option<&Self::Message>;
-    fn timer(any: AnyTimer) -> Option<Self::Timer>;
-    fn durable(any: AnyDurable) -> Option<Self::Durable>;
+/// What a closed enum holds of each algorithm.
+pub trait Part {
+    /// Of this one.
+    type Of<P: Explore>: Clone + Eq + Hash + Debug;
 }
 
-/// Declares the closed enums, with one variant for each algorithm.
+/// Declares the closed enums by what they hold, and what that has in common for all algorithms.
+macro_rules! parts {
+    ($($(#[$about:meta])* $alias:ident = $part:ident($($has:ident),*) of $P:ident: $inner:ty;)*) => {$(
+        $(#[$about])*
+        pub type $alias = Any<$part>;
+
+        #[doc = concat!("The part that is in an [`", stringify!($alias), "`].")]
+        #[derive(Clone, PartialEq, Eq, Hash, Debug, $($has),*)]
+        pub enum $part {}
+
+        impl Part for $part {
+            type Of<$P: Explore> = $inner;
+        }
+    )*};
+}
+
+parts! {
+    /// A member of the algorithm that its configuration names.
+    AnyProtocol = Member() of P: P;
+    /// A message of any algorithm.
+    AnyMessage = MessagePart() of P: P::Message;
+    /// What a member of any algorithm waits for.
+    AnyTimer = TimerPart(Copy, PartialOrd, Ord) of P: P::Timer;
+    /// What a member of any algorithm stores.
+    AnyDurable = DurablePart() of P: P::Durable;
+}
+
+/// A protocol in the registry, which has its place in the closed enums.
+trait Registered: Explore<Config = Config> {
+    fn wrap<K: Part>(inner: K::Of<Self>) -> Any<K>;
+    fn take<K: Part>(any: Any<K>) -> Option<K::Of<Self>>;
+    fn get<K: Part>(any: &Any<K>) -> Option<&K::Of<Self>>;
+}
+
+/// Declares the closed enum, with one variant for each algorithm.
 macro_rules! registered {
     ($($name:ident: $protocol:ty,)*) => {
-        /// A member of the algorithm that its configuration names.
-        #[derive(Clone, PartialEq, Eq, Hash)]
-        #[expect(clippy::large_enum_variant, reason = "members are few and stay where they are")]
-        pub enum AnyProtocol {
-            $(#[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")] $name($protocol),)*
-        }
-
-        /// A message of any algorithm.
-        #[derive(Clone, PartialEq, Eq, Hash)]
-        pub enum AnyMessage {
-            $(
-                #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
-                $name(<$protocol as Protocol>::Message),
-            )*
-        }
-
-        /// What a member of any algorithm waits for.
+        /// Something of one of the algorithms.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum AnyTimer {
+        pub enum Any<K: Part> {
             $(
                 #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
-                $name(<$protocol as Protocol>::Timer),
+                $name(K::Of<$protocol>),
             )*
         }
 
-        /// What a member of any algorithm stores.
-        #[derive(Clone, PartialEq, Eq, Hash)]
-        pub enum AnyDurable {
-            $(
-                #[doc = concat!("Of [`Algorithm::", stringify!($name), "`].")]
-                $name(<$protocol as Protocol>::Durable),
-            )*
-        }
-
-        impl AnyMessage {
+        impl<K: Part> Any<K> {
             fn algorithm(&self) -> Algorithm {
                 match self { $(Self::$name(_) => Algorithm::$name,)* }
             }
         }
 
-        impl AnyTimer {
-            fn algorithm(self) -> Algorithm {
-                match self { $(Self::$name(_) => Algorithm::$name,)* }
+        $(impl Registered for $protocol {
+            fn wrap<K: Part>(inner: K::Of<Self>) -> Any<K> {
+                Any::$name(inner)
             }
-        }
 
-        impl AnyDurable {
-            fn algorithm(&self) -> Algorithm {
-                match self { $(Self::$name(_) => Algorithm::$name,)* }
+            fn take<K: Part>(any: Any<K>) -> Option<K::Of<Self>> {
+                if let Any::$name(inner) = any { Some(inner) } else { None }
             }
-        }
 
-        $(
-            impl Registered for $protocol {
-                fn wrap(self) -> AnyProtocol {
-                    AnyProtocol::$name(self)
-                }
-                fn wrap_message(message: Self::Message) -> AnyMessage {
-                    AnyMessage::$name(message)
-                }
-                fn wrap_timer(timer: Self::Timer) -> AnyTimer {
-                    AnyTimer::$name(timer)
-                }
-                fn wrap_durable(durable: Self::Durable) -> AnyDurable {
-                    AnyDurable::$name(durable)
-                }
-                fn message(any: AnyMessage) -> Option<Self::Message> {
-                    if let AnyMessage::$name(message) = any { Some(message) } else { None }
-                }
-                fn message_ref(any: &AnyMessage) -> Option<&Self::Message> {
-                    if let AnyMessage::$name(message) = any { Some(message) } else { None }
-                }
-                fn timer(any: AnyTimer) -> Option<Self::Timer> {
-                    if let AnyTimer::$name(timer) = any { Some(timer) } else { None }
-                }
-                fn durable(any: AnyDurable) -> Option<Self::Durable> {
-                    if let AnyDurable::$name(durable) = any { Some(durable) } else { None }
-                }
+            fn get<K: Part>(any: &Any<K>) -> Option<&K::Of<Self>> {
+                if let Any::$name(inner) = any { Some(inner) } else { None }
             }
-        )*
+        })*
     };
 }
 
@@ -220,12 +197,12 @@ impl Protocol for AnyProtocol {
 
     fn kind_index(config: &AnyConfig, message: &AnyMessage) -> usize {
         dispatch!(config.algorithm, P => {
-            P::message_ref(message).map_or(0, |message| P::kind_index(&config.inner, message))
+            P::get(message).map_or(0, |message| P::kind_index(&config.inner, message))
         })
     }
 
-    fn is_upkeep(timer: AnyTimer) -> bool {
-        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_upkeep))
+    fn is_background(timer: AnyTimer) -> bool {
+        dispatch!(timer.algorithm(), P => P::take(timer).is_some_and(P::is_background))
     }
 
     fn heeds_detector(config: &AnyConfig) -> bool {
@@ -238,18 +215,18 @@ impl Protocol for AnyProtocol {
 
     fn lease(&self) -> Option<AnyTimer> {
         fn of<P: Registered>(state: &P) -> Option<AnyTimer> {
-            state.lease().map(P::wrap_timer)
+            state.lease().map(P::wrap)
         }
         dispatch!(in AnyProtocol: self, state => of(state))
     }
 
     fn is_lease(timer: AnyTimer) -> bool {
-        dispatch!(timer.algorithm(), P => P::timer(timer).is_some_and(P::is_lease))
+        dispatch!(timer.algorithm(), P => P::take(timer).is_some_and(P::is_lease))
     }
 
     fn bonds(&self) -> Bonds<AnyTimer> {
         fn of<P: Registered>(state: &P) -> Bonds<AnyTimer> {
-            state.bonds().map(P::wrap_timer)
+            state.bonds().map(P::wrap)
         }
         dispatch!(in AnyProtocol: self, state => of(state))
     }
@@ -262,12 +239,12 @@ fn start<P: Registered>(
     out: &mut Effects<AnyProtocol>,
 ) -> AnyProtocol {
     let Boot { incarnation, durable, origin, session, time_of_day } = boot;
-    let durable = durable.and_then(P::durable);
+    let durable = durable.and_then(P::take);
     let boot = Boot { incarnation, durable, origin, session, time_of_day };
     let mut own = out.for_wrapped();
     let state = P::start(id, config, boot, &mut own);
     pass_on::<P>(own, out);
-    state.wrap()
+    P::wrap(state)
 }
 
 /// Lets the member handle an event. An event of another algorithm is ignored.
@@ -279,11 +256,11 @@ fn handle<P: Registered>(
 ) {
     let event = match event {
         Event::Message { from, message } => {
-            let Some(message) = P::message(message) else { return };
+            let Some(message) = P::take(message) else { return };
             Event::Message { from, message }
         }
         Event::Timer(timer) => {
-            let Some(timer) = P::timer(timer) else { return };
+            let Some(timer) = P::take(timer) else { return };
             Event::Timer(timer)
         }
         Event::PeerDown(peer) => Event::PeerDown(peer),
@@ -303,10 +280,10 @@ fn pass_on<P: Registered>(mut own: Effects<P>, out: &mut Effects<AnyProtocol>) {
     out.take_notes(&own);
     for effect in own.drain() {
         match effect {
-            Effect::Persist(durable) => out.persist(P::wrap_durable(durable)),
-            Effect::Send { to, message } => out.send(to, P::wrap_message(message)),
-            Effect::SetTimer { timer, after } => out.set_timer(P::wrap_timer(timer), after),
-            Effect::CancelTimer(timer) => out.cancel_timer(P::wrap_timer(timer)),
+            Effect::Persist(durable) => out.persist(P::wrap(durable)),
+            Effect::Send { to, message } => out.send(to, P::wrap(message)),
+            Effect::SetTimer { timer, after } => out.set_timer(P::wrap(timer), after),
+            Effect::CancelTimer(timer) => out.cancel_timer(P::wrap(timer)),
             Effect::Announce(view) => out.announce(view),
             Effect::Inform(notice) => out.inform(notice),
         }
@@ -323,13 +300,16 @@ impl Explore for AnyProtocol {
     }
 
     fn canonical(&self, config: &AnyConfig) -> Self {
-        dispatch!(in AnyProtocol: self, state => state.canonical(&config.inner).wrap())
+        fn of<P: Registered>(state: &P, config: &Config) -> AnyProtocol {
+            P::wrap(state.canonical(config))
+        }
+        dispatch!(in AnyProtocol: self, state => of(state, &config.inner))
     }
 
     fn canonical_timer(&self, config: &AnyConfig, timer: AnyTimer) -> AnyTimer {
         fn of<P: Registered>(state: &P, config: &Config, timer: AnyTimer) -> AnyTimer {
-            let own = P::timer(timer);
-            own.map_or(timer, |own| P::wrap_timer(state.canonical_timer(config, own)))
+            let own = P::take(timer);
+            own.map_or(timer, |own| P::wrap(state.canonical_timer(config, own)))
         }
         dispatch!(in AnyProtocol: self, state => of(state, &config.inner, timer))
     }
@@ -339,19 +319,19 @@ impl Explore for AnyProtocol {
     }
 
     fn serial(message: &AnyMessage) -> Option<(Serial, Giver)> {
-        dispatch!(message.algorithm(), P => P::serial(P::message_ref(message)?))
+        dispatch!(message.algorithm(), P => P::serial(P::get(message)?))
     }
 
     fn without_serial(message: &AnyMessage) -> AnyMessage {
         dispatch!(message.algorithm(), P => {
-            let own = P::message_ref(message).map(P::without_serial);
-            own.map_or_else(|| message.clone(), P::wrap_message)
+            let own = P::get(message).map(P::without_serial);
+            own.map_or_else(|| message.clone(), P::wrap)
         })
     }
 
     fn is_obsolete(&self, config: &AnyConfig, from: NodeId, message: &AnyMessage) -> bool {
         fn of<P: Registered>(state: &P, config: &Config, from: NodeId, any: &AnyMessage) -> bool {
-            P::message_ref(any).is_some_and(|message| state.is_obsolete(config, from, message))
+            P::get(any).is_some_and(|message| state.is_obsolete(config, from, message))
         }
         dispatch!(in AnyProtocol: self, state => of(state, &config.inner, from, message))
     }
@@ -361,13 +341,16 @@ impl Explore for AnyProtocol {
     }
 
     fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
-        dispatch!(in AnyProtocol: self, state => state.renamed(names).wrap())
+        fn of<P: Registered>(state: &P, names: &dyn Fn(NodeId) -> NodeId) -> AnyProtocol {
+            P::wrap(state.renamed(names))
+        }
+        dispatch!(in AnyProtocol: self, state => of(state, names))
     }
 
     fn renamed_durable(durable: &AnyDurable, names: &dyn Fn(NodeId) -> NodeId) -> AnyDurable {
         dispatch!(durable.algorithm(), P => {
-            let own = P::durable(durable.clone()).map(|own| P::renamed_durable(&own, names));
-            own.map_or_else(|| durable.clone(), P::wrap_durable)
+            let own = P::take(durable.clone()).map(|own| P::renamed_durable(&own, names));
+            own.map_or_else(|| durable.clone(), P::wrap)
         })
     }
 }
@@ -377,21 +360,18 @@ impl Message for AnyMessage {
         dispatch!(in AnyMessage: self, message => message.kind())
     }
 
-    fn encoded_len(&self) -> usize {
-        dispatch!(in AnyMessage: self, message => message.encoded_len())
+    fn commitments(&self) -> Commitments {
+        dispatch!(in AnyMessage: self, message => Message::commitments(message))
     }
+}
 
-    fn pledge(&self) -> Option<Pledge> {
-        dispatch!(in AnyMessage: self, message => message.pledge())
-    }
-
-    fn promise_asked(&self) -> Option<Span> {
-        dispatch!(in AnyMessage: self, message => message.promise_asked())
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        dispatch!(in AnyMessage: self, message => message.promise_released())
-    }
+/// Methods that ask what is inside.
+macro_rules! forward {
+    ($closed:ident: $(fn $method:ident -> $result:ty;)*) => {$(
+        fn $method(&self) -> $result {
+            dispatch!(in $closed: self, inner => inner.$method())
+        }
+    )*};
 }
 
 impl AnyMessage {
@@ -406,54 +386,24 @@ impl AnyMessage {
 }
 
 impl Durable for AnyDurable {
-    fn term(&self) -> Term {
-        dispatch!(in AnyDurable: self, durable => durable.term())
-    }
-
-    fn vote(&self) -> Option<NodeId> {
-        dispatch!(in AnyDurable: self, durable => durable.vote())
-    }
-
-    fn is_drained(&self) -> bool {
-        dispatch!(in AnyDurable: self, durable => durable.is_drained())
-    }
-
-    fn is_rejoining(&self) -> bool {
-        dispatch!(in AnyDurable: self, durable => durable.is_rejoining())
-    }
-
-    fn incarnation(&self) -> Option<Incarnation> {
-        dispatch!(in AnyDurable: self, durable => durable.incarnation())
+    forward! { AnyDurable:
+        fn term -> Term;
+        fn vote -> Option<NodeId>;
+        fn is_drained -> bool;
+        fn is_rejoining -> bool;
+        fn incarnation -> Option<Incarnation>;
     }
 }
 
-impl fmt::Debug for AnyProtocol {
+impl<K: Part> Debug for Any<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dispatch!(in AnyProtocol: self, state => state.fmt(f))
-    }
-}
-
-impl fmt::Debug for AnyMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dispatch!(in AnyMessage: self, message => fmt::Debug::fmt(message, f))
+        dispatch!(in Any: self, inner => Debug::fmt(inner, f))
     }
 }
 
 impl fmt::Display for AnyMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         dispatch!(in AnyMessage: self, message => fmt::Display::fmt(message, f))
-    }
-}
-
-impl fmt::Debug for AnyTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dispatch!(in AnyTimer: self, timer => timer.fmt(f))
-    }
-}
-
-impl fmt::Debug for AnyDurable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        dispatch!(in AnyDurable: self, durable => fmt::Debug::fmt(durable, f))
     }
 }
 
@@ -480,7 +430,7 @@ impl Algorithm {
         from: D,
     ) -> Result<Packet<AnyMessage>, D::Error> {
         dispatch!(self, P => {
-            Ok(Packet::<MessageOf<P>>::deserialize(from)?.map(P::wrap_message))
+            Ok(Packet::<MessageOf<P>>::deserialize(from)?.map(P::wrap))
         })
     }
 
@@ -491,7 +441,7 @@ impl Algorithm {
     ) -> Result<Letter<Packet<AnyMessage>>, D::Error> {
         dispatch!(self, P => {
             let letter = Letter::<Packet<MessageOf<P>>>::deserialize(from)?;
-            Ok(letter.map(|packet| packet.map(P::wrap_message)))
+            Ok(letter.map(|packet| packet.map(P::wrap)))
         })
     }
 
@@ -500,24 +450,16 @@ impl Algorithm {
         self,
         from: D,
     ) -> Result<Kept<AnyDurable>, D::Error> {
-        dispatch!(self, P => Ok(Kept::<DurableOf<P>>::deserialize(from)?.map(P::wrap_durable)))
+        dispatch!(self, P => Ok(Kept::<DurableOf<P>>::deserialize(from)?.map(P::wrap)))
     }
 
     /// Reads what a member has stored.
     pub fn read_durable<'de, D: Deserializer<'de>>(self, from: D) -> Result<AnyDurable, D::Error> {
-        dispatch!(self, P => Ok(P::wrap_durable(DurableOf::<P>::deserialize(from)?)))
+        dispatch!(self, P => Ok(P::wrap(DurableOf::<P>::deserialize(from)?)))
     }
 
     /// The kinds of its messages, in the order in which those that arrive at the same instant are handled.
     pub fn kinds(self) -> &'static [Kind] {
-        match self {
-            Self::Bully => bully::KINDS,
-            Self::ModifiedBully => modified_bully::KINDS,
-            Self::RingList | Self::RingResilient => ring_list::KINDS,
-            Self::RingActiveList => ring_active_list::KINDS,
-            Self::RingAllIds => ring_all_ids::KINDS,
-            Self::ChangRoberts => chang_roberts::KINDS,
-            Self::Quorum => quorum::KINDS,
-        }
+        dispatch!(self, P => MessageOf::<P>::KINDS)
     }
 }

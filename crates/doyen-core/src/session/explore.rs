@@ -24,7 +24,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::algorithm::quorum::rules::Rule;
+use crate::config::rules::Rule;
 use crate::explore::{Explore, Giver, Serial};
 use crate::members::{Incarnation, NodeId};
 use crate::protocol::Protocol;
@@ -37,9 +37,9 @@ use super::{Session, SessionConfig, Stage, Timer};
 pub(super) const QUESTION: Challenge = Challenge(NonZeroU64::MIN);
 
 impl<P: Protocol> Session<P> {
-    /// Without `upkeep`, stored sessions are met.
+    /// Without `background`, stored sessions are met.
     pub(super) fn presume(&mut self, config: &SessionConfig<P::Config>) {
-        if config.upkeep || matches!(self.stage, Stage::Asking { .. }) {
+        if config.background || matches!(self.stage, Stage::Asking { .. }) {
             return;
         }
         for (id, peer) in &mut self.peers {
@@ -50,7 +50,7 @@ impl<P: Protocol> Session<P> {
 
 impl<P: Explore> Explore for Session<P> {
     fn has_canonical_form(config: &Self::Config) -> bool {
-        !config.upkeep
+        !config.background
     }
 
     fn canonical(&self, config: &Self::Config) -> Self {
@@ -89,15 +89,9 @@ impl<P: Explore> Explore for Session<P> {
         let asks = matches!(self.stage, Stage::Asking { .. });
         match &letter.content {
             Content::Greeting(greeting) => {
-                let may_be_met = last.is_none_or(|last| {
-                    let same = greeting.incarnation == last.incarnation
-                        && (letter.session == last.session || !rules.keeps(Rule::SameSessionOnly));
-                    greeting.incarnation > last.incarnation
-                        || same
-                        || !rules.keeps(Rule::IncarnationsRise)
-                });
-                let is_nobody = greeting.incarnation == Incarnation::default();
-                let meets = may_be_met && !is_met && !is_nobody;
+                let met = Met { incarnation: greeting.incarnation, session: letter.session };
+                let is_unknown = met.incarnation == Incarnation::default();
+                let meets = self.is_latest(from, met, rules) && !is_met && !is_unknown;
                 match (is_for_me, letter.known) {
                     // The first greeting of a process is answered whenever it comes.
                     (_, None) => false,

@@ -6,65 +6,13 @@ use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-use crate::members::{Incarnation, NodeId, Term};
-use crate::protocol::{Kind, Message, Pledge, varint_len};
-use crate::time::Span;
+use crate::members::{Incarnation, NodeId, SessionId};
+use crate::protocol::{Commitments, Kind, Message};
+use crate::wire;
 
 /// The counter of the last letter of a session, which is sent when its process is dead. No process sends so many letters
 /// that it comes near: once the last letter has arrived, whatever of the dead process is still on its way is too old.
 pub(super) const LAST_COUNTER: u64 = u64::MAX;
-
-/// One start of a process, by a random number that its host draws.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "[u8; 8]", try_from = "[u8; 8]")]
-pub struct SessionId(NonZeroU64);
-
-impl SessionId {
-    /// The session with this number.
-    pub const fn new(number: NonZeroU64) -> Self {
-        Self(number)
-    }
-
-    /// The session with this number; zero, which means "none" on the wire, becomes the highest.
-    pub const fn from_random(number: u64) -> Self {
-        match NonZeroU64::new(number) {
-            Some(number) => Self(number),
-            None => Self(NonZeroU64::MAX),
-        }
-    }
-
-    /// The session of member `id` in a simulation in which all members start together and know each other's sessions
-    /// beforehand.
-    pub const fn of_founder(id: NodeId) -> Self {
-        Self::from_random(id.0 as u64 + 1)
-    }
-
-    /// The number, never zero.
-    pub const fn get(self) -> u64 {
-        self.0.get()
-    }
-}
-
-impl fmt::Debug for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Session({:x})", self.0)
-    }
-}
-
-// A random number takes more bytes in variable-length form than as eight bytes.
-impl From<SessionId> for [u8; 8] {
-    fn from(session: SessionId) -> Self {
-        session.get().to_le_bytes()
-    }
-}
-
-impl TryFrom<[u8; 8]> for SessionId {
-    type Error = &'static str;
-
-    fn try_from(bytes: [u8; 8]) -> Result<Self, Self::Error> {
-        NonZeroU64::new(u64::from_le_bytes(bytes)).map(Self).ok_or("a session cannot be zero")
-    }
-}
 
 /// A question that this session has not asked before. Together with the session, which is random, it is a value that no
 /// replayed letter can contain and no process can guess.
@@ -90,7 +38,6 @@ impl Roster {
         self.0.iter().find(|(id, _)| *id == member).map(|(_, met)| *met)
     }
 
-    /// Sets the entry of `member`.
     pub(super) fn insert(&mut self, member: NodeId, met: Met) {
         match self.0.binary_search_by_key(&member, |(id, _)| *id) {
             Ok(place) => self.0[place].1 = met,
@@ -175,27 +122,14 @@ impl<M: Message> Message for Letter<M> {
         let envelope = 8 + 8 + 8 + 1;
         let content = match &self.content {
             Content::Greeting(_) => 8 + 8 + 4 + 4 + 1,
-            Content::Roster(roster) => {
-                let entry = |(id, met): (NodeId, Met)| {
-                    varint_len(id.0.into()) + varint_len(met.incarnation.0.into()) + 8
-                };
-                varint_len(roster.0.len() as u64) + roster.iter().map(entry).sum::<usize>()
-            }
+            Content::Roster(roster) => wire::encoded_len(roster),
             Content::Inner(message) => message.encoded_len(),
         };
         envelope + content
     }
 
-    fn pledge(&self) -> Option<Pledge> {
-        self.inner().and_then(Message::pledge)
-    }
-
-    fn promise_asked(&self) -> Option<Span> {
-        self.inner().and_then(Message::promise_asked)
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        self.inner().and_then(Message::promise_released)
+    fn commitments(&self) -> Commitments {
+        self.inner().map(Message::commitments).unwrap_or_default()
     }
 
     fn destination(&self) -> Option<SocketAddr> {

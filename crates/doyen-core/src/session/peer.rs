@@ -2,8 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::letter::{Challenge, LAST_COUNTER, Met, SessionId};
+use super::letter::{Challenge, LAST_COUNTER, Met};
 use super::window::Window;
+use crate::members::SessionId;
 use crate::time::Span;
 
 /// S7: the maximum number of doublings of a wait: from the shortest first wait, these reach the longest.
@@ -77,7 +78,6 @@ impl Peer {
         true
     }
 
-    /// How many letters of the met session have been accepted.
     pub(super) fn accepted(&self) -> u64 {
         self.encounter.as_ref().map_or(0, |encounter| encounter.window.accepted())
     }
@@ -90,7 +90,6 @@ impl Peer {
         wait
     }
 
-    /// Whether the last greeting has not been answered.
     pub(super) fn is_unanswered(&self) -> bool {
         self.unanswered > 0
     }

@@ -27,7 +27,7 @@ fn config() -> SessionConfig<Config> {
     let timing = Timing::for_transmission(Span::from_millis(1));
     let inner = Config::new(members.clone(), timing, Mode::Hardened);
     let round_trip = timing.reply();
-    SessionConfig { inner, members, round_trip, upkeep: true, rules: Rules::default() }
+    SessionConfig { inner, members, round_trip, background: true, rules: Rules::default() }
 }
 
 /// A process and the state of its host.

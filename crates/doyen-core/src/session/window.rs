@@ -39,7 +39,6 @@ impl Window {
         fresh
     }
 
-    /// How many counters have been accepted.
     pub(super) fn accepted(&self) -> u64 {
         self.accepted
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::str::FromStr;
 
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::{Announce, Config, Mode, Timing};
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::{AdminCommand, Event};

@@ -402,7 +402,7 @@ impl<P: Playable> Group<P> {
 
     fn is_quiet(&self) -> bool {
         let mut armed = self.hosts.values().flat_map(|host| host.timers.keys());
-        self.in_flight.is_empty() && armed.all(|&timer| P::is_upkeep(timer))
+        self.in_flight.is_empty() && armed.all(|&timer| P::is_background(timer))
     }
 
     /// The next event and its time: messages first, by kind and age, then timers by age.
@@ -628,7 +628,9 @@ fn told(notice: Notice) -> String {
         Notice::Refused(why) => format!("refuses: {why}"),
         Notice::ForeignConfiguration(peer) => format!("ignores {peer}, configured otherwise"),
         Notice::StateIsOld { seen, by } => format!("halts: {by} has heard it in term {seen}"),
-        Notice::NobodyToAsk => "halts: nobody can tell it which terms there have been".to_owned(),
+        Notice::NoOtherMember => {
+            "halts: no other member knows which terms there have been".to_owned()
+        }
         Notice::OutOfTerms => "no term is left".to_owned(),
         Notice::Replaced { seen, by } => format!("halts: {by} has met incarnation {}", seen.0),
         Notice::WrongClock => "halts: its clock is wrong".to_owned(),
@@ -644,7 +646,7 @@ fn name<T: std::fmt::Debug>(timer: T) -> String {
         Some((kind, id)) => kind.to_owned() + &id.replacen(')', "", 1),
         None => name,
     };
-    match name.strip_prefix("Upkeep(").and_then(|inner| inner.strip_suffix(')')) {
+    match name.strip_prefix("Background(").and_then(|inner| inner.strip_suffix(')')) {
         Some(inner) => inner.to_owned(),
         None => name,
     }

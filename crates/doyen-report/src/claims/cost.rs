@@ -85,7 +85,7 @@ pub(super) struct Entry {
 /// The costs of every algorithm.
 pub fn tables(runner: Runner<'_>) -> Vec<Table> {
     let mut written = Literature::read().cost;
-    let lines: Vec<(&str, Vec<Line>)> = (Algorithm::SEEDS.iter())
+    let lines: Vec<(&str, Vec<Line>)> = (Algorithm::OF_SOURCES.iter())
         .map(|algorithm| {
             let entries = written.remove(algorithm.name()).unwrap_or_default();
             (algorithm.name(), entries.iter().flat_map(|e| e.lines(algorithm.name())).collect())

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn upkeep_is_shown_on_demand() {
+    fn background_work_is_shown_on_demand() {
         let scenario = r#"
             algorithm = "bully"
             mode = "hardened"
@@ -339,9 +339,9 @@ mod tests {
             fault = [{ at = "19ms", campaign = 1 }]
         "#;
         assert!(!shown(scenario, Options::default()).contains("ALIVE"));
-        let upkeep = shown(scenario, Options { background: true, ..Options::default() });
-        assert!(upkeep.contains("│ │ T  3: timer Heartbeat fires [H5]"), "{upkeep}");
-        assert!(upkeep.contains("○ ○ ●  3 → 1,2 ALIVE"), "{upkeep}");
+        let background = shown(scenario, Options { background: true, ..Options::default() });
+        assert!(background.contains("│ │ T  3: timer Heartbeat fires [H5]"), "{background}");
+        assert!(background.contains("○ ○ ●  3 → 1,2 ALIVE"), "{background}");
     }
 
     #[test]

@@ -198,10 +198,10 @@ fn expiry(timer: &str) -> String {
     meaning.to_owned()
 }
 
-/// A timer's name without the layers around it and without its number: `Inner(Upkeep(Preempt))` is `Preempt`,
+/// A timer's name without the layers around it and without its number: `Inner(Background(Preempt))` is `Preempt`,
 /// `Hop(HopNumber(3))` is `Hop`.
 pub(super) fn timer_name(timer: &str) -> &str {
-    const LAYERS: [&str; 3] = ["Inner", "Upkeep", "Detector"];
+    const LAYERS: [&str; 3] = ["Inner", "Background", "Detector"];
     let mut words = timer.split(|c: char| !c.is_alphanumeric());
     words.find(|word| !LAYERS.contains(word)).unwrap_or(timer)
 }
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_timer_is_called_by_its_own_name() {
         assert_eq!(timer_name("Reply"), "Reply");
-        assert_eq!(timer_name("Inner(Upkeep(Preempt))"), "Preempt");
+        assert_eq!(timer_name("Inner(Background(Preempt))"), "Preempt");
         assert_eq!(timer_name("Hop(HopNumber(3))"), "Hop");
     }
 }

@@ -1,7 +1,7 @@
 //! Whether the faults of a scenario make sense among its members.
 
-use doyen_core::algorithm::quorum::settings::Settings;
 use doyen_core::config::Timing;
+use doyen_core::config::quorum::Settings;
 use doyen_core::members::{Members, NodeId};
 use doyen_core::protocol::Kind;
 use doyen_core::registry::Algorithm;

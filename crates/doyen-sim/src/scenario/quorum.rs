@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use doyen_core::algorithm::quorum::settings::{Preemption, Profile, Settings};
 use doyen_core::config::Timing;
+use doyen_core::config::quorum::{Preemption, Profile, Settings};
 use doyen_core::members::{Members, NodeId, PeerSet};
 use doyen_core::time::Span;
 use serde::{Deserialize, Serialize};

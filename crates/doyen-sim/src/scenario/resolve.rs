@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use doyen_core::algorithm::quorum::settings::Settings;
+use doyen_core::config::quorum::Settings;
 use doyen_core::config::{Announce, Config, Mode, Timing, Variant};
 use doyen_core::layers::{self, Layers};
 use doyen_core::link::LinkConfig;

@@ -328,16 +328,16 @@ impl<P: Protocol> World<'_, '_, P> {
         if std::mem::take(&mut member.leads) && !P::has_leases(self.setup.config) {
             self.metrics.reign_ends(self.now);
         }
-        let (mut work, mut upkeep) = (0, 0);
+        let (mut work, mut background) = (0, 0);
         self.armed.retain(|&(owner, timer), _| {
             let keep = owner != position;
             if !keep {
-                *(if P::is_upkeep(timer) { &mut upkeep } else { &mut work }) += 1;
+                *(if P::is_background(timer) { &mut background } else { &mut work }) += 1;
             }
             keep
         });
         self.work -= work;
-        self.upkeep -= upkeep;
+        self.background -= background;
         self.metrics.fold(self.now, 0, position, Sight::Crashed);
         if let Some(monitor) = &mut self.monitor {
             monitor.crashed(self.now, position);

@@ -13,9 +13,9 @@
 use std::net::SocketAddr;
 
 use doyen_core::ledger::Stored;
-use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, SessionId};
 use doyen_core::protocol::{Boot, Class, Durable, Effects, Message, Notice, Origin, Protocol};
-use doyen_core::session::{PLAUSIBLE_TIMES, SessionId};
+use doyen_core::session::PLAUSIBLE_TIMES;
 use doyen_core::time::Span;
 
 use super::watch::rules;
@@ -142,7 +142,7 @@ pub(super) fn is_final(notice: &Notice) -> bool {
         Notice::Replaced { .. }
             | Notice::WrongClock
             | Notice::StateIsOld { .. }
-            | Notice::NobodyToAsk
+            | Notice::NoOtherMember
     )
 }
 

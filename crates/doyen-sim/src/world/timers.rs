@@ -19,9 +19,9 @@ impl<P: Protocol> World<'_, '_, P> {
         let due = since + Span::from_nanos(self.by_clock(member, wait));
         self.arm_at(member, timer, due, (since, wait));
         if self.observer.is_some() {
-            let (id, upkeep) = (self.id(member), P::is_upkeep(timer));
+            let (id, background) = (self.id(member), P::is_background(timer));
             let timer = format!("{timer:?}");
-            self.record_of(member, EventKind::Armed { member: id, timer, background: upkeep, due });
+            self.record_of(member, EventKind::Armed { member: id, timer, background, due });
         }
     }
 
@@ -58,7 +58,7 @@ impl<P: Protocol> World<'_, '_, P> {
     }
 
     fn ledger(&mut self, timer: P::Timer) -> &mut u64 {
-        if P::is_upkeep(timer) { &mut self.upkeep } else { &mut self.work }
+        if P::is_background(timer) { &mut self.background } else { &mut self.work }
     }
 
     pub(super) fn fire(
@@ -82,12 +82,9 @@ impl<P: Protocol> World<'_, '_, P> {
         let state = &mut self.members[member].protocol;
         state.handle(self.configs.of(member), Event::Timer(timer), out);
         if self.observer.is_some() {
-            let (id, upkeep, rules) = (self.id(member), P::is_upkeep(timer), rules(out));
+            let (id, background, rules) = (self.id(member), P::is_background(timer), rules(out));
             let timer = format!("{timer:?}");
-            self.record_of(
-                member,
-                EventKind::Fired { member: id, timer, background: upkeep, rules },
-            );
+            self.record_of(member, EventKind::Fired { member: id, timer, background, rules });
         }
         self.act(member, AT_ONCE, out);
     }

@@ -69,7 +69,7 @@ impl<P: Protocol> World<'_, '_, P> {
             of_election: kind.class == Class::Election,
             bytes: message.encoded_len(),
         };
-        let pledge = message.pledge();
+        let pledge = message.commitments().pledge;
         if let Some(monitor) = &mut self.monitor {
             monitor.sent(self.now, sending);
             if let Some(pledge) = pledge {

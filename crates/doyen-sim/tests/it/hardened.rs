@@ -60,7 +60,7 @@ fn settles(scenario: &Scenario) -> Result<(), String> {
 /// Everybody restarts in the end, so the best live member is the best member.
 #[test]
 fn after_chaos_everybody_follows_the_best_member() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for seed in 1..=SEEDS {
             settles(&chaos(algorithm, seed)).unwrap();
         }
@@ -70,7 +70,7 @@ fn after_chaos_everybody_follows_the_best_member() {
 /// The reliable link makes up for what the network loses.
 #[test]
 fn after_chaos_with_loss_everybody_follows_the_best_member() {
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for seed in 1..=SEEDS {
             let lossy =
                 Scenario { loss: Share::new(0.1).ok(), reliable: true, ..chaos(algorithm, seed) };
@@ -83,7 +83,7 @@ fn after_chaos_with_loss_everybody_follows_the_best_member() {
 #[test]
 fn a_restarted_member_finds_its_leader_without_a_detector() {
     let at = |millis| Time::ZERO + Span::from_millis(millis);
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for member in [1, 2].map(NodeId) {
             for reliable in [false, true] {
                 let restart = Scenario {

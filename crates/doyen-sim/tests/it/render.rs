@@ -154,15 +154,15 @@ proptest! {
     fn whatever_a_trace_says_every_picture_is_well_formed(
         info in info(),
         records in records(),
-        upkeep in any::<bool>(),
+        background in any::<bool>(),
         emphasis in option::of(btree_set(0..60_usize, 0..9)),
     ) {
-        let options = svg::Options { background: upkeep, emphasis, ..svg::Options::default() };
+        let options = svg::Options { background, emphasis, ..svg::Options::default() };
         assert_well_formed(&svg::space_time(&info, &records, &options).unwrap());
         assert_is_mermaid(&mermaid::sequence(&info, &records, None).unwrap());
 
         let mut out = Vec::new();
-        let options = columns::Options { background: upkeep, ..columns::Options::default() };
+        let options = columns::Options { background, ..columns::Options::default() };
         let mut columns = Columns::new(info, options, &mut out);
         for record in &records {
             columns.observe(record);

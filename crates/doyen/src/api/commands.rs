@@ -363,7 +363,7 @@ fn explain(status: &Status, error: &CommandError) -> Problem {
             _ => format!("{name} is not the leader and knows no leader"),
         }),
         Refusal::Unfit(id) => Kind::NotEligible.with_detail(why_not_eligible(status, *id)),
-        Refusal::NobodyElse => {
+        Refusal::NoOtherCandidate => {
             Kind::NoSuccessor.with_detail("no other member is eligible and reachable now")
         }
         Refusal::Rejoining => Kind::Rejoining.with_detail(CommandError::Rejoining.to_string()),

@@ -18,7 +18,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use clap::{Args, value_parser};
 use doyen::init::{Founding, NewMember};
 use doyen::node::status::Status;
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
 use rustix::process::Signal;
 use serde_json::json;

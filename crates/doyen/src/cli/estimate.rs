@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Result, anyhow};
 use clap::{Args, value_parser};
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
 use doyen_core::time::Span;
 use doyen_report::availability::{self, Estimate as Estimated, Quantiles, Question};

@@ -9,7 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use doyen::config::ConfigError;
 use doyen::init::{Founding, NewMember};
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
 
 use super::Answer;

@@ -3,7 +3,7 @@
 //! Parsing, `--print-config`, the flags of `doyen node`, the example file and the table in `docs/node.md` all derive from
 //! [`KEYS`]. A setting is added here and read in `config/resolve.rs`.
 
-use doyen_core::algorithm::quorum::settings::Profile;
+use doyen_core::config::quorum::Profile;
 use doyen_core::registry::Algorithm;
 
 use super::value::Kind;

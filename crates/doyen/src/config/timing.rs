@@ -3,9 +3,7 @@
 //! The core decides what is safe (`Settings::check`), with the symbols of its specification. Here a rejection is explained
 //! with the names of the settings, the origins of their values, and values that satisfy the inequality.
 
-use doyen_core::algorithm::quorum::settings::{
-    MAX_VOTE_LEASE, Pace, Preemption, Profile, Settings, Unsafe,
-};
+use doyen_core::config::quorum::{MAX_VOTE_LEASE, Pace, Preemption, Profile, Settings, Unsafe};
 use doyen_core::config::{Config, Mode, Timing};
 use doyen_core::members::Members;
 use doyen_core::registry::Algorithm;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use doyen_core::algorithm::quorum::rules::Rules;
+use doyen_core::config::rules::Rules;
 use doyen_core::handover::{Duty, Remains, Work};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

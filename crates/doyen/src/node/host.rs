@@ -598,7 +598,7 @@ impl doyen_core::host::Host<Process> for Host {
             }
             Notice::Replaced { seen, by } => return Err(Failure::Cloned { seen, by: name(by) }),
             Notice::WrongClock => return Err(Failure::WrongClock),
-            Notice::NobodyToAsk => return Err(Failure::OnlyMember),
+            Notice::NoOtherMember => return Err(Failure::OnlyMember),
             Notice::OutOfTerms => return Err(Failure::OutOfTerms),
         }
         Ok(())

@@ -55,7 +55,7 @@ pub(super) fn reaches(
     peer: NodeId,
 ) -> Option<bool> {
     match member {
-        AnyProtocol::Quorum(quorum) => probes(config).then(|| quorum.hears(me, peer)),
+        AnyProtocol::Quorum(quorum) => probes(config).then(|| quorum.receives(me, peer)),
         _ => None,
     }
 }
@@ -79,7 +79,7 @@ fn inspect_quorum(quorum: &Quorum, config: &Config, host: &HostView<'_>) -> Diag
     let &HostView { me, reachable, remaining } = host;
     let reaches = |one: NodeId, other: NodeId| match one == me {
         true => reachable.contains(other),
-        false => quorum.hears(one, other),
+        false => quorum.receives(one, other),
     };
     let info = |id: NodeId| {
         let Rank { eligible, attr, .. } = quorum.rank_of(config, id);

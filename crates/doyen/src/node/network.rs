@@ -16,10 +16,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use doyen_core::members::{NodeId, PeerSet};
+use doyen_core::members::{NodeId, PeerSet, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::registry::AnyMessage;
-use doyen_core::session::{self, Challenge, Letter, SessionId};
+use doyen_core::session::{self, Challenge, Letter};
 
 use super::Failure;
 use super::resolver::{self, Resolver};

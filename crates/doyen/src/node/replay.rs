@@ -239,8 +239,9 @@ impl Replayer {
                 };
                 let message = unhex(bytes).and_then(read);
                 let message: LetterOf = message.ok_or_else(|| self.misread("the message"))?;
-                self.asked = message.promise_asked();
-                if let Some(term) = message.promise_released() {
+                let says = message.commitments();
+                self.asked = says.requested;
+                if let Some(term) = says.released {
                     self.entry.release(term);
                 }
                 (Event::Message { from: *from, message }, format!("{from} says {text}"), did)
@@ -331,10 +332,10 @@ impl Host<Process> for Replayer {
     }
 
     fn send(&mut self, to: NodeId, message: LetterOf) -> Result<(), Infallible> {
-        let Some(pledge) = message.pledge() else { return Ok(()) };
+        let Some(pledge) = message.commitments().pledge else { return Ok(()) };
         // Messages of earlier incarnations are not in this trace.
         self.judge(self.entry.send(self.now, to, pledge, None));
-        if let (Pledge::Promise { term }, Some(length)) = (pledge, self.asked) {
+        if let (Pledge::VoteLease { term }, Some(length)) = (pledge, self.asked) {
             self.entry.bind(term, self.now + length);
         }
         Ok(())
@@ -420,10 +421,10 @@ pub fn overlaps(traces: &[Trace]) -> Vec<(Held, Held)> {
 #[cfg(test)]
 mod tests {
     use doyen_core::algorithm::quorum::{Body, Message, Stored as Ballot};
-    use doyen_core::members::Incarnation;
+    use doyen_core::members::{Incarnation, SessionId};
     use doyen_core::node::{Body as Carried, Packet};
     use doyen_core::registry::{AnyDurable, AnyMessage};
-    use doyen_core::session::{Content, Kept, Letter, Roster, SessionId};
+    use doyen_core::session::{Content, Kept, Letter, Roster};
 
     use super::*;
 

@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use doyen_core::layers::Layers;
-use doyen_core::members::Incarnation;
+use doyen_core::members::{Incarnation, SessionId};
 use doyen_core::node::NodeConfig;
 use doyen_core::protocol::{Boot, Origin};
 use doyen_core::registry::{Algorithm, AnyConfig, AnyDurable};
-use doyen_core::session::{Kept, Roster, SessionConfig, SessionId};
+use doyen_core::session::{Kept, Roster, SessionConfig};
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
 use tokio::sync::oneshot;

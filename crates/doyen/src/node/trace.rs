@@ -26,11 +26,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, SessionId};
 use doyen_core::protocol::{
     AdminCommand, Boot, Durable, EffectOf, Event, Origin, Protocol, name_of,
 };
-use doyen_core::session::SessionId;
 use serde::{Deserialize, Serialize};
 
 use super::Failure;

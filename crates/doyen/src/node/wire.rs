@@ -39,11 +39,11 @@ use std::num::NonZeroU64;
 
 use chacha20poly1305::aead::array::Array;
 use chacha20poly1305::{AeadInOut, KeyInit, XChaCha20Poly1305};
-use doyen_core::members::{Incarnation, NodeId};
+use doyen_core::members::{Incarnation, NodeId, SessionId};
 use doyen_core::node::Packet;
 use doyen_core::protocol::Dropped;
 use doyen_core::registry::{Algorithm, AnyMessage};
-use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster, SessionId};
+use doyen_core::session::{self, Challenge, Greeting, Letter, Met, Roster};
 
 use crate::key::{Keyring, cluster_tag};
 

@@ -102,7 +102,7 @@ fn every_rejection_is_explained() {
     fake.reject(Refusal::Unfit(NodeId(2)));
     let detail = fake.command("/v1/transfer", r#"{"to":"n2"}"#).problem(409, "not-eligible");
     assert_eq!(detail, "n2 has just restarted or does not reach a majority");
-    fake.reject(Refusal::NobodyElse);
+    fake.reject(Refusal::NoOtherCandidate);
     fake.command("/v1/drain", "").problem(409, "no-successor");
     fake.reject(Refusal::Rejoining);
     fake.command("/v1/drain", "").problem(409, "rejoining");

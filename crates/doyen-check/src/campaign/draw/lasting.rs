@@ -5,7 +5,7 @@
 //! broken, in any combination, and stays so. Clocks are wrong for good, by as much as they may be. Where no member takes
 //! over from a leader that does its work, because of the policy or because of the margin, attributes go on changing.
 
-use doyen_core::algorithm::quorum::settings::Preemption;
+use doyen_core::config::quorum::Preemption;
 use doyen_core::members::NodeId;
 
 use super::quorum::{self, QuorumGenerator};

@@ -14,7 +14,7 @@
 //! partition. A disk that is restored from a copy is found where members that know better are reachable: so that happens when
 //! everything is healed and all members are up. Clones and members that are founded a second time are left to scenarios.
 
-use doyen_core::algorithm::quorum::settings::{Pace, Preemption};
+use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::members::NodeId;
 use doyen_core::protocol::{AdminCommand, Kind};
 use doyen_core::time::Span;

@@ -126,8 +126,8 @@ impl<P: Protocol<Config = Config>> Protocol for Seen<P> {
         P::kind_index(&through.config, message)
     }
 
-    fn is_upkeep(timer: P::Timer) -> bool {
-        P::is_upkeep(timer)
+    fn is_background(timer: P::Timer) -> bool {
+        P::is_background(timer)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use doyen_check::property::Property;
 use doyen_core::algorithm::bully::{Bully, Message};
-use doyen_core::algorithm::leader_tracker::{LeaderClaim, Upkeep};
+use doyen_core::algorithm::leader_tracker::{Background, LeaderClaim};
 use doyen_core::algorithm::modified_bully::{self, ModifiedBully};
 use doyen_core::members::Term;
 
@@ -30,8 +30,8 @@ fn claims_the_first_election(message: Message) -> Message {
     let term = Term(1);
     match message {
         Message::Coordinator { .. } => Message::Coordinator { term },
-        Message::Upkeep(Upkeep::Alive { claim }) => {
-            Message::Upkeep(Upkeep::Alive { claim: LeaderClaim { term, ..claim } })
+        Message::Background(Background::Alive { claim }) => {
+            Message::Background(Background::Alive { claim: LeaderClaim { term, ..claim } })
         }
         other => other,
     }
@@ -64,9 +64,9 @@ fn textbook_bully_with_a_crash() {
 fn hardened_bully_with_a_crash_and_a_restart() {
     Trial::hardened().with(crash_and_restart()).catches::<Bully>([
         (Mutation::NeverArmed("Reply"), Property::Termination),
-        (Mutation::NeverArmed("Upkeep(Listen)"), Property::Termination),
+        (Mutation::NeverArmed("Background(Listen)"), Property::Termination),
         (Mutation::Founder, Property::Termination),
-        (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
+        (Mutation::NeverArmed("Background(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("COORDINATOR"), Property::Validity),
         (Mutation::NeverGivesUp, Property::Agreement),
     ]);
@@ -98,10 +98,10 @@ fn textbook_modified_bully_with_a_crash() {
 #[test]
 fn hardened_modified_bully_with_a_loss() {
     Trial::hardened().called_by(&[1]).with(losses(1)).catches::<ModifiedBully>([
-        (Mutation::NeverArmed("Upkeep(Heartbeat)"), Property::Agreement),
+        (Mutation::NeverArmed("Background(Heartbeat)"), Property::Agreement),
         (Mutation::NeverSaid("ALIVE"), Property::Agreement),
         (Mutation::NeverArmed("Announcement"), Property::Validity),
-        (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
+        (Mutation::NeverArmed("Background(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("ALIVE"), Property::Validity),
     ]);
 }

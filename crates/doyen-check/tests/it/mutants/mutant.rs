@@ -185,8 +185,8 @@ impl<P: Protocol<Config = Config>> Protocol for Mutant<P> {
         P::kind_index(&config.inner, message)
     }
 
-    fn is_upkeep(timer: P::Timer) -> bool {
-        P::is_upkeep(timer)
+    fn is_background(timer: P::Timer) -> bool {
+        P::is_background(timer)
     }
 }
 

@@ -58,7 +58,7 @@ fn what_tells_of_later_terms_is_carried_by_pairs() {
 /// Whoever wins in vain is heard at the next heartbeat, and only then.
 #[test]
 fn what_ends_an_election_is_carried_by_pairs() {
-    let no_heartbeat = || Mutation::NeverArmed("Upkeep(Heartbeat)");
+    let no_heartbeat = || Mutation::NeverArmed("Background(Heartbeat)");
     let trial = Trial::hardened().with(crash_and_restart());
     let unannounced = || Mutation::NeverSaid("COORDINATOR");
     assert_carry_together(&trial, [no_heartbeat, unannounced], Property::Agreement);

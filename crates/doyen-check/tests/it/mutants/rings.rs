@@ -124,7 +124,7 @@ fn hardened_list_rings_with_a_loss() {
     let trial = Trial::hardened().called_by(&[1]).with(losses(1));
     trial.catches::<RingList>([
         (Mutation::NeverArmed("Round"), Property::Termination),
-        (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
+        (Mutation::NeverArmed("Background(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("COORDINATOR"), Property::Validity),
     ]);
     trial.catches::<RingResilient>([
@@ -179,7 +179,7 @@ fn textbook_chang_roberts_without_faults() {
 fn hardened_chang_roberts_with_a_loss() {
     Trial::hardened().called_by(&[1]).with(losses(1)).catches::<ChangRoberts>([
         (Mutation::NeverArmed("Round"), Property::Termination),
-        (Mutation::NeverArmed("Upkeep(Preempt)"), Property::Validity),
+        (Mutation::NeverArmed("Background(Preempt)"), Property::Validity),
         (Mutation::HumbleAbout("ALIVE"), Property::Validity),
     ]);
 }

@@ -16,10 +16,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::members::{NodeId, PeerSet, Term};
-use crate::protocol::{self, Effects, Protocol};
+use crate::protocol::{self, Context, Protocol};
 use crate::time::Span;
 
-use super::rules::{Rule, Rules};
+use crate::config::rules::{Rule, Rules};
 
 /// The durable state of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
@@ -61,7 +61,6 @@ impl protocol::Durable for Stored {
 }
 
 impl Stored {
-    /// The same, if members had other names.
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self { voted: self.voted.map(names), ..*self }
     }
@@ -150,17 +149,16 @@ impl Ballot {
     }
 
     /// Stores it before any effect that follows.
-    pub(super) fn store<P: Protocol<Durable = Stored>>(&self, out: &mut Effects<P>) {
+    pub(super) fn store<P: Protocol<Durable = Stored>>(&self, cx: &mut Context<'_, P>) {
         let mut stored = self.stored;
         if !self.rules.keeps(Rule::VoteIsStored) {
             stored.voted = None;
         }
         if self.rules.keeps(Rule::TermIsStored) {
-            out.persist(stored);
+            cx.persist(stored);
         }
     }
 
-    /// The same ballot with the members renamed.
     pub(super) fn renamed(&self, names: &dyn Fn(NodeId) -> NodeId) -> Self {
         Self { id: names(self.id), stored: self.stored.renamed(names), rules: self.rules }
     }

@@ -11,7 +11,7 @@
 //! A member that is refused because it alone cannot reach the leader asks again, since the leader may be gone by then; from
 //! the second time on it doubles its wait. L1 limits the wait: it may be the only member that can lead, and may have asked
 //! for the last time just before the others became free
-//! ([`Settings::longest_retry`](super::settings::Settings::longest_retry)).
+//! ([`Settings::longest_retry`](crate::config::quorum::Settings::longest_retry)).
 
 use crate::change::{ElectionReason, StepDownReason};
 use crate::config::Config;
@@ -23,8 +23,8 @@ use super::ballot::Drain;
 use super::follower::{Follower, Takeover};
 use super::message::{Answer, Body};
 use super::rank::Rank;
-use super::rules::Rule;
-use super::{Out, Quorum, Role, Timer, back_off, count_up};
+use super::{Cx, Quorum, Role, Timer, back_off, count_up};
+use crate::config::rules::Rule;
 
 /// The data of a pre-candidate; [`Timer::PreVote`] is armed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -70,7 +70,6 @@ pub(super) struct Search {
 }
 
 impl Quorum {
-    /// Whether this member would lead.
     pub(super) fn would_lead(&self, config: &Config) -> bool {
         let witness = config.quorum.witnesses.contains(self.id);
         let eligible =
@@ -103,18 +102,21 @@ impl Quorum {
     }
 
     /// Q2: nothing binds it. It waits for its turn.
-    pub(super) fn await_turn(&mut self, config: &Config, out: &mut Out) {
-        self.await_turn_after(config, Span::ZERO.into(), out);
+    pub(super) fn await_turn(&mut self, cx: &mut Cx<'_>) {
+        self.await_turn_after(Span::ZERO.into(), cx);
     }
 
     /// The same, `base` later.
-    pub(super) fn await_turn_after(&mut self, config: &Config, base: Delay, out: &mut Out) {
-        if !self.is_idle() || !self.may_campaign(config) || !config.quorum.keeps(Rule::PreVote) {
+    pub(super) fn await_turn_after(&mut self, base: Delay, cx: &mut Cx<'_>) {
+        if !self.is_idle()
+            || !self.may_campaign(cx.config)
+            || !cx.config.quorum.keeps(Rule::PreVote)
+        {
             return;
         }
-        let turn = self.turn(config);
-        let after = Delay::between(base.min + turn, base.max + turn + config.quorum.jitter);
-        out.set_timer(Timer::Election, after);
+        let turn = self.turn(cx.config);
+        let after = Delay::between(base.min + turn, base.max + turn + cx.config.quorum.jitter);
+        cx.set_timer(Timer::Election, after);
     }
 
     /// How long it lets higher-ranked members go first.
@@ -142,25 +144,26 @@ impl Quorum {
     }
 
     /// Its turn has come, or a program on this machine asks for an election.
-    pub(super) fn campaign(&mut self, config: &Config, out: &mut Out) {
-        if self.is_idle() && self.may_campaign(config) {
-            out.election_started();
-            match config.quorum.keeps(Rule::PreVote) {
+    pub(super) fn campaign(&mut self, cx: &mut Cx<'_>) {
+        if self.is_idle() && self.may_campaign(cx.config) {
+            cx.election_started();
+            match cx.config.quorum.keeps(Rule::PreVote) {
                 true => {
-                    out.rule("Q2");
-                    self.ask(config, None, out);
+                    cx.rule("Q2");
+                    self.ask(None, cx);
                 }
-                false => self.campaign_without_pre_vote(config, None, out),
+                false => self.campaign_without_pre_vote(None, cx),
             }
         }
     }
 
     /// Asks all members whether they would vote for it, or agree that it takes over from `takeover`.
-    pub(super) fn ask(&mut self, config: &Config, takeover: Option<NodeId>, out: &mut Out) {
-        out.cancel_timer(Timer::Election);
+    pub(super) fn ask(&mut self, takeover: Option<NodeId>, cx: &mut Cx<'_>) {
+        cx.cancel_timer(Timer::Election);
         self.question = self.question.wrapping_add(1);
         let number = self.question;
-        let force = self.search.deferrals >= config.quorum.deferrals && self.would_lead(config);
+        let force =
+            self.search.deferrals >= cx.config.quorum.deferrals && self.would_lead(cx.config);
         let yes = [self.id].into_iter().collect();
         let answered = PeerSet::new();
         let poll = Poll { number, force, answered, yes, outranked: false, refused: false };
@@ -170,31 +173,30 @@ impl Quorum {
             }
             role => *role = Role::PreCandidate(PreCandidate { poll }),
         }
-        let rank = self.rank(config);
-        self.broadcast(config, &Body::PreVote { number, rank, force, takeover }, out);
-        out.set_timer(Timer::PreVote, config.timing.reply());
-        self.tally_pre_votes(config, false, out);
+        let rank = self.rank(cx.config);
+        self.broadcast(&Body::PreVote { number, rank, force, takeover }, cx);
+        cx.set_timer(Timer::PreVote, cx.config.timing.reply());
+        self.tally_pre_votes(false, cx);
     }
 
     /// Q3: `from` asks. The answer changes nothing here; but an idle member of higher rank campaigns itself, the first time.
     pub(super) fn on_pre_vote(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         (number, rank, force, takeover): (u32, Rank, bool, Option<NodeId>),
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
-        out.rule("Q3");
-        self.ranking.learn(config, from, rank);
-        let is_higher = self.would_lead(config)
-            && self.reaches_majority(config, self.id)
-            && !self.is_unconfirmed(config)
-            && self.ranking.outranks(config, self.id, from);
+        cx.rule("Q3");
+        self.ranking.learn(cx.config, from, rank);
+        let is_higher = self.would_lead(cx.config)
+            && self.reaches_majority(cx.config, self.id)
+            && !self.is_unconfirmed(cx.config)
+            && self.ranking.outranks(cx.config, self.id, from);
         let answer = match takeover {
             Some(leader)
                 if self.leader() == Some(leader)
-                    && self.ranking.surpasses(config, from, leader) =>
+                    && self.ranking.surpasses(cx.config, from, leader) =>
             {
                 Answer::Yes
             }
@@ -203,19 +205,19 @@ impl Quorum {
             None if is_higher && !force => Answer::Higher,
             None => Answer::Yes,
         };
-        self.send(from, Body::PreAnswer { number, answer }, out);
+        self.send(from, Body::PreAnswer { number, answer }, cx);
         match answer {
-            Answer::Higher if !self.search.failed => self.campaign(config, out),
+            Answer::Higher if !self.search.failed => self.campaign(cx),
             Answer::Yes if takeover.is_none() && self.search.yielded.insert(from) => {
-                self.let_finish(config, out);
+                self.let_finish(cx);
             }
             _ => {}
         }
     }
 
     /// Lets another member finish its campaign before its own turn.
-    fn let_finish(&mut self, config: &Config, out: &mut Out) {
-        self.await_turn_after(config, self.successor_head_start(config).into(), out);
+    fn let_finish(&mut self, cx: &mut Cx<'_>) {
+        self.await_turn_after(self.successor_head_start(cx.config).into(), cx);
     }
 
     fn poll_mut(&mut self) -> Option<&mut Poll> {
@@ -229,11 +231,10 @@ impl Quorum {
     /// An answer to its pre-vote. A pre-candidate learns of a later term from it.
     pub(super) fn on_pre_answer(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         (number, answer): (u32, Answer),
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         let is_late = term > self.ballot.term();
         let Some(poll) = self.poll_mut().filter(|poll| poll.number == number) else { return };
@@ -247,146 +248,145 @@ impl Quorum {
             Answer::No => poll.refused |= !is_late,
         }
         if matches!(self.role, Role::PreCandidate(_)) && self.ballot.adopt(term) {
-            self.store(out);
-            self.settle_suspicion(config, out);
+            self.store(cx);
+            self.settle_suspicion(cx);
         }
-        self.tally_pre_votes(config, false, out);
+        self.tally_pre_votes(false, cx);
     }
 
     /// Evaluates the answers once they suffice or the time is up: every higher-ranked member must have had the time to
     /// answer, except the last leader.
-    pub(super) fn tally_pre_votes(&mut self, config: &Config, time_is_up: bool, out: &mut Out) {
+    pub(super) fn tally_pre_votes(&mut self, time_is_up: bool, cx: &mut Cx<'_>) {
         let takes_over = matches!(self.role, Role::Follower(_));
-        let higher = if takes_over { vec![] } else { self.higher_members(config) };
+        let higher = if takes_over { vec![] } else { self.higher_members(cx.config) };
         let Some(poll) = self.poll_mut() else { return };
-        let has_majority = poll.yes.len() >= config.quorum.majority(config.members.len());
+        let has_majority = poll.yes.len() >= cx.config.quorum.majority(cx.config.members.len());
         let (outranked, refused) = (poll.outranked && !poll.force, poll.refused);
         let all_answered = higher.into_iter().all(|id| poll.answered.contains(id));
         if !time_is_up && !(all_answered && (has_majority || outranked)) {
             return;
         }
-        out.cancel_timer(Timer::PreVote);
+        cx.cancel_timer(Timer::PreVote);
         if let Role::Follower(follower) = &mut self.role {
             follower.takeover = None;
-            return self.request_takeover(config, has_majority, out);
+            return self.request_takeover(has_majority, cx);
         }
         self.role = Role::Follower(Follower::default());
         if outranked {
             self.search.deferrals = self.search.deferrals.saturating_add(1);
-            self.retry_later(config, out);
+            self.retry_later(cx);
         } else if has_majority {
             let reason = ElectionReason::Elected { after: self.last_leader() };
-            self.become_candidate(config, None, reason, out);
+            self.become_candidate(None, reason, cx);
         } else {
             self.search.refusals = if refused { count_up(self.search.refusals) } else { 0 };
-            self.retry_later(config, out);
+            self.retry_later(cx);
         }
     }
 
     /// Q4: opens a term and requests votes. `released`: the term whose leader chose this member as its successor.
     pub(super) fn become_candidate(
         &mut self,
-        config: &Config,
         released: Option<Term>,
         reason: ElectionReason,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
-        if self.is_bound(released) || !self.may_campaign(config) {
+        if self.is_bound(released) || !self.may_campaign(cx.config) {
             return;
         }
         let Some(votes) = self.ballot.open_term() else {
-            return out.inform(Notice::OutOfTerms);
+            return cx.inform(Notice::OutOfTerms);
         };
-        out.rule("Q4");
-        self.stop_campaign(out);
-        self.stop_following(out);
-        self.search.is_successor |= released.is_some() && config.quorum.keeps(Rule::PreVote);
-        // If it wins, the vote lease that it asks for must be waited out even if it restarts: others may know of a lease.
-        let vote_lease = self.pace(config).vote_lease;
+        cx.rule("Q4");
+        self.stop_campaign(cx);
+        self.stop_following(cx);
+        self.search.is_successor |= released.is_some() && cx.config.quorum.keeps(Rule::PreVote);
+        // If it wins, the vote lease that it asks for must be waited cx even if it restarts: others may know of a lease.
+        let vote_lease = self.pace(cx.config).vote_lease;
         let longest = &mut self.ballot.stored_mut().longest;
         *longest = vote_lease.max(*longest);
-        self.store(out);
-        self.settle_suspicion(config, out);
+        self.store(cx);
+        self.settle_suspicion(cx);
         self.role = Role::Candidate(Candidate { reason, votes });
-        self.broadcast(config, &Body::Request { released }, out);
-        let wait = config.timing.reply();
-        out.set_timer(Timer::Vote, Delay::between(wait, wait + config.quorum.jitter));
-        self.on_vote(config, self.id, self.ballot.term(), out);
+        self.broadcast(&Body::Request { released }, cx);
+        let wait = cx.config.timing.reply();
+        cx.set_timer(Timer::Vote, Delay::between(wait, wait + cx.config.quorum.jitter));
+        self.on_vote(self.id, self.ballot.term(), cx);
     }
 
     /// Q5: `from` requests a vote. A bound member does not even adopt its term.
     pub(super) fn on_request(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         released: Option<Term>,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         if term < self.ballot.term() {
-            out.rule("Q5");
-            return self.refuse(config, from, out);
+            cx.rule("Q5");
+            return self.refuse(from, cx);
         }
         if self.is_bound(released) {
-            return out.rule("Q5a");
+            return cx.rule("Q5a");
         }
-        out.rule("Q5");
+        cx.rule("Q5");
         if term > self.ballot.term() {
-            self.stop_leading(config, StepDownReason::LaterTerm { term, from }, out);
-            self.stop_campaign(out);
+            self.stop_leading(StepDownReason::LaterTerm { term, from }, cx);
+            self.stop_campaign(cx);
             self.ballot.adopt(term);
-            self.settle_suspicion(config, out);
+            self.settle_suspicion(cx);
         }
         // In a later term it always has a vote to give, so that term is stored here too.
         let is_free = matches!(self.role, Role::Follower(_) | Role::PreCandidate(_));
         if is_free && self.ballot.grant(from) {
-            self.stop_campaign(out);
-            self.stop_following(out);
-            self.store(out);
-            self.send(from, Body::Vote, out);
-            self.let_finish(config, out);
+            self.stop_campaign(cx);
+            self.stop_following(cx);
+            self.store(cx);
+            self.send(from, Body::Vote, cx);
+            self.let_finish(cx);
         }
     }
 
     /// Q6: `voter` voted for it in `term`.
-    pub(super) fn on_vote(&mut self, config: &Config, voter: NodeId, term: Term, out: &mut Out) {
+    pub(super) fn on_vote(&mut self, voter: NodeId, term: Term, cx: &mut Cx<'_>) {
         let Role::Candidate(candidate) = &mut self.role else { return };
         let reason = candidate.reason;
-        if self.ballot.count(&mut candidate.votes, voter, term, config.members.len()) {
-            self.become_leader(config, reason, out);
+        if self.ballot.count(&mut candidate.votes, voter, term, cx.config.members.len()) {
+            self.become_leader(reason, cx);
         }
     }
 
     /// Too few members voted for it in time.
-    pub(super) fn on_votes_overdue(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn on_votes_overdue(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.role, Role::Candidate(_)) {
-            self.stop_campaign(out);
-            self.retry_later(config, out);
+            self.stop_campaign(cx);
+            self.retry_later(cx);
         }
     }
 
     /// Its campaign failed. It tries again at a random time, and not because another member asks in the meantime: otherwise all
     /// higher-ranked members would campaign at the same moment and split the votes, again and again.
-    fn retry_later(&mut self, config: &Config, out: &mut Out) {
+    fn retry_later(&mut self, cx: &mut Cx<'_>) {
         self.search.failed = true;
-        let heartbeat = self.pace(config).heartbeat;
+        let heartbeat = self.pace(cx.config).heartbeat;
         let mut wait = Delay::between(heartbeat, heartbeat * 2);
-        if self.search.refusals > 1 && config.quorum.keeps(Rule::RefusedBacksOff) {
-            let longest = config.quorum.longest_retry(&config.timing, heartbeat, self.turn(config));
+        if self.search.refusals > 1 && cx.config.quorum.keeps(Rule::RefusedBacksOff) {
+            let longest =
+                cx.config.quorum.longest_retry(&cx.config.timing, heartbeat, self.turn(cx.config));
             wait.max = (heartbeat * back_off(self.search.refusals)).min(longest);
             wait.min = Span::from_nanos(wait.max.as_nanos() / 2);
         }
-        self.await_turn_after(config, wait, out);
+        self.await_turn_after(wait, cx);
     }
 
     /// It no longer campaigns. A follower that asks to take over goes on: see [`stop_takeover`](Self::stop_takeover).
-    pub(super) fn stop_campaign(&mut self, out: &mut Out) {
+    pub(super) fn stop_campaign(&mut self, cx: &mut Cx<'_>) {
         if matches!(self.role, Role::PreCandidate(_)) {
-            out.cancel_timer(Timer::PreVote);
+            cx.cancel_timer(Timer::PreVote);
         }
-        out.cancel_timer(Timer::Election);
+        cx.cancel_timer(Timer::Election);
         if matches!(self.role, Role::Candidate(_)) {
-            out.cancel_timer(Timer::Vote);
+            cx.cancel_timer(Timer::Vote);
             self.ballot.withdraw();
         }
         if matches!(self.role, Role::PreCandidate(_) | Role::Candidate(_)) {

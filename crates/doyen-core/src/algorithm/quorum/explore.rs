@@ -1,6 +1,5 @@
-//! What only explorers need: rules that can be removed, canonical forms, and two reduced protocols.
+//! What only explorers need: canonical forms, and two reduced protocols.
 
 mod canonical;
-pub mod rules;
 pub mod voter;
 mod without_pre_vote;

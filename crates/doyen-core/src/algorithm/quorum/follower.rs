@@ -20,9 +20,9 @@ use crate::time::Span;
 
 use super::candidate::Poll;
 use super::message::{Body, Heartbeat};
-use super::rules::Rule;
-use super::settings::{MAX_VOTE_LEASE, Preemption};
-use super::{Out, Quorum, Role, Timer, back_off, count_up};
+use super::{Cx, Quorum, Role, Timer, back_off, count_up};
+use crate::config::quorum::{MAX_VOTE_LEASE, Preemption};
+use crate::config::rules::Rule;
 
 /// The data of a follower.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
@@ -73,29 +73,28 @@ impl Quorum {
     /// Q8: `from` leads in `term`.
     pub(super) fn on_heartbeat(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         heartbeat: &Heartbeat,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
-        if term < self.ballot.term() && config.quorum.keeps(Rule::NoStaleHeartbeat) {
-            out.rule("Q8a");
-            return self.refuse(config, from, out);
+        if term < self.ballot.term() && cx.config.quorum.keeps(Rule::NoStaleHeartbeat) {
+            cx.rule("Q8a");
+            return self.refuse(from, cx);
         }
         // A term has only one leader; and no configuration that is checked at start asks for such a vote lease.
         if self.leads() && term <= self.ballot.term() || heartbeat.vote_lease > MAX_VOTE_LEASE {
             return;
         }
         if self.has_not_answered(from) {
-            return self.greet(from, out);
+            return self.greet(from, cx);
         }
-        out.rule("Q8");
+        cx.rule("Q8");
         let later = term > self.ballot.term();
         let is_new = self.leader() != Some(from) || later;
         let resumes = self.search.last_leader == Some((from, term));
-        self.step_down(config, term, from, out);
-        self.stop_campaign(out);
+        self.step_down(term, from, cx);
+        self.stop_campaign(cx);
         if self.lingering_lease.is_some() {
             return; // its own lease still runs, so it must not help another leader to one
         }
@@ -105,164 +104,151 @@ impl Quorum {
             && is_new
             && !resumes
         {
-            self.penalize(config, by, out);
+            self.penalize(by, cx);
         }
         let search = std::mem::take(&mut self.search);
-        if search.is_successor && config.quorum.keeps(Rule::FailedSuccessorIsPenalized) {
-            out.rule("Q15");
-            self.penalize(config, self.id, out);
+        if search.is_successor && cx.config.quorum.keeps(Rule::FailedSuccessorIsPenalized) {
+            cx.rule("Q15");
+            self.penalize(self.id, cx);
         }
-        if config.quorum.pace_of(from).heartbeat * heartbeat.round.0 > config.quorum.tenure {
+        if cx.config.quorum.pace_of(from).heartbeat * heartbeat.round.0 > cx.config.quorum.tenure {
             self.ranking.end_streak(from);
         }
-        if later && !config.quorum.keeps(Rule::LongestFallsLate) {
-            self.ballot.stored_mut().longest = self.pace(config).vote_lease;
-            self.store(out);
+        if later && !cx.config.quorum.keeps(Rule::LongestFallsLate) {
+            self.ballot.stored_mut().longest = self.pace(cx.config).vote_lease;
+            self.store(cx);
         }
-        self.give_vote_lease(config, from, term, heartbeat.vote_lease, out);
-        self.end_hold_down(out);
-        let (rank, unreachable) = (self.rank(config), self.reachability.unreachable());
-        self.send(from, Body::Ack { round: heartbeat.round, rank, unreachable }, out);
+        self.give_vote_lease(from, term, heartbeat.vote_lease, cx);
+        self.end_hold_down(cx);
+        let (rank, unreachable) = (self.rank(cx.config), self.reachability.unreachable());
+        self.send(from, Body::Ack { round: heartbeat.round, rank, unreachable }, cx);
         if is_new {
-            out.inform(Notice::Changed(match resumes {
+            cx.inform(Notice::Changed(match resumes {
                 true => LeaderChange::LeaseResumed { leader: from, term },
                 false => LeaderChange::Follows { leader: from, term, reason: heartbeat.reason },
             }));
         }
-        self.note_unreachable(config, from, &heartbeat.unreachable);
-        self.ranking.learn(config, from, heartbeat.rank);
+        self.note_unreachable(cx.config, from, &heartbeat.unreachable);
+        self.ranking.learn(cx.config, from, heartbeat.rank);
         let preferred = self.ranking.preferred();
         if let Some(preference) = self.ranking.hear(heartbeat.preference, is_new) {
-            self.send(from, Body::Prefer { preference }, out);
+            self.send(from, Body::Prefer { preference }, cx);
         }
         // Its patience with a lower-ranked leader goes on, even if other attributes are measured in the meantime.
         if is_new || self.ranking.preferred() != preferred {
-            self.stop_takeover(out);
+            self.stop_takeover(cx);
         }
-        self.consider_takeover(config, out);
+        self.consider_takeover(cx);
     }
 
-    fn give_vote_lease(
-        &mut self,
-        config: &Config,
-        leader: NodeId,
-        term: Term,
-        asked: Span,
-        out: &mut Out,
-    ) {
-        let asked = match config.quorum.keeps(Rule::VoteLeaseAsRequested) {
+    fn give_vote_lease(&mut self, leader: NodeId, term: Term, asked: Span, cx: &mut Cx<'_>) {
+        let asked = match cx.config.quorum.keeps(Rule::VoteLeaseAsRequested) {
             true => asked,
-            false => self.pace(config).vote_lease,
+            false => self.pace(cx.config).vote_lease,
         };
         let current = self.vote_lease().filter(|lease| lease.term == term);
         let length = current.map_or(asked, |lease| lease.length.max(asked));
         if length > self.ballot.stored().longest {
             self.ballot.stored_mut().longest = length;
-            self.store(out);
+            self.store(cx);
         }
         let Some(follower) = self.follower_mut() else { return };
         follower.leader = Some(leader);
-        if config.quorum.keeps(Rule::VoteLease) {
+        if cx.config.quorum.keeps(Rule::VoteLease) {
             follower.vote_lease = Some(VoteLease { term, length });
-            out.set_timer(Timer::VoteLease, length);
+            cx.set_timer(Timer::VoteLease, length);
         }
         // Armed after the vote lease's own timer: if both are due, the vote lease must end before the longest can fall.
         if length == self.ballot.stored().longest {
-            self.watch_longest(config, out);
+            self.watch_longest(cx);
         }
     }
 
     /// A vote lease as long as the longest may run from now on. When its time has passed without another one, the longest
     /// falls, but never below the configured length.
-    pub(super) fn watch_longest(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn watch_longest(&mut self, cx: &mut Cx<'_>) {
         let longest = self.ballot.stored().longest;
-        if longest > self.pace(config).vote_lease {
-            out.set_timer(Timer::LongestVoteLease, longest);
+        if longest > self.pace(cx.config).vote_lease {
+            cx.set_timer(Timer::LongestVoteLease, longest);
         }
     }
 
     /// The whole time of the longest vote lease has passed without one that long.
-    pub(super) fn on_longest_over(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn on_longest_over(&mut self, cx: &mut Cx<'_>) {
         if self.recovery.is_rejoining() {
             return; // it has nothing yet that it may store
         }
         let given = self.vote_lease().map_or(Span::ZERO, |lease| lease.length);
-        self.ballot.stored_mut().longest = given.max(self.pace(config).vote_lease);
-        self.store(out);
-        self.watch_longest(config, out);
+        self.ballot.stored_mut().longest = given.max(self.pace(cx.config).vote_lease);
+        self.store(cx);
+        self.watch_longest(cx);
     }
 
     /// It follows no leader any more and is not bound by a vote lease.
-    pub(super) fn stop_following(&mut self, out: &mut Out) {
+    pub(super) fn stop_following(&mut self, cx: &mut Cx<'_>) {
         if let Some(follower) = self.follower_mut() {
             follower.leader = None;
             if follower.vote_lease.take().is_some() {
-                out.cancel_timer(Timer::VoteLease);
+                cx.cancel_timer(Timer::VoteLease);
             }
         }
-        self.stop_takeover(out);
+        self.stop_takeover(cx);
     }
 
     /// Its leader has not renewed the vote lease: it is unreachable.
-    pub(super) fn on_vote_lease_over(&mut self, config: &Config, out: &mut Out) {
-        out.rule("Q2");
+    pub(super) fn on_vote_lease_over(&mut self, cx: &mut Cx<'_>) {
+        cx.rule("Q2");
         let Some(follower) = self.follower_mut() else { return };
         follower.vote_lease = None;
         let leader = follower.leader.take();
-        self.stop_takeover(out);
+        self.stop_takeover(cx);
         if let Some(leader) = leader {
             let term = self.ballot.term();
-            out.inform(Notice::Changed(LeaderChange::LostContact { leader, term }));
+            cx.inform(Notice::Changed(LeaderChange::LostContact { leader, term }));
             self.search.last_leader = Some((leader, term));
-            self.on_unreachable(config, leader, out);
-            if config.quorum.penalty_decay > Span::ZERO {
+            self.on_unreachable(leader, cx);
+            if cx.config.quorum.penalty_decay > Span::ZERO {
                 self.ranking.suspect(leader);
             }
         }
-        self.await_turn(config, out);
+        self.await_turn(cx);
     }
 
     /// Q14: the leader of `term` has transferred leadership and releases this member from its vote lease.
     pub(super) fn on_release(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         successor: Option<NodeId>,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         let own = self.ballot.term();
-        let applies = term == own || term < own && !config.quorum.keeps(Rule::ReleaseIsForItsTerm);
+        let applies =
+            term == own || term < own && !cx.config.quorum.keeps(Rule::ReleaseIsForItsTerm);
         if self.leader() == Some(from) && applies {
-            out.rule("Q14");
-            self.release(config, from, successor, out);
+            cx.rule("Q14");
+            self.release(from, successor, cx);
         }
     }
 
     /// `leader` has given up its lease, so no vote lease binds this member. The successor campaigns first.
-    pub(super) fn release(
-        &mut self,
-        config: &Config,
-        leader: NodeId,
-        successor: Option<NodeId>,
-        out: &mut Out,
-    ) {
-        self.stop_following(out);
+    pub(super) fn release(&mut self, leader: NodeId, successor: Option<NodeId>, cx: &mut Cx<'_>) {
+        self.stop_following(cx);
         self.search.last_leader = Some((leader, self.ballot.term()));
-        let wait = successor.map_or(Span::ZERO, |_| self.successor_head_start(config));
-        self.await_turn_after(config, wait.into(), out);
+        let wait = successor.map_or(Span::ZERO, |_| self.successor_head_start(cx.config));
+        self.await_turn_after(wait.into(), cx);
     }
 
     /// Q12: if it outranks its leader, waits to see whether that lasts.
-    pub(super) fn consider_takeover(&mut self, config: &Config, out: &mut Out) {
-        if self.outranked_leader(config).is_none() {
-            return self.stop_takeover(out);
+    pub(super) fn consider_takeover(&mut self, cx: &mut Cx<'_>) {
+        if self.outranked_leader(cx.config).is_none() {
+            return self.stop_takeover(cx);
         }
         let Role::Follower(follower) = &self.role else { return };
         if follower.takeover.is_some() {
             return;
         }
-        out.set_timer(Timer::Takeover, self.patience(config, follower.takeover_attempts));
+        cx.set_timer(Timer::Takeover, self.patience(cx.config, follower.takeover_attempts));
         if let Some(follower) = self.follower_mut() {
             follower.takeover = Some(Takeover::Waiting);
         }
@@ -296,35 +282,35 @@ impl Quorum {
     }
 
     /// Its patience is over: it asks all members whether it may take over.
-    pub(super) fn on_takeover_due(&mut self, config: &Config, out: &mut Out) {
-        let leader = self.outranked_leader(config);
+    pub(super) fn on_takeover_due(&mut self, cx: &mut Cx<'_>) {
+        let leader = self.outranked_leader(cx.config);
         let Some(follower) = self.follower_mut() else { return };
         follower.takeover.take_if(|takeover| *takeover == Takeover::Waiting);
         if let Some(leader) = leader
             && follower.takeover.is_none()
         {
             follower.takeover_attempts = count_up(follower.takeover_attempts);
-            out.rule("Q12");
-            self.ask(config, Some(leader), out);
+            cx.rule("Q12");
+            self.ask(Some(leader), cx);
         }
     }
 
     /// The members have answered. With a majority it asks its leader for a transfer; in any case it tries again later, in
     /// case the leader stays.
-    pub(super) fn request_takeover(&mut self, config: &Config, has_majority: bool, out: &mut Out) {
+    pub(super) fn request_takeover(&mut self, has_majority: bool, cx: &mut Cx<'_>) {
         if let Some(leader) = self.leader().filter(|_| has_majority) {
-            out.rule("Q12");
-            self.send(leader, Body::Preempt { rank: self.rank(config) }, out);
+            cx.rule("Q12");
+            self.send(leader, Body::Preempt { rank: self.rank(cx.config) }, cx);
         }
-        self.consider_takeover(config, out);
+        self.consider_takeover(cx);
     }
 
-    pub(super) fn stop_takeover(&mut self, out: &mut Out) {
+    pub(super) fn stop_takeover(&mut self, cx: &mut Cx<'_>) {
         let Some(follower) = self.follower_mut() else { return };
         follower.takeover_attempts = 0;
         match follower.takeover.take() {
-            Some(Takeover::Waiting) => out.cancel_timer(Timer::Takeover),
-            Some(Takeover::Asking(_)) => out.cancel_timer(Timer::PreVote),
+            Some(Takeover::Waiting) => cx.cancel_timer(Timer::Takeover),
+            Some(Takeover::Asking(_)) => cx.cancel_timer(Timer::PreVote),
             None => {}
         }
     }

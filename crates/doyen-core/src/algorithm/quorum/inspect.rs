@@ -2,7 +2,7 @@
 //!
 //! The leader is in the [view](crate::protocol::Protocol::view), and the history consists of the
 //! [changes](crate::change::LeaderChange) that a host has kept. Here is the rest: the succession, and what ranks the members.
-//! [`Quorum::hears`] says for every pair of members whether one receives from the other.
+//! [`Quorum::receives`] says for every pair of members whether one receives from the other.
 
 use crate::change::ElectionReason;
 use crate::config::Config;
@@ -25,19 +25,19 @@ impl Quorum {
     }
 
     /// Which member leads next if the leader dies now: the first of the succession that reaches this member and a
-    /// majority of all, both ways, without the leader. The caller says which member receives from which: [`hears`](Self::hears), or what a
+    /// majority of all, both ways, without the leader. The caller says which member receives from which: [`receives`](Self::receives), or what a
     /// host knows in addition.
     pub fn next_leader(
         &self,
         config: &Config,
-        hears: impl Fn(NodeId, NodeId) -> bool,
+        receives: impl Fn(NodeId, NodeId) -> bool,
     ) -> Option<NodeId> {
         let is_left = |id: &NodeId| self.leader() != Some(*id);
         let is_fit = |&id: &NodeId| {
-            let both_ways = |&other: &NodeId| hears(id, other) && hears(other, id);
+            let both_ways = |&other: &NodeId| receives(id, other) && receives(other, id);
             let reached = config.members.others(id).filter(is_left).filter(both_ways).count() + 1;
-            let is_heard = id == self.id || hears(self.id, id);
-            is_heard && reached >= config.quorum.majority(config.members.len())
+            let is_reachable = id == self.id || receives(self.id, id);
+            is_reachable && reached >= config.quorum.majority(config.members.len())
         };
         self.succession(config).into_iter().filter(is_left).find(is_fit)
     }

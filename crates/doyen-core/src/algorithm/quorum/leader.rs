@@ -35,10 +35,10 @@ use super::candidate::Search;
 use super::follower::Follower;
 use super::message::{Body, Heartbeat, Round, Unreachable};
 use super::rank::{Rank, penalty_length};
-use super::rules::Rule;
-use super::settings::Preemption;
 use super::transfer::Transfer;
-use super::{Out, Quorum, Role, Timer};
+use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::Preemption;
+use crate::config::rules::Rule;
 
 /// The data of a leader; [`Timer::Heartbeat`] is armed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -109,45 +109,44 @@ impl Leader {
 }
 
 impl Quorum {
-    /// Whether this member's lease is running.
     pub(super) fn is_leased(&self) -> bool {
         matches!(&self.role, Role::Leader(leader) if leader.lease.is_some())
     }
 
     /// Q6: a majority has voted for it. It has no lease yet.
-    pub(super) fn become_leader(&mut self, config: &Config, reason: ElectionReason, out: &mut Out) {
-        out.rule("Q6");
-        out.cancel_timer(Timer::Vote);
+    pub(super) fn become_leader(&mut self, reason: ElectionReason, cx: &mut Cx<'_>) {
+        cx.rule("Q6");
+        cx.cancel_timer(Timer::Vote);
         self.search = Search::default();
         self.role = Role::Leader(Box::new(Leader::new(reason)));
-        out.set_timer(Timer::Confirmation, self.pace(config).vote_lease * 2);
-        self.send_heartbeat(config, out);
-        if !config.quorum.keeps(Rule::VoteIsNoLease) {
-            self.set_lease(config, Round::FIRST, out);
+        cx.set_timer(Timer::Confirmation, self.pace(cx.config).vote_lease * 2);
+        self.send_heartbeat(cx);
+        if !cx.config.quorum.keeps(Rule::VoteIsNoLease) {
+            self.set_lease(Round::FIRST, cx);
         }
     }
 
     /// Q7: asks all members to renew its lease. The lease counts from here.
-    pub(super) fn send_heartbeat(&mut self, config: &Config, out: &mut Out) {
-        let pace = self.pace(config);
+    pub(super) fn send_heartbeat(&mut self, cx: &mut Cx<'_>) {
+        let pace = self.pace(cx.config);
         let Role::Leader(leader) = &mut self.role else { return };
         leader.newest = leader.newest.next();
         leader.vote_lease = pace.vote_lease.max(leader.vote_lease);
         let (round, reason, mut vote_lease) = (leader.newest, leader.reason, leader.vote_lease);
         let mut length =
-            if config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.vote_lease };
-        if !config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && leader.lease.is_some() {
+            if cx.config.quorum.keeps(Rule::DriftMargin) { pace.lease() } else { pace.vote_lease };
+        if !cx.config.quorum.keeps(Rule::VoteLeaseNeverShrinks) && leader.lease.is_some() {
             let quarter = |span: Span| Span::from_nanos(span.as_nanos() / 4);
             [vote_lease, length] = [vote_lease, length].map(quarter);
         }
-        out.set_timer(Timer::Lease(round), length);
-        let (rank, preference) = (self.rank(config), self.ranking.preference());
+        cx.set_timer(Timer::Lease(round), length);
+        let (rank, preference) = (self.rank(cx.config), self.ranking.preference());
         let unreachable = self.reachability.unreachable();
         let heartbeat = Heartbeat { round, vote_lease, rank, preference, reason, unreachable };
-        self.broadcast(config, &Body::Heartbeat(heartbeat), out);
-        out.set_timer(Timer::Heartbeat, pace.heartbeat);
-        self.note_higher_members(config);
-        self.renew_lease(config, out);
+        self.broadcast(&Body::Heartbeat(heartbeat), cx);
+        cx.set_timer(Timer::Heartbeat, pace.heartbeat);
+        self.note_higher_members(cx.config);
+        self.renew_lease(cx);
     }
 
     /// Updates which eligible members outrank it, and since when, where a takeover is delayed.
@@ -172,112 +171,111 @@ impl Quorum {
     /// Q9: a follower has acknowledged a round.
     pub(super) fn on_ack(
         &mut self,
-        config: &Config,
         from: NodeId,
         (round, rank, unreachable): (Round, Rank, &Unreachable),
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
-        self.ranking.learn(config, from, rank);
-        self.note_unreachable(config, from, unreachable);
+        self.ranking.learn(cx.config, from, rank);
+        self.note_unreachable(cx.config, from, unreachable);
         let Role::Leader(leader) = &mut self.role else { return };
         if round > leader.newest {
             return; // this round was never sent
         }
         let last = leader.acks.entry(from).or_default();
         *last = round.max(*last);
-        self.renew_lease(config, out);
-        self.leave_if_drained(config, out);
+        self.renew_lease(cx);
+        self.leave_if_drained(cx);
     }
 
     /// Moves the lease on to the latest round that a majority has acknowledged.
-    fn renew_lease(&mut self, config: &Config, out: &mut Out) {
+    fn renew_lease(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
-        let Some(round) = leader.agreed(config.quorum.majority(config.members.len())) else {
+        let Some(round) = leader.agreed(cx.config.quorum.majority(cx.config.members.len())) else {
             return;
         };
         if round >= leader.oldest && Some(round) > leader.lease {
-            self.set_lease(config, round, out);
+            self.set_lease(round, cx);
         }
     }
 
     /// From now on the lease rests on `round`.
-    fn set_lease(&mut self, config: &Config, round: Round, out: &mut Out) {
-        let pace = self.pace(config);
+    fn set_lease(&mut self, round: Round, cx: &mut Cx<'_>) {
+        let pace = self.pace(cx.config);
         let Role::Leader(leader) = &mut self.role else { return };
         let begins = leader.lease.is_none();
         let is_oldest = leader.oldest == round;
         for older in leader.armed().take_while(|&older| older < round) {
-            out.cancel_timer(Timer::Lease(older));
+            cx.cancel_timer(Timer::Lease(older));
         }
         leader.oldest = round;
         leader.lease = Some(round);
         // Only without this rule: the timer of the lapsed round has fired, so it is armed again.
         let lapsed = begins && leader.gaps > 0 && is_oldest;
-        let rearms = lapsed && !config.quorum.keeps(Rule::LapsedRoundIsOver);
-        if !config.quorum.keeps(Rule::LeaseFromSending) || rearms {
-            out.set_timer(Timer::Lease(round), pace.lease());
+        let rearms = lapsed && !cx.config.quorum.keeps(Rule::LapsedRoundIsOver);
+        if !cx.config.quorum.keeps(Rule::LeaseFromSending) || rearms {
+            cx.set_timer(Timer::Lease(round), pace.lease());
         }
         if !begins {
             return;
         }
-        out.rule("Q9");
-        out.cancel_timer(Timer::Confirmation);
+        cx.rule("Q9");
+        cx.cancel_timer(Timer::Confirmation);
         let term = self.ballot.term();
         let change = if leader.gaps > 0 {
             LeaderChange::LeaseResumed { leader: self.id, term }
         } else {
-            if config.quorum.counts_tenures() {
-                out.set_timer(Timer::Tenure, config.quorum.tenure);
+            if cx.config.quorum.counts_tenures() {
+                cx.set_timer(Timer::Tenure, cx.config.quorum.tenure);
             }
             LeaderChange::BecameLeader { term, reason: leader.reason }
         };
-        out.inform(Notice::Changed(change));
+        cx.inform(Notice::Changed(change));
     }
 
     /// The timer of a round has fired: perhaps that of its lease, or of one that outlived its leadership.
-    pub(super) fn on_lease_over(&mut self, config: &Config, round: Round, out: &mut Out) {
+    pub(super) fn on_lease_over(&mut self, round: Round, cx: &mut Cx<'_>) {
         if self.lingering_lease == Some(round) {
             self.lingering_lease = None;
-            return self.await_turn(config, out);
+            return self.await_turn(cx);
         }
         let Role::Leader(leader) = &mut self.role else { return };
         if leader.lease != Some(round) {
             leader.oldest = leader.oldest.max(round.next());
             return;
         }
-        out.rule("Q7");
+        cx.rule("Q7");
         leader.lease = None;
         // The limit of gaps is not a safety rule: without pre-votes a leader may go on after any number of them.
-        let counted = if config.quorum.keeps(Rule::PreVote) { LAST_GAP } else { 1 };
+        let counted = if cx.config.quorum.keeps(Rule::PreVote) { LAST_GAP } else { 1 };
         leader.gaps = (leader.gaps + 1).min(counted);
-        if config.quorum.keeps(Rule::LapsedRoundIsOver) {
+        if cx.config.quorum.keeps(Rule::LapsedRoundIsOver) {
             leader.oldest = round.next();
         }
-        if leader.gaps >= LAST_GAP || !config.quorum.keeps(Rule::LapsedLeaderRetries) {
-            self.stop_leading(config, StepDownReason::NoMajority, out);
-            return self.await_turn(config, out);
+        if leader.gaps >= LAST_GAP || !cx.config.quorum.keeps(Rule::LapsedLeaderRetries) {
+            self.stop_leading(StepDownReason::NoMajority, cx);
+            return self.await_turn(cx);
         }
-        if leader.gaps == 1 && (leader.tenure_over || !config.quorum.counts_tenures()) {
+        if leader.gaps == 1 && (leader.tenure_over || !cx.config.quorum.counts_tenures()) {
             // Gaps are counted within one tenure.
-            out.set_timer(Timer::Tenure, config.quorum.tenure);
+            cx.set_timer(Timer::Tenure, cx.config.quorum.tenure);
         }
-        let heartbeat = self.pace(config).heartbeat;
-        let patience = config.quorum.gap_limit(&config.timing, heartbeat);
-        out.set_timer(Timer::Confirmation, patience);
-        out.inform(Notice::Changed(LeaderChange::LeaseLapsed { term: self.ballot.term() }));
+        let heartbeat = self.pace(cx.config).heartbeat;
+        let patience = cx.config.quorum.gap_limit(&cx.config.timing, heartbeat);
+        cx.set_timer(Timer::Confirmation, patience);
+        cx.inform(Notice::Changed(LeaderChange::LeaseLapsed { term: self.ballot.term() }));
     }
 
     /// It was elected and no majority confirmed it in time; or its lease lapsed and was not renewed.
-    pub(super) fn on_unconfirmed(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn on_unconfirmed(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
         if leader.lease.is_none() {
-            out.rule("Q7");
+            cx.rule("Q7");
             let reason = match leader.gaps {
                 0 => StepDownReason::NeverConfirmed,
                 _ => StepDownReason::NoMajority,
             };
-            self.stop_leading(config, reason, out);
-            self.await_turn(config, out);
+            self.stop_leading(reason, cx);
+            self.await_turn(cx);
         }
     }
 
@@ -291,76 +289,70 @@ impl Quorum {
 
     /// Q10: an answer to what it sent as candidate or leader shows a later term. A follower ignores it: with the later term
     /// it would only refuse its leader's next heartbeat.
-    pub(super) fn on_later_term(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        term: Term,
-        out: &mut Out,
-    ) {
+    pub(super) fn on_later_term(&mut self, from: NodeId, term: Term, cx: &mut Cx<'_>) {
         let applies = match &self.role {
             Role::Candidate(_) | Role::Leader(_) => true,
-            Role::Follower(_) => self.follows_any_term(config),
+            Role::Follower(_) => self.follows_any_term(cx.config),
             Role::PreCandidate(_) | Role::Halted => false,
         };
         if applies && term > self.ballot.term() {
-            self.step_down(config, term, from, out);
-            self.await_turn(config, out);
+            self.step_down(term, from, cx);
+            self.await_turn(cx);
         }
     }
 
     /// `from` sent something in an earlier term, and learns of this one.
-    pub(super) fn refuse(&mut self, config: &Config, from: NodeId, out: &mut Out) {
-        if config.quorum.keeps(Rule::PreVote) {
-            self.send(from, Body::Nack, out);
+    pub(super) fn refuse(&mut self, from: NodeId, cx: &mut Cx<'_>) {
+        if cx.config.quorum.keeps(Rule::PreVote) {
+            self.send(from, Body::Nack, cx);
         }
     }
 
     /// Q10: `from` knows of a later term. In any role, it becomes a follower.
-    pub(super) fn step_down(&mut self, config: &Config, term: Term, from: NodeId, out: &mut Out) {
+    pub(super) fn step_down(&mut self, term: Term, from: NodeId, cx: &mut Cx<'_>) {
         if term <= self.ballot.term() {
             return;
         }
-        out.rule("Q10");
-        self.stop_leading(config, StepDownReason::LaterTerm { term, from }, out);
-        self.stop_campaign(out);
+        cx.rule("Q10");
+        self.stop_leading(StepDownReason::LaterTerm { term, from }, cx);
+        self.stop_campaign(cx);
         self.ballot.adopt(term);
-        self.store(out);
-        self.settle_suspicion(config, out);
+        self.store(cx);
+        self.settle_suspicion(cx);
     }
 
     /// A later term exists than that of the leader whose vote lease ran out here: it was not a gap.
-    pub(super) fn settle_suspicion(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn settle_suspicion(&mut self, cx: &mut Cx<'_>) {
         if let Some(leader) = self.ranking.take_suspect() {
-            self.penalize(config, leader, out);
+            self.penalize(leader, cx);
         }
     }
 
     /// It is no longer leader. If its lease still runs, it stays bound by it; unless it transfers leadership, when no program
     /// can act on the lease any more.
-    pub(super) fn stop_leading(&mut self, config: &Config, reason: StepDownReason, out: &mut Out) {
+    pub(super) fn stop_leading(&mut self, reason: StepDownReason, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
         let transfers = matches!(reason, StepDownReason::Transferred { .. });
-        let binds = !transfers && config.quorum.keeps(Rule::LeaseBindsItsHolder);
+        let binds = !transfers && cx.config.quorum.keeps(Rule::LeaseBindsItsHolder);
         let kept = leader.lease.filter(|_| binds);
         for round in leader.armed().filter(|&round| Some(round) != kept) {
-            out.cancel_timer(Timer::Lease(round));
+            cx.cancel_timer(Timer::Lease(round));
         }
         for timer in [Timer::Heartbeat, Timer::Confirmation, Timer::Tenure] {
-            out.cancel_timer(timer);
+            cx.cancel_timer(timer);
         }
         self.lingering_lease = kept;
         self.role = Role::Follower(Follower::default());
         self.ballot.withdraw();
         let term = self.ballot.term();
-        out.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));
+        cx.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));
         if !transfers {
-            self.penalize(config, self.id, out);
+            self.penalize(self.id, cx);
         }
     }
 
     /// Its tenure is over, or as much time has passed since a gap.
-    pub(super) fn on_tenure_over(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn on_tenure_over(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &mut self.role else { return };
         leader.tenure_over = true;
         // A gap that is still open is the first of the next tenure.
@@ -369,42 +361,36 @@ impl Quorum {
         self.ranking.end_streak(self.id);
         if in_gap {
             // A tenure may be of no length: the gap must not end it again and again at the same instant.
-            let heartbeat = self.pace(config).heartbeat;
-            out.set_timer(Timer::Tenure, config.quorum.tenure.max(heartbeat));
+            let heartbeat = self.pace(cx.config).heartbeat;
+            cx.set_timer(Timer::Tenure, cx.config.quorum.tenure.max(heartbeat));
         }
     }
 
     /// `id` failed as leader: its rank is lower for a while.
-    pub(super) fn penalize(&mut self, config: &Config, id: NodeId, out: &mut Out) {
-        if config.quorum.penalty_decay == Span::ZERO {
+    pub(super) fn penalize(&mut self, id: NodeId, cx: &mut Cx<'_>) {
+        if cx.config.quorum.penalty_decay == Span::ZERO {
             return;
         }
         let failures = self.ranking.penalize(id);
-        if !config.quorum.keeps(Rule::PenaltiesGrow) {
+        if !cx.config.quorum.keeps(Rule::PenaltiesGrow) {
             self.ranking.end_streak(id);
         }
-        out.set_timer(Timer::Penalty(id), penalty_length(config, failures));
+        cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, failures));
     }
 
     /// Other members know of this many recent failures of `id`. They count here too.
-    pub(super) fn raise_penalty(
-        &mut self,
-        config: &Config,
-        id: NodeId,
-        failures: u8,
-        out: &mut Out,
-    ) {
-        if config.quorum.penalty_decay > Span::ZERO && self.ranking.raise_penalty(id, failures) {
-            out.set_timer(Timer::Penalty(id), penalty_length(config, failures));
+    pub(super) fn raise_penalty(&mut self, id: NodeId, failures: u8, cx: &mut Cx<'_>) {
+        if cx.config.quorum.penalty_decay > Span::ZERO && self.ranking.raise_penalty(id, failures) {
+            cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, failures));
         }
     }
 
     /// One failure of `id` no longer counts.
-    pub(super) fn decay_penalty(&mut self, config: &Config, id: NodeId, out: &mut Out) {
+    pub(super) fn decay_penalty(&mut self, id: NodeId, cx: &mut Cx<'_>) {
         let left = self.ranking.decay_penalty(id);
         if left > 0 {
-            out.set_timer(Timer::Penalty(id), penalty_length(config, left));
+            cx.set_timer(Timer::Penalty(id), penalty_length(cx.config, left));
         }
-        self.consider_takeover(config, out);
+        self.consider_takeover(cx);
     }
 }

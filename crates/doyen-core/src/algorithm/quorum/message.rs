@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::{ElectionReason, TransferReason};
 use crate::members::{Incarnation, NodeId, PeerSet, Term};
-use crate::protocol::{self, Kind, Pledge, varint_len};
+use crate::protocol::{self, AlgorithmMessage, Commitments, Kind, Pledge};
 use crate::time::Span;
 
 use super::rank::{Preference, Rank};
@@ -47,12 +47,11 @@ pub struct Message {
 
 /// What a message says.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Body {
     /// "Would you vote for me, or agree that I take over?" Changes nothing at the receiver.
     PreVote {
-        /// The number of the question.
         number: u32,
-        /// The sender's rank.
         rank: Rank,
         /// The sender has let higher-ranked members go first often enough.
         force: bool,
@@ -60,12 +59,7 @@ pub enum Body {
         takeover: Option<NodeId>,
     },
     /// The answer to PRE-VOTE.
-    PreAnswer {
-        /// The number of the question.
-        number: u32,
-        /// The answer.
-        answer: Answer,
-    },
+    PreAnswer { number: u32, answer: Answer },
     /// "I am a candidate in this term."
     Request {
         /// The term whose leader has released its followers from their vote leases.
@@ -76,43 +70,27 @@ pub enum Body {
     /// "I lead. Vote for no other member for a while."
     Heartbeat(Heartbeat),
     /// "I give you a vote lease."
-    Ack {
-        /// The round of the heartbeat.
-        round: Round,
-        /// The follower's rank.
-        rank: Rank,
-        /// The members from which the follower receives nothing.
-        unreachable: Unreachable,
-    },
+    Ack { round: Round, rank: Rank, unreachable: Unreachable },
     /// "There is a later term."
     Nack,
     /// "I outrank you, and a majority agrees: transfer leadership."
-    Preempt {
-        /// The sender's rank.
-        rank: Rank,
-    },
+    Preempt { rank: Rank },
     /// "I no longer lead. Campaign at once."
     TimeoutNow {
-        /// Why the sender transfers leadership.
         reason: TransferReason,
         /// The operator's preference: the successor may not know the last change.
         preference: Option<Preference>,
     },
-    /// "I no longer lead, and release you from your vote lease."
-    Release {
-        /// The member that the sender has told to campaign.
-        successor: Option<NodeId>,
-    },
+    /// "I no longer lead, and release you from your vote lease. I have told `successor` to campaign."
+    Release { successor: Option<NodeId> },
     /// "I have just started."
     Hello {
-        /// The sender's incarnation.
         incarnation: Incarnation,
         /// It has lost its disk and asks for every member's term.
         rejoins: bool,
     },
     /// The answer to HELLO.
     Welcome {
-        /// The incarnation that asked.
         incarnation: Incarnation,
         /// The latest term in which the other member was seen.
         seen: Term,
@@ -122,17 +100,9 @@ pub enum Body {
         failures: u8,
     },
     /// A probe: shows that the sender is alive.
-    Probe {
-        /// The sender's rank.
-        rank: Rank,
-        /// The members from which the sender receives nothing.
-        unreachable: Unreachable,
-    },
+    Probe { rank: Rank, unreachable: Unreachable },
     /// "The operator prefers this member": to a new leader, which does not know.
-    Prefer {
-        /// The preference.
-        preference: Preference,
-    },
+    Prefer { preference: Preference },
 }
 
 /// The fields of a heartbeat.
@@ -174,26 +144,6 @@ impl From<&PeerSet> for Unreachable {
     }
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-pub const KINDS: &[Kind] = &[
-    Kind::election("PRE-VOTE"),
-    Kind::election("PRE-ANSWER"),
-    Kind::election("REQUEST"),
-    Kind::election("VOTE"),
-    Kind::election("COORDINATOR"),
-    Kind::election("ACCEPT"),
-    Kind::detector("HEARTBEAT"),
-    Kind::detector("ACK"),
-    Kind::election("NACK"),
-    Kind::election("PREEMPT"),
-    Kind::election("TIMEOUT-NOW"),
-    Kind::election("RELEASE"),
-    Kind::detector("HELLO"),
-    Kind::detector("WELCOME"),
-    Kind::detector("PROBE"),
-    Kind::election("PREFER"),
-];
-
 impl Message {
     /// The same message for members that know no [`TransferReason::Crashed`]: a crash reads as a resignation.
     pub(crate) fn for_earlier_version(mut self) -> Self {
@@ -213,120 +163,50 @@ impl Message {
         }
         self
     }
-
-    /// Which of [`KINDS`] it is.
-    pub(super) fn index(&self) -> usize {
-        match self.body {
-            Body::PreVote { .. } => 0,
-            Body::PreAnswer { .. } => 1,
-            Body::Request { .. } => 2,
-            Body::Vote => 3,
-            Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }) => 4,
-            Body::Ack { round: Round::FIRST, .. } => 5,
-            Body::Heartbeat { .. } => 6,
-            Body::Ack { .. } => 7,
-            Body::Nack => 8,
-            Body::Preempt { .. } => 9,
-            Body::TimeoutNow { .. } => 10,
-            Body::Release { .. } => 11,
-            Body::Hello { .. } => 12,
-            Body::Welcome { .. } => 13,
-            Body::Probe { .. } => 14,
-            Body::Prefer { .. } => 15,
-        }
-    }
 }
 
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
+impl AlgorithmMessage for Message {
+    kinds! {
+        Self { body: Body::PreVote { .. }, .. } => Kind::election("PRE-VOTE"),
+        Self { body: Body::PreAnswer { .. }, .. } => Kind::election("PRE-ANSWER"),
+        Self { body: Body::Request { .. }, .. } => Kind::election("REQUEST"),
+        Self { body: Body::Vote, .. } => Kind::election("VOTE"),
+        Self { body: Body::Heartbeat(Heartbeat { round: Round::FIRST, .. }), .. } => {
+            Kind::election("COORDINATOR")
+        },
+        Self { body: Body::Ack { round: Round::FIRST, .. }, .. } => Kind::election("ACCEPT"),
+        Self { body: Body::Heartbeat { .. }, .. } => Kind::detector("HEARTBEAT"),
+        Self { body: Body::Ack { .. }, .. } => Kind::detector("ACK"),
+        Self { body: Body::Nack, .. } => Kind::election("NACK"),
+        Self { body: Body::Preempt { .. }, .. } => Kind::election("PREEMPT"),
+        Self { body: Body::TimeoutNow { .. }, .. } => Kind::election("TIMEOUT-NOW"),
+        Self { body: Body::Release { .. }, .. } => Kind::election("RELEASE"),
+        Self { body: Body::Hello { .. }, .. } => Kind::detector("HELLO"),
+        Self { body: Body::Welcome { .. }, .. } => Kind::detector("WELCOME"),
+        Self { body: Body::Probe { .. }, .. } => Kind::detector("PROBE"),
+        Self { body: Body::Prefer { .. }, .. } => Kind::election("PREFER"),
     }
 
-    fn pledge(&self) -> Option<Pledge> {
+    fn commitments(&self) -> Commitments {
         let term = self.term;
-        match self.body {
+        let pledge = match self.body {
             Body::Request { .. } => Some(Pledge::Candidacy { term }),
             Body::Vote => Some(Pledge::Vote { term }),
-            Body::Ack { .. } => Some(Pledge::Promise { term }),
+            Body::Ack { .. } => Some(Pledge::VoteLease { term }),
             Body::TimeoutNow { .. } | Body::Release { .. } => Some(Pledge::Release { term }),
             _ => None,
-        }
-    }
-
-    fn promise_asked(&self) -> Option<Span> {
-        match self.body {
+        };
+        let requested = match self.body {
             Body::Heartbeat(Heartbeat { vote_lease, .. }) => Some(vote_lease),
             _ => None,
-        }
-    }
-
-    fn promise_released(&self) -> Option<Term> {
-        match self.body {
-            Body::TimeoutNow { .. } | Body::Release { .. } => Some(self.term),
+        };
+        let released = match self.body {
+            Body::TimeoutNow { .. } | Body::Release { .. } => Some(term),
             Body::Request { released } => released,
             _ => None,
-        }
+        };
+        Commitments { pledge, requested, released }
     }
-
-    fn encoded_len(&self) -> usize {
-        varint_len(u64::from(self.config)) + varint_len(self.term.0) + 1 + self.body.fields_len()
-    }
-}
-
-impl Body {
-    fn fields_len(&self) -> usize {
-        match self {
-            Self::PreVote { number, rank, takeover, .. } => {
-                number_len(*number) + rank.encoded_len() + 1 + id_len(*takeover)
-            }
-            Self::PreAnswer { number, .. } => number_len(*number) + 1,
-            Self::Request { released } => 1 + released.map_or(0, |term| varint_len(term.0)),
-            Self::Vote | Self::Nack => 0,
-            Self::Heartbeat(heartbeat) => {
-                varint_len(heartbeat.round.0)
-                    + span_len(heartbeat.vote_lease)
-                    + heartbeat.rank.encoded_len()
-                    + preference_len(heartbeat.preference)
-                    + heartbeat.reason.encoded_len()
-                    + heartbeat.unreachable.encoded_len()
-            }
-            Self::Ack { round, rank, unreachable } => {
-                varint_len(round.0) + rank.encoded_len() + unreachable.encoded_len()
-            }
-            Self::Preempt { rank } => rank.encoded_len(),
-            Self::TimeoutNow { preference, .. } => 1 + preference_len(*preference),
-            Self::Hello { incarnation, .. } => number_len(incarnation.0) + 1,
-            Self::Release { successor } => id_len(*successor),
-            Self::Welcome { incarnation, seen, longest, .. } => {
-                number_len(incarnation.0) + varint_len(seen.0) + span_len(*longest) + 1
-            }
-            Self::Probe { rank, unreachable } => rank.encoded_len() + unreachable.encoded_len(),
-            Self::Prefer { preference } => preference.encoded_len(),
-        }
-    }
-}
-
-impl Unreachable {
-    fn encoded_len(&self) -> usize {
-        let ids: usize = self.0.iter().map(|id| number_len(id.0)).sum();
-        varint_len(self.0.len() as u64) + ids
-    }
-}
-
-fn number_len(number: u32) -> usize {
-    varint_len(u64::from(number))
-}
-
-fn id_len(id: Option<NodeId>) -> usize {
-    1 + id.map_or(0, |id| number_len(id.0))
-}
-
-fn preference_len(preference: Option<Preference>) -> usize {
-    1 + preference.map_or(0, Preference::encoded_len)
-}
-
-pub(super) fn span_len(span: Span) -> usize {
-    varint_len(span.as_nanos())
 }
 
 impl fmt::Display for Message {

@@ -33,10 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::members::{NodeId, Term};
-use crate::protocol::varint_len;
 use crate::time::Span;
-
-use super::message::span_len;
 
 /// The rank of a member, as it reports it itself.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -71,13 +68,6 @@ impl From<Rank> for WireRank {
     }
 }
 
-impl Rank {
-    pub(super) fn encoded_len(self) -> usize {
-        let zigzag = ((self.attr << 1) ^ (self.attr >> 63)) as u64;
-        3 + varint_len(zigzag)
-    }
-}
-
 impl fmt::Display for Rank {
     /// ` attr=3 failures=1`, or ` ineligible`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,14 +91,6 @@ pub struct Preference {
     pub member: NodeId,
     /// The time that is left.
     pub left: Span,
-}
-
-impl Preference {
-    pub(super) fn encoded_len(self) -> usize {
-        let (term, number) = self.given;
-        let given = varint_len(term.0) + varint_len(u64::from(number));
-        given + varint_len(u64::from(self.member.0)) + span_len(self.left)
-    }
 }
 
 /// The rank of a member as another member sees it: the greater, the higher.
@@ -354,43 +336,6 @@ mod tests {
         ranking.end_streak(id);
         assert_eq!(ranking, Ranking::default());
         assert_eq!(fail(&mut ranking), 1);
-    }
-
-    /// A preference that was withdrawn in between does not count as the later of the two.
-    #[test]
-    fn a_preference_that_comes_late_does_not_win() {
-        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
-        let mut give = |member, left| {
-            leader.prefer(Term(5), NodeId(member), Span::from_millis(left));
-            leader.preference()
-        };
-        let [first, _, second] = [give(1, 10), give(1, 0), give(2, 10)];
-        assert_eq!(follower.hear(second, true), None);
-        assert_eq!(follower.hear(first, true), second, "a new leader is told of the later one");
-        assert_eq!(follower.preferred(), Some(NodeId(2)));
-        for _ in 1..RETELLINGS {
-            assert_eq!(follower.hear(None, false), second, "the message may have been lost");
-        }
-        assert_eq!(follower.hear(None, false), None, "it was told before, and its word counts");
-        assert_eq!(follower.preferred(), None);
-    }
-
-    /// A new leader learns of a preference from a follower, but not of one that it knows to be over.
-    #[test]
-    fn a_preference_that_is_over_does_not_come_back() {
-        let (mut leader, mut follower) = (Ranking::default(), Ranking::default());
-        leader.prefer(Term(5), NodeId(1), Span::from_millis(10));
-        follower.hear(leader.preference(), false);
-        let told = follower.preference().unwrap();
-        let mut next = Ranking::default();
-        next.learn_preference(told);
-        assert_eq!(next.preferred(), Some(NodeId(1)));
-        leader.prefer(Term(5), NodeId(1), Span::ZERO);
-        leader.learn_preference(told);
-        assert_eq!(leader.preferred(), None, "it was withdrawn");
-        next.spend(Span::from_millis(10));
-        next.learn_preference(told);
-        assert_eq!(next.preferred(), None, "it has expired");
     }
 
     /// The margin counts between attributes; a penalty needs none, and without a margin an id is enough.

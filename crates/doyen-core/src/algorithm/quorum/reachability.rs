@@ -18,7 +18,7 @@ use crate::time::Span;
 
 use super::message::{Body, Unreachable};
 use super::rank::Rank;
-use super::{Out, Quorum, Timer};
+use super::{Cx, Quorum, Timer};
 
 /// A member counts as unreachable after this many probe intervals without a message.
 const MISSED_PROBES: u64 = 3;
@@ -45,32 +45,34 @@ fn timeout(config: &Config) -> Option<Span> {
 
 impl Quorum {
     /// Starts to monitor all members.
-    pub(super) fn monitor_members(&mut self, config: &Config, out: &mut Out) {
-        let (Some(probe), Some(timeout)) = (config.quorum.probe, timeout(config)) else { return };
-        out.set_timer(Timer::Probe, probe);
-        for peer in config.members.others(self.id) {
-            out.set_timer(Timer::Unreachable(peer), timeout);
+    pub(super) fn monitor_members(&mut self, cx: &mut Cx<'_>) {
+        let (Some(probe), Some(timeout)) = (cx.config.quorum.probe, timeout(cx.config)) else {
+            return;
+        };
+        cx.set_timer(Timer::Probe, probe);
+        for peer in cx.config.members.others(self.id) {
+            cx.set_timer(Timer::Unreachable(peer), timeout);
         }
     }
 
     /// A message came from `peer`.
-    pub(super) fn mark_reachable(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
-        if let Some(timeout) = timeout(config) {
+    pub(super) fn mark_reachable(&mut self, peer: NodeId, cx: &mut Cx<'_>) {
+        if let Some(timeout) = timeout(cx.config) {
             self.reachability.own.remove(peer);
-            out.set_timer(Timer::Unreachable(peer), timeout);
+            cx.set_timer(Timer::Unreachable(peer), timeout);
         }
     }
 
     /// No message came from `peer` for too long.
-    pub(super) fn on_unreachable(&mut self, config: &Config, peer: NodeId, out: &mut Out) {
-        if config.quorum.probe.is_none() {
+    pub(super) fn on_unreachable(&mut self, peer: NodeId, cx: &mut Cx<'_>) {
+        if cx.config.quorum.probe.is_none() {
             return;
         }
         self.reachability.own.insert(peer);
         // The peer cannot report the decay of its own penalty any more, so it decays here.
-        let rank = self.ranking.rank(config, peer);
-        self.ranking.learn(config, peer, Rank { failures: 0, ..rank });
-        self.raise_penalty(config, peer, rank.failures, out);
+        let rank = self.ranking.rank(cx.config, peer);
+        self.ranking.learn(cx.config, peer, Rank { failures: 0, ..rank });
+        self.raise_penalty(peer, rank.failures, cx);
     }
 
     /// `peer` reports which members are unreachable for it.
@@ -91,22 +93,22 @@ impl Quorum {
     }
 
     /// Probes the members to which it sends nothing else: a leader and its followers exchange heartbeats.
-    pub(super) fn on_probe_due(&mut self, config: &Config, out: &mut Out) {
-        let Some(probe) = config.quorum.probe else { return };
-        out.set_timer(Timer::Probe, probe);
+    pub(super) fn on_probe_due(&mut self, cx: &mut Cx<'_>) {
+        let Some(probe) = cx.config.quorum.probe else { return };
+        cx.set_timer(Timer::Probe, probe);
         if self.leads() {
             return;
         }
-        let (rank, unreachable) = (self.rank(config), self.reachability.unreachable());
-        for peer in config.members.others(self.id) {
+        let (rank, unreachable) = (self.rank(cx.config), self.reachability.unreachable());
+        for peer in cx.config.members.others(self.id) {
             if self.leader() != Some(peer) {
-                self.send(peer, Body::Probe { rank, unreachable: unreachable.clone() }, out);
+                self.send(peer, Body::Probe { rank, unreachable: unreachable.clone() }, cx);
             }
         }
     }
 
     /// Whether `one` receives from `other`, as far as this member knows from its own timers and the reports of the others.
-    pub fn hears(&self, one: NodeId, other: NodeId) -> bool {
+    pub fn receives(&self, one: NodeId, other: NodeId) -> bool {
         let unreachable = match one == self.id {
             true => Some(&self.reachability.own),
             false => self.reachability.reports.get(&one),
@@ -116,7 +118,7 @@ impl Quorum {
 
     /// Whether messages pass in both directions between `id` and a majority, as far as this member knows.
     pub fn reaches_majority(&self, config: &Config, id: NodeId) -> bool {
-        let both_ways = |&other: &NodeId| self.hears(id, other) && self.hears(other, id);
+        let both_ways = |&other: &NodeId| self.receives(id, other) && self.receives(other, id);
         let reached = config.members.others(id).filter(both_ways).count() + 1;
         reached >= config.quorum.majority(config.members.len())
     }

@@ -28,7 +28,6 @@
 //!   whose members wait for each other forever.
 
 use crate::change::{ElectionReason, StepDownReason};
-use crate::config::Config;
 use crate::members::{Incarnation, NodeId, PeerSet, Term};
 use crate::protocol::{Notice, Origin};
 use crate::time::Span;
@@ -36,9 +35,9 @@ use crate::time::Span;
 use super::ballot::Stored;
 use super::follower::VoteLease;
 use super::message::Body;
-use super::rules::Rule;
-use super::settings::MAX_VOTE_LEASE;
-use super::{Out, Quorum, Role, Timer};
+use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::MAX_VOTE_LEASE;
+use crate::config::rules::Rule;
 
 /// HELLO is repeated to all members this often. A member that has not answered by then is greeted when it sends something.
 pub(super) const MAX_HELLOS: u8 = 20;
@@ -85,98 +84,98 @@ impl Recovery {
 
 impl Quorum {
     /// Q1: starts.
-    pub(super) fn recover(&mut self, config: &Config, origin: Origin, out: &mut Out) {
+    pub(super) fn recover(&mut self, origin: Origin, cx: &mut Cx<'_>) {
         if self.ballot.stored().drained.is_some() {
-            self.apply_drain(config, out);
+            self.apply_drain(cx);
         }
-        self.monitor_members(config, out);
+        self.monitor_members(cx);
         match origin {
-            Origin::Founding { leader: None } => self.await_turn(config, out),
-            Origin::Founding { leader: Some(leader) } => self.found(config, leader, out),
+            Origin::Founding { leader: None } => self.await_turn(cx),
+            Origin::Founding { leader: Some(leader) } => self.found(leader, cx),
             Origin::Joining => {
-                let vote_lease = self.pace(config).vote_lease;
-                let longest = match config.quorum.keeps(Rule::HoldDownIsLongest) {
+                let vote_lease = self.pace(cx.config).vote_lease;
+                let longest = match cx.config.quorum.keeps(Rule::HoldDownIsLongest) {
                     true => self.ballot.stored().longest.max(vote_lease),
                     false => vote_lease,
                 };
-                self.enter_hold_down(config, longest, out);
-                if !config.quorum.keeps(Rule::LongestFallsLate) {
+                self.enter_hold_down(longest, cx);
+                if !cx.config.quorum.keeps(Rule::LongestFallsLate) {
                     self.ballot.stored_mut().longest = vote_lease;
-                    self.store(out);
+                    self.store(cx);
                 }
-                self.watch_longest(config, out);
-                if config.quorum.remembers && config.quorum.keeps(Rule::PreVote) {
-                    self.recovery.unanswered = config.members.others(self.id).collect();
-                    self.say_hello(config, out);
+                self.watch_longest(cx);
+                if cx.config.quorum.remembers && cx.config.quorum.keeps(Rule::PreVote) {
+                    self.recovery.unanswered = cx.config.members.others(self.id).collect();
+                    self.say_hello(cx);
                 }
             }
-            Origin::Rejoining if config.members.len() == 1 => {
-                self.halt(Notice::NobodyToAsk, config, out);
+            Origin::Rejoining if cx.config.members.len() == 1 => {
+                self.halt(Notice::NoOtherMember, cx);
             }
             Origin::Rejoining => {
-                out.rule("Q1a");
-                let longest = self.pace(config).vote_lease;
+                cx.rule("Q1a");
+                let longest = self.pace(cx.config).vote_lease;
                 let latest = Term::default();
                 self.recovery.rejoining = Some(Rejoining { latest, longest });
-                self.recovery.unanswered = config.members.others(self.id).collect();
-                self.say_hello(config, out);
+                self.recovery.unanswered = cx.config.members.others(self.id).collect();
+                self.say_hello(cx);
             }
         }
     }
 
     /// The sources' initial state: all members have voted for `leader` and follow it.
-    fn found(&mut self, config: &Config, leader: NodeId, out: &mut Out) {
-        let length = config.quorum.pace_of(leader).vote_lease;
+    fn found(&mut self, leader: NodeId, cx: &mut Cx<'_>) {
+        let length = cx.config.quorum.pace_of(leader).vote_lease;
         let term = Term(1);
         *self.ballot.stored_mut() =
             Stored { term, voted: Some(leader), longest: length, ..Stored::default() };
-        self.store(out);
+        self.store(cx);
         if leader == self.id {
-            return self.become_leader(config, ElectionReason::Founded, out);
+            return self.become_leader(ElectionReason::Founded, cx);
         }
         if let Some(follower) = self.follower_mut() {
             follower.leader = Some(leader);
             follower.vote_lease = Some(VoteLease { term, length });
         }
-        out.set_timer(Timer::VoteLease, length);
-        self.watch_longest(config, out);
-        self.consider_takeover(config, out);
+        cx.set_timer(Timer::VoteLease, length);
+        self.watch_longest(cx);
+        self.consider_takeover(cx);
     }
 
     /// Does not vote until the vote leases that it may have given before its restart are over.
-    fn enter_hold_down(&mut self, config: &Config, longest: Span, out: &mut Out) {
-        out.rule("Q1");
-        if config.quorum.keeps(Rule::HoldDown) {
+    fn enter_hold_down(&mut self, longest: Span, cx: &mut Cx<'_>) {
+        cx.rule("Q1");
+        if cx.config.quorum.keeps(Rule::HoldDown) {
             self.recovery.hold_down = true;
-            out.set_timer(Timer::HoldDown, longest);
+            cx.set_timer(Timer::HoldDown, longest);
         } else {
-            self.await_turn(config, out);
+            self.await_turn(cx);
         }
     }
 
     /// It has accepted a heartbeat, so vote leases that it may have given before its restart do not matter any more.
-    pub(super) fn end_hold_down(&mut self, out: &mut Out) {
+    pub(super) fn end_hold_down(&mut self, cx: &mut Cx<'_>) {
         if std::mem::take(&mut self.recovery.hold_down) {
-            out.cancel_timer(Timer::HoldDown);
+            cx.cancel_timer(Timer::HoldDown);
         }
     }
 
     /// Sends HELLO to all members that have not answered yet, and repeats it because datagrams get lost: for a while, or until
     /// all have answered if it needs the answers.
-    pub(super) fn say_hello(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn say_hello(&mut self, cx: &mut Cx<'_>) {
         for peer in self.recovery.unanswered.iter() {
-            self.greet(peer, out);
+            self.greet(peer, cx);
         }
         if !self.recovery.is_rejoining() {
             self.recovery.hellos += 1;
         }
         if self.recovery.hellos < MAX_HELLOS {
-            out.set_timer(Timer::Hello, self.pace(config).heartbeat);
+            cx.set_timer(Timer::Hello, self.pace(cx.config).heartbeat);
         }
     }
 
-    pub(super) fn greet(&self, peer: NodeId, out: &mut Out) {
-        self.send(peer, self.hello(), out);
+    pub(super) fn greet(&self, peer: NodeId, cx: &mut Cx<'_>) {
+        self.send(peer, self.hello(), cx);
     }
 
     pub(super) fn hello(&self) -> Body {
@@ -189,91 +188,84 @@ impl Quorum {
     }
 
     /// A member has started, and asks what is known of it.
-    pub(super) fn on_hello(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        incarnation: Incarnation,
-        out: &mut Out,
-    ) {
+    pub(super) fn on_hello(&mut self, from: NodeId, incarnation: Incarnation, cx: &mut Cx<'_>) {
         if self.recovery.is_rejoining() {
             return; // it knows nothing of any vote lease
         }
         let seen = self.seen.get(&from).copied().unwrap_or_default();
-        let longest = self.ballot.stored().longest.max(self.pace(config).vote_lease);
-        let failures = self.ranking.failures(config, from);
-        self.send(from, Body::Welcome { incarnation, seen, longest, failures }, out);
+        let longest = self.ballot.stored().longest.max(self.pace(cx.config).vote_lease);
+        let failures = self.ranking.failures(cx.config, from);
+        self.send(from, Body::Welcome { incarnation, seen, longest, failures }, cx);
     }
 
     /// The answer to the HELLO of `incarnation`.
     pub(super) fn on_welcome(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         (incarnation, seen, longest, failures): (Incarnation, Term, Span, u8),
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         let is_mine = incarnation == self.incarnation;
-        if !is_mine && config.quorum.keeps(Rule::AnswerIsForItsIncarnation) {
-            return out.rule("Q1c");
+        if !is_mine && cx.config.quorum.keeps(Rule::AnswerIsForItsIncarnation) {
+            return cx.rule("Q1c");
         }
         if !self.recovery.unanswered.remove(from) {
             return;
         }
-        self.raise_penalty(config, self.id, failures, out);
+        self.raise_penalty(self.id, failures, cx);
         if let Some(rejoining) = &mut self.recovery.rejoining {
             rejoining.latest = rejoining.latest.max(term).max(seen);
-            if config.quorum.keeps(Rule::RejoinWaitsTheLongest) {
+            if cx.config.quorum.keeps(Rule::RejoinWaitsTheLongest) {
                 // No member gives or asks for a longer vote lease.
                 rejoining.longest = rejoining.longest.max(longest.min(MAX_VOTE_LEASE));
             }
-            return self.finish_rejoining(config, out);
+            return self.finish_rejoining(cx);
         }
-        let known = match config.quorum.keeps(Rule::OldDiskByItsStart) {
+        let known = match cx.config.quorum.keeps(Rule::OldDiskByItsStart) {
             true => self.recovery.stored_term,
             false => self.ballot.term(),
         };
         if seen > known {
-            return self.halt(Notice::StateIsOld { seen, by: from }, config, out);
+            return self.halt(Notice::StateIsOld { seen, by: from }, cx);
         }
         if self.recovery.unanswered.is_empty() {
-            out.cancel_timer(Timer::Hello);
+            cx.cancel_timer(Timer::Hello);
         }
     }
 
-    fn finish_rejoining(&mut self, config: &Config, out: &mut Out) {
+    fn finish_rejoining(&mut self, cx: &mut Cx<'_>) {
         let Some(Rejoining { latest, longest }) = self.recovery.rejoining else { return };
-        let others = config.members.len() - 1;
-        let needed = match config.quorum.keeps(Rule::RejoinAsksAll) {
+        let others = cx.config.members.len() - 1;
+        let needed = match cx.config.quorum.keeps(Rule::RejoinAsksAll) {
             true => others,
-            false => config.quorum.majority(config.members.len()) - 1,
+            false => cx.config.quorum.majority(cx.config.members.len()) - 1,
         };
         if others - self.recovery.unanswered.len() < needed {
             return;
         }
-        out.rule("Q1a");
+        cx.rule("Q1a");
         self.recovery.rejoining = None;
         self.recovery.unanswered.clear();
-        out.cancel_timer(Timer::Hello);
+        cx.cancel_timer(Timer::Hello);
         self.ballot.stored_mut().longest = longest;
-        if config.quorum.keeps(Rule::RejoinVotesLater) {
+        if cx.config.quorum.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself in a term in which it is not a candidate: no vote is left for any other member.
             self.ballot.stored_mut().voted = Some(self.id);
         }
-        self.store(out);
-        self.enter_hold_down(config, longest, out);
-        self.watch_longest(config, out);
+        self.store(cx);
+        self.enter_hold_down(longest, cx);
+        self.watch_longest(cx);
     }
 
     /// Never acts again.
-    fn halt(&mut self, reason: Notice, config: &Config, out: &mut Out) {
-        out.rule("Q1b");
-        self.stop_leading(config, StepDownReason::Halted, out);
-        self.stop_campaign(out);
-        self.stop_following(out);
+    fn halt(&mut self, reason: Notice, cx: &mut Cx<'_>) {
+        cx.rule("Q1b");
+        self.stop_leading(StepDownReason::Halted, cx);
+        self.stop_campaign(cx);
+        self.stop_following(cx);
         self.role = Role::Halted;
-        out.inform(reason);
+        cx.inform(reason);
     }
 }

@@ -8,15 +8,15 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::follower::Takeover;
-use super::settings::{MAX_VOTE_LEASE, Preemption};
-use super::voter::{self, Voter};
 use super::*;
 use crate::change::{ElectionReason, TransferReason};
+use crate::config::quorum::{MAX_VOTE_LEASE, Preemption};
 use crate::config::{Mode, Timing};
 use crate::host::{Host, apply};
 use crate::members::{Incarnation, Members};
-use crate::protocol::{AdminCommand, Message as _, Origin, Refusal};
+use crate::protocol::{AdminCommand, Origin, Refusal};
 use crate::time::{Delay, Span};
+use crate::wire;
 
 /// The members have attributes, so that the id of a stranger has none, and probe each other.
 fn config(members: u32) -> Config {
@@ -468,14 +468,7 @@ proptest! {
     ) {
         let message = Message { config, term, body };
         let encoded = postcard::to_allocvec(&message).unwrap();
-        prop_assert_eq!(message.encoded_len(), encoded.len(), "{}", message);
-    }
-
-    #[test]
-    fn the_computed_size_of_a_voters_message_is_its_size(term in terms(), kind in 0..2usize) {
-        let message = [voter::Message::Request { term }, voter::Message::Vote { term }][kind];
-        prop_assert_eq!(Voter::kind_index(&config(3), &message), kind);
-        prop_assert_eq!(message.encoded_len(), postcard::to_allocvec(&message).unwrap().len());
+        prop_assert_eq!(wire::encoded_len(&message), encoded.len(), "{}", message);
     }
 }
 
@@ -514,7 +507,7 @@ fn an_unreachable_member_is_not_next() {
     let leader = Origin::Founding { leader: Some(NodeId(5)) };
     let mut bench = Bench::new(config(5), 1, leader, None);
     let next = |bench: &Bench| {
-        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.receives(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(4)));
     // The others have not reported yet that 4 is unreachable.
@@ -523,8 +516,8 @@ fn an_unreachable_member_is_not_next() {
     // A host may know more: nothing has ever come from 3.
     let host_knows = |bench: &Bench| {
         let met = |one, other| (one, other) != (NodeId(1), NodeId(3));
-        let hears = |one, other| met(one, other) && bench.member.hears(one, other);
-        bench.member.next_leader(&bench.config, hears)
+        let receives = |one, other| met(one, other) && bench.member.receives(one, other);
+        bench.member.next_leader(&bench.config, receives)
     };
     assert_eq!(host_knows(&bench), Some(NodeId(2)));
     let unreachable = Unreachable([3, 4].map(NodeId).to_vec());
@@ -540,7 +533,7 @@ fn reachability_and_succession_can_be_shown() {
     let line = |bench: &Bench| bench.member.succession(&bench.config);
     assert_eq!(line(&bench), [4, 3, 2].map(NodeId));
     let next = |bench: &Bench| {
-        bench.member.next_leader(&bench.config, |one, other| bench.member.hears(one, other))
+        bench.member.next_leader(&bench.config, |one, other| bench.member.receives(one, other))
     };
     assert_eq!(next(&bench), Some(NodeId(3)));
 
@@ -548,14 +541,14 @@ fn reachability_and_succession_can_be_shown() {
     let unreachable = Unreachable(vec![NodeId(1), NodeId(2), NodeId(99)]);
     bench.hear(3, 1, Body::Probe { rank: RANK, unreachable });
     let member = &bench.member;
-    assert!(!member.hears(NodeId(3), NodeId(2)) && member.hears(NodeId(3), NodeId(4)));
-    assert!(member.hears(NodeId(2), NodeId(3)) && member.hears(NodeId(3), NodeId(99)));
+    assert!(!member.receives(NodeId(3), NodeId(2)) && member.receives(NodeId(3), NodeId(4)));
+    assert!(member.receives(NodeId(2), NodeId(3)) && member.receives(NodeId(3), NodeId(99)));
     assert!(!member.reaches_majority(&bench.config, NodeId(3)));
     assert_eq!(next(&bench), None, "without the leader no member reaches a majority");
     assert_eq!(member.rank_of(&bench.config, NodeId(3)), RANK);
 
     bench.feed(Event::Timer(Timer::Unreachable(NodeId(1))));
-    assert!(!bench.member.hears(NodeId(2), NodeId(1)));
+    assert!(!bench.member.receives(NodeId(2), NodeId(1)));
     bench.feed(Event::Timer(Timer::VoteLease));
     let failures = |bench: &Bench, id| bench.member.failures_of(&bench.config, NodeId(id));
     assert_eq!((failures(&bench, 4), line(&bench)[2]), (1, NodeId(4)));
@@ -568,13 +561,6 @@ fn reachability_and_succession_can_be_shown() {
     bench.hear(4, 1, Body::Probe { rank: RANK, unreachable: Unreachable::default() });
     assert_eq!((failures(&bench, 3), failures(&bench, 4)), (2, 1));
     assert_eq!(line(&bench)[2], NodeId(3));
-}
-
-#[test]
-fn a_single_member_that_lost_its_disk_halts() {
-    let bench = Bench::new(config(1), 1, Origin::Rejoining, None);
-    assert_eq!((&bench.notices[..], bench.disk), (&[Notice::NobodyToAsk][..], None));
-    assert!(bench.member.is_halted());
 }
 
 #[test]
@@ -652,91 +638,4 @@ fn after_the_last_term_no_member_campaigns_and_nothing_breaks() {
     let reason = TransferReason::Resigned;
     bench.hear(3, u64::MAX, Body::TimeoutNow { reason, preference: None });
     assert!(!bench.sent.iter().any(|(_, message)| matches!(message.body, Body::Request { .. })));
-}
-
-/// A voter and what is on its disk.
-struct Booth {
-    config: Config,
-    voter: Voter,
-    disk: Option<Stored>,
-    sent: Vec<(NodeId, voter::Message)>,
-}
-
-impl Booth {
-    fn new(id: u32, disk: Option<Stored>) -> Self {
-        let config = config(3);
-        let boot = Boot::new(Incarnation(1), disk, Origin::Joining);
-        let voter = Voter::start(NodeId(id), &config, boot, &mut Effects::new());
-        Self { config, voter, disk, sent: vec![] }
-    }
-
-    fn feed(&mut self, event: Event<voter::Message, voter::Timer>) {
-        let mut out = Effects::new();
-        self.voter.handle(&self.config, event, &mut out);
-        self.sent.clear();
-        let Ok(()) = apply(out.drain(), self);
-    }
-
-    fn hear(&mut self, from: u32, message: voter::Message) {
-        self.feed(Event::Message { from: NodeId(from), message });
-    }
-}
-
-impl Host<Voter> for Booth {
-    type Error = Infallible;
-
-    fn persist(&mut self, stored: Stored) -> Result<(), Infallible> {
-        self.disk = Some(stored);
-        Ok(())
-    }
-
-    fn send(&mut self, to: NodeId, message: voter::Message) -> Result<(), Infallible> {
-        self.sent.push((to, message));
-        Ok(())
-    }
-
-    fn arm(&mut self, _: voter::Timer, _: Delay) {}
-
-    fn cancel(&mut self, _: voter::Timer) {}
-
-    fn announce(&mut self, _: View) {}
-
-    fn inform(&mut self, _: Notice) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_voter_votes_once_per_term_even_after_a_restart() {
-    let term = Term(4);
-    let (request, vote) = (voter::Message::Request { term }, voter::Message::Vote { term });
-    let mut booth = Booth::new(1, None);
-    booth.hear(2, request);
-    assert_eq!(booth.sent, [(NodeId(2), vote)]);
-    booth.hear(3, request);
-    assert_eq!(booth.sent, []);
-    let mut later = Booth::new(1, booth.disk);
-    later.hear(3, request);
-    assert_eq!(later.sent, [], "it voted for 2 before the restart");
-    later.hear(2, request);
-    assert_eq!(later.sent, [(NodeId(2), vote)]);
-    later.hear(3, voter::Message::Request { term: Term(3) });
-    assert_eq!(later.sent, [], "that term is over");
-}
-
-#[test]
-fn a_voter_leads_with_a_majority_of_its_own_term() {
-    let mut booth = Booth::new(1, Some(Stored { term: Term(2), ..Stored::default() }));
-    booth.feed(Event::Campaign);
-    assert_eq!(booth.sent.len(), 2);
-    assert_eq!(booth.disk.unwrap().voted, Some(NodeId(1)));
-    booth.hear(2, voter::Message::Vote { term: Term(2) });
-    assert_eq!(booth.voter.view().role, protocol::Role::Candidate, "a vote of an earlier term");
-    booth.hear(2, voter::Message::Vote { term: Term(3) });
-    assert_eq!(booth.voter.view().role, protocol::Role::Leader);
-    booth.hear(3, voter::Message::Request { term: Term(8) });
-    assert_eq!(
-        (booth.voter.view().role, booth.voter.view().term),
-        (protocol::Role::Follower, Term(8))
-    );
 }

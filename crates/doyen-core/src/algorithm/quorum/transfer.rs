@@ -28,9 +28,9 @@ use crate::time::Span;
 use super::ballot::Drain;
 use super::message::Body;
 use super::rank::{Preference, Rank};
-use super::rules::Rule;
-use super::settings::Preemption;
-use super::{Out, Quorum, Role, Timer};
+use super::{Cx, Quorum, Role, Timer};
+use crate::config::quorum::Preemption;
+use crate::config::rules::Rule;
 
 /// A transfer in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,32 +41,29 @@ pub(super) struct Transfer {
 }
 
 impl Quorum {
-    /// The operator gives a command.
-    pub(super) fn on_command(&mut self, config: &Config, command: AdminCommand, out: &mut Out) {
+    pub(super) fn on_command(&mut self, command: AdminCommand, cx: &mut Cx<'_>) {
         let done = match command {
-            AdminCommand::Resign => {
-                self.begin_transfer(config, None, TransferReason::Resigned, out)
-            }
+            AdminCommand::Resign => self.begin_transfer(None, TransferReason::Resigned, cx),
             AdminCommand::Transfer { to } => {
-                self.begin_transfer(config, Some(to), TransferReason::Requested, out)
+                self.begin_transfer(Some(to), TransferReason::Requested, cx)
             }
-            AdminCommand::Drain { never: true, .. } => self.drain(config, Drain::Never, out),
+            AdminCommand::Drain { never: true, .. } => self.drain(Drain::Never, cx),
             AdminCommand::Drain { lasting, .. } => {
-                self.drain(config, lasting.map_or(Drain::UntilUndone, Drain::For), out)
+                self.drain(lasting.map_or(Drain::UntilUndone, Drain::For), cx)
             }
             AdminCommand::Undrain => {
-                self.undrain(config, out);
+                self.undrain(cx);
                 Ok(())
             }
-            AdminCommand::Prefer { member, lasting } => self.prefer(config, member, lasting, out),
+            AdminCommand::Prefer { member, lasting } => self.prefer(member, lasting, cx),
             AdminCommand::Attribute(attr) => {
-                self.amend_rank(config, |rank| rank.attr = attr);
-                self.consider_takeover(config, out);
+                self.amend_rank(cx.config, |rank| rank.attr = attr);
+                self.consider_takeover(cx);
                 Ok(())
             }
         };
         if let Err(refusal) = done {
-            out.inform(Notice::Refused(refusal));
+            cx.inform(Notice::Refused(refusal));
         }
     }
 
@@ -97,68 +94,67 @@ impl Quorum {
     /// Q13, first step: it leads on until its host has stopped the running work.
     fn begin_transfer(
         &mut self,
-        config: &Config,
         successor: Option<NodeId>,
         reason: TransferReason,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) -> Result<(), Refusal> {
         if !self.is_leased() {
             return Err(Refusal::NotLeading);
         }
-        if let Some(unfit) = successor.filter(|&id| !self.is_fit(config, id)) {
+        if let Some(unfit) = successor.filter(|&id| !self.is_fit(cx.config, id)) {
             return Err(Refusal::Unfit(unfit));
         }
         let Role::Leader(leader) = &mut self.role else { return Err(Refusal::NotLeading) };
-        out.rule("Q13");
+        cx.rule("Q13");
         leader.transfer = Some(Transfer { successor, reason });
-        if !config.quorum.keeps(Rule::RetiredFirst) {
-            self.finish_transfer(config, out);
+        if !cx.config.quorum.keeps(Rule::RetiredFirst) {
+            self.finish_transfer(cx);
         }
         Ok(())
     }
 
     /// Q13, second step: no work that depends on the lease runs here any more.
-    pub(super) fn finish_transfer(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn finish_transfer(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
         let Some(Transfer { successor, reason }) = leader.transfer else { return };
-        out.rule("Q13");
+        cx.rule("Q13");
         // A member that was fit when it was named may not be any more.
-        let still_fit = successor.filter(|&id| self.is_fit(config, id));
-        let successor = still_fit.or_else(|| self.best_successor(config));
+        let still_fit = successor.filter(|&id| self.is_fit(cx.config, id));
+        let successor = still_fit.or_else(|| self.best_successor(cx.config));
         let term = self.ballot.term();
-        if config.quorum.keeps(Rule::LeaseEndsBeforeTransfer) {
-            self.stop_leading(config, StepDownReason::Transferred { to: successor, reason }, out);
-            self.cool_down(config, successor, out);
+        if cx.config.quorum.keeps(Rule::LeaseEndsBeforeTransfer) {
+            self.stop_leading(StepDownReason::Transferred { to: successor, reason }, cx);
+            self.cool_down(successor, cx);
         }
         debug_assert_eq!(term, self.ballot.term(), "a transfer opens no term");
-        let announced = successor.filter(|_| config.quorum.keeps(Rule::PreVote));
-        for peer in config.members.others(self.id) {
+        let announced = successor.filter(|_| cx.config.quorum.keeps(Rule::PreVote));
+        for peer in cx.config.members.others(self.id) {
             let body = match successor == Some(peer) {
                 true => Body::TimeoutNow { reason, preference: self.ranking.preference() },
                 false => Body::Release { successor: announced },
             };
-            self.send(peer, body, out);
+            self.send(peer, body, cx);
         }
     }
 
     /// Q16: what this leader would send if it transferred leadership now. It has died, and its host has confirmed that
     /// nothing relies on its lease any more: the messages are sent in its name.
-    pub(super) fn hand_over_after_crash(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn hand_over_after_crash(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &mut self.role else { return };
-        out.rule("Q16");
+        cx.rule("Q16");
         let successor = leader.transfer.and_then(|transfer| transfer.successor);
         leader.transfer = Some(Transfer { successor, reason: TransferReason::Crashed });
-        self.finish_transfer(config, out);
+        self.finish_transfer(cx);
     }
 
     /// Lets others go first, a little longer than they wait for the successor: if the successor fails, they should campaign
     /// before it does.
-    fn cool_down(&mut self, config: &Config, successor: Option<NodeId>, out: &mut Out) {
-        if !config.quorum.keeps(Rule::PreVote) {
+    fn cool_down(&mut self, successor: Option<NodeId>, cx: &mut Cx<'_>) {
+        if !cx.config.quorum.keeps(Rule::PreVote) {
             return;
         }
-        let head_start = successor.map_or(Span::ZERO, |_| self.successor_head_start(config));
-        out.set_timer(Timer::Cooldown, head_start + self.pace(config).heartbeat * 2);
+        let head_start = successor.map_or(Span::ZERO, |_| self.successor_head_start(cx.config));
+        cx.set_timer(Timer::Cooldown, head_start + self.pace(cx.config).heartbeat * 2);
         if let Some(follower) = self.follower_mut() {
             follower.cooling_down = true;
         }
@@ -172,47 +168,46 @@ impl Quorum {
     /// Q14: the leader of this term has chosen it as successor. If it cannot campaign, it is at least released.
     pub(super) fn on_timeout_now(
         &mut self,
-        config: &Config,
         from: NodeId,
         term: Term,
         (reason, preference): (TransferReason, Option<Preference>),
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         let campaigns_or_leads = matches!(self.role, Role::Candidate(_) | Role::Leader(_));
         if term != self.ballot.term() || campaigns_or_leads {
             return;
         }
-        out.rule("Q14");
+        cx.rule("Q14");
         if reason == TransferReason::Crashed {
             self.ranking.suspect(from);
         }
         self.ranking.hear(preference, false);
         if self.end_cooldown() {
-            out.cancel_timer(Timer::Cooldown);
+            cx.cancel_timer(Timer::Cooldown);
         }
-        if !config.quorum.keeps(Rule::PreVote) {
-            self.campaign_without_pre_vote(config, Some(term), out);
-        } else if self.would_lead(config) {
+        if !cx.config.quorum.keeps(Rule::PreVote) {
+            self.campaign_without_pre_vote(Some(term), cx);
+        } else if self.would_lead(cx.config) {
             let reason = ElectionReason::Transferred { by: from, reason };
-            self.become_candidate(config, Some(term), reason, out);
+            self.become_candidate(Some(term), reason, cx);
         }
         if !matches!(self.role, Role::Candidate(_) | Role::Leader(_)) {
-            self.release(config, from, None, out);
+            self.release(from, None, cx);
         }
     }
 
     /// Q12: a member of higher rank asks to take over, and a majority agrees. If the leader's tenure is over, it transfers
     /// leadership to the highest-ranked of the fit members that have outranked it for a while, whichever member asked: the
     /// highest may not ask itself. The member that asked has waited.
-    pub(super) fn on_preempt(&mut self, config: &Config, from: NodeId, rank: Rank, out: &mut Out) {
-        self.ranking.learn(config, from, rank);
+    pub(super) fn on_preempt(&mut self, from: NodeId, rank: Rank, cx: &mut Cx<'_>) {
+        self.ranking.learn(cx.config, from, rank);
         let Role::Leader(leader) = &self.role else { return };
         if leader.transfer.is_some() {
             return;
         }
-        let (patience, heartbeat) = (config.timing.preempt, self.pace(config).heartbeat);
+        let (patience, heartbeat) = (cx.config.timing.preempt, self.pace(cx.config).heartbeat);
         let preferred = self.ranking.preferred();
-        let is_due = |id: NodeId| match config.quorum.preemption {
+        let is_due = |id: NodeId| match cx.config.quorum.preemption {
             _ if preferred == Some(id) => true,
             Preemption::Never => false,
             Preemption::Delayed => {
@@ -221,90 +216,86 @@ impl Quorum {
             }
             Preemption::Immediate => true,
         };
-        let higher = config.members.others(self.id).filter(|&id| {
-            is_due(id) && self.is_fit(config, id) && self.ranking.surpasses(config, id, self.id)
+        let higher = cx.config.members.others(self.id).filter(|&id| {
+            is_due(id)
+                && self.is_fit(cx.config, id)
+                && self.ranking.surpasses(cx.config, id, self.id)
         });
-        if let Some(successor) = higher.max_by_key(|&id| self.ranking.key(config, id)) {
+        if let Some(successor) = higher.max_by_key(|&id| self.ranking.key(cx.config, id)) {
             let reason = match preferred == Some(successor) {
                 true => TransferReason::Preferred,
                 false => TransferReason::Outranked,
             };
             // Rejected only if it has no lease, and then there is nothing to transfer.
-            let _ = self.begin_transfer(config, Some(successor), reason, out);
+            let _ = self.begin_transfer(Some(successor), reason, cx);
         }
     }
 
-    fn drain(&mut self, config: &Config, how: Drain, out: &mut Out) -> Result<(), Refusal> {
+    fn drain(&mut self, how: Drain, cx: &mut Cx<'_>) -> Result<(), Refusal> {
         if self.recovery.is_rejoining() {
             // It would store that it has never voted.
             return Err(Refusal::Rejoining);
         }
-        let eligible = |id| self.ranking.rank(config, id).eligible;
+        let eligible = |id| self.ranking.rank(cx.config, id).eligible;
         let has_replacement = match self.leads() {
-            true => self.best_successor(config).is_some(),
-            false => config.members.others(self.id).any(eligible),
+            true => self.best_successor(cx.config).is_some(),
+            false => cx.config.members.others(self.id).any(eligible),
         };
         if !has_replacement && how != Drain::Never {
-            return Err(Refusal::NobodyElse);
+            return Err(Refusal::NoOtherCandidate);
         }
         self.ballot.stored_mut().drained = Some(how);
-        self.store(out);
-        self.apply_drain(config, out);
-        self.stop_takeover(out);
-        self.stop_campaign(out);
-        self.await_turn(config, out);
-        self.leave_if_drained(config, out);
+        self.store(cx);
+        self.apply_drain(cx);
+        self.stop_takeover(cx);
+        self.stop_campaign(cx);
+        self.await_turn(cx);
+        self.leave_if_drained(cx);
         Ok(())
     }
 
     /// A drained leader transfers leadership as soon as it has a lease to give up and another member is fit; one that must
     /// not lead at all does not wait for a fit member. Until then the drain can be undone.
-    pub(super) fn leave_if_drained(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn leave_if_drained(&mut self, cx: &mut Cx<'_>) {
         let Role::Leader(leader) = &self.role else { return };
         let leaves = match self.ballot.stored().drained {
             None => false,
             Some(Drain::Never) => true,
-            Some(Drain::For(_) | Drain::UntilUndone) => self.best_successor(config).is_some(),
+            Some(Drain::For(_) | Drain::UntilUndone) => self.best_successor(cx.config).is_some(),
         };
         if leaves && leader.transfer.is_none() {
             // Rejected only if it has no lease yet: then the next acknowledgement tries again.
-            let _ = self.begin_transfer(config, None, TransferReason::Drained, out);
+            let _ = self.begin_transfer(None, TransferReason::Drained, cx);
         }
     }
 
     /// It is drained: it reports itself as ineligible until the drain is undone or its time is over.
-    pub(super) fn apply_drain(&mut self, config: &Config, out: &mut Out) {
-        self.amend_rank(config, |rank| rank.eligible = false);
+    pub(super) fn apply_drain(&mut self, cx: &mut Cx<'_>) {
+        self.amend_rank(cx.config, |rank| rank.eligible = false);
         match self.ballot.stored().drained {
-            Some(Drain::For(span)) => out.set_timer(Timer::Drain, span),
-            _ => out.cancel_timer(Timer::Drain),
+            Some(Drain::For(span)) => cx.set_timer(Timer::Drain, span),
+            _ => cx.cancel_timer(Timer::Drain),
         }
     }
 
-    pub(super) fn undrain(&mut self, config: &Config, out: &mut Out) {
+    pub(super) fn undrain(&mut self, cx: &mut Cx<'_>) {
         if self.ballot.stored_mut().drained.take().is_none() {
             return;
         }
-        self.store(out);
-        out.cancel_timer(Timer::Drain);
-        let reluctant = config.quorum.reluctant.contains(self.id);
-        self.amend_rank(config, |rank| rank.eligible = !reluctant);
-        self.consider_takeover(config, out);
-        self.await_turn(config, out);
+        self.store(cx);
+        cx.cancel_timer(Timer::Drain);
+        let reluctant = cx.config.quorum.reluctant.contains(self.id);
+        self.amend_rank(cx.config, |rank| rank.eligible = !reluctant);
+        self.consider_takeover(cx);
+        self.await_turn(cx);
     }
 
-    fn prefer(
-        &mut self,
-        config: &Config,
-        member: NodeId,
-        lasting: Span,
-        out: &mut Out,
-    ) -> Result<(), Refusal> {
+    fn prefer(&mut self, member: NodeId, lasting: Span, cx: &mut Cx<'_>) -> Result<(), Refusal> {
         if !self.is_leased() {
             return Err(Refusal::NotLeading);
         }
         let eligible =
-            config.members.contains(member) && self.ranking.rank(config, member).eligible;
+            cx.config.members.contains(member) && self.ranking.rank(cx.config, member).eligible;
         // A preference can be withdrawn regardless of the state of the member.
         if !eligible && lasting > Span::ZERO {
             return Err(Refusal::Unfit(member));
@@ -313,7 +304,7 @@ impl Quorum {
         // If leadership moves before the next heartbeat, the others know already. But if the last heartbeat is not yet
         // acknowledged, one more would make followers seem unreachable too soon.
         if matches!(&self.role, Role::Leader(leader) if leader.lease == Some(leader.newest)) {
-            self.send_heartbeat(config, out);
+            self.send_heartbeat(cx);
         }
         Ok(())
     }

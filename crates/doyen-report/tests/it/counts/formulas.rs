@@ -20,7 +20,7 @@ fn any_case() -> impl Strategy<Value = Scenario> {
     let processing = select(vec![None, None, text("0.1ms"), text("3ms")]);
     let reading = (any::<Index>(), any::<bool>(), any::<bool>(), any::<bool>());
     let chance = (processing, any::<u64>());
-    let parts = (select(Algorithm::SEEDS.to_vec()), group(9), network, reading, chance);
+    let parts = (select(Algorithm::OF_SOURCES.to_vec()), group(9), network, reading, chance);
     parts.prop_map(|(algorithm, group, network, reading, (processing, seed))| {
         let (delay, window, (fifo, reliable)) = network;
         let (mode, contact_dead, configured, tell_all) = reading;
@@ -87,7 +87,7 @@ fn every_algorithm_has_closed_forms_in_both_modes() {
             found.insert((case.algorithm, case.mode().to_string()));
         }
     }
-    for algorithm in Algorithm::SEEDS {
+    for algorithm in Algorithm::OF_SOURCES {
         for mode in ["textbook", "hardened"] {
             assert!(found.contains(&(algorithm, mode.to_owned())), "{algorithm} {mode}");
         }

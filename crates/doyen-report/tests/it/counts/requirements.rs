@@ -19,7 +19,7 @@ use super::groups::{Group, group, run, start, text, watch};
 /// An algorithm, whether it is hardened, and whether the dead are contacted because nobody knows that they are dead. A
 /// textbook ring of os-textbook's kind does not get past one that it does not know to be dead.
 fn reading() -> impl Strategy<Value = (Algorithm, bool, bool)> {
-    (select(Algorithm::SEEDS.to_vec()), any::<bool>(), any::<bool>()).prop_map(
+    (select(Algorithm::OF_SOURCES.to_vec()), any::<bool>(), any::<bool>()).prop_map(
         |(algorithm, hardened, contacts)| {
             let passes_over = !matches!(
                 algorithm,

@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use doyen_core::algorithm::quorum::{Drain, Stored};
-use doyen_core::members::Term;
-use doyen_core::session::{Kept, Met, SessionId};
+use doyen_core::members::{SessionId, Term};
+use doyen_core::session::{Kept, Met};
 use doyen_core::time::Span;
 use sha2::{Digest as _, Sha256};
 

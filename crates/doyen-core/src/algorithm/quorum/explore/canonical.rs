@@ -28,9 +28,9 @@ use super::super::ballot::Stored;
 use super::super::candidate::Search;
 use super::super::follower::Follower;
 use super::super::message::{Body, Heartbeat, Message, Round};
-use super::super::settings::Preemption;
 use super::super::{Quorum, Role, Timer};
-use super::rules::Rule;
+use crate::config::quorum::Preemption;
+use crate::config::rules::Rule;
 
 /// Whether members with this configuration have a canonical form.
 fn has_canonical_form(config: &Config) -> bool {
@@ -66,7 +66,6 @@ impl Explore for Quorum {
         self.canonicalize(config)
     }
 
-    /// The canonical form of one of its timers.
     fn canonical_timer(&self, config: &Config, timer: Timer) -> Timer {
         match (timer, self.first_live_round(config)) {
             (Timer::Lease(round), Some(first)) => Timer::Lease(since(round, first)),

@@ -4,7 +4,7 @@
 //! Leases, vote leases and ranks decide *when* a member campaigns and *whether* it answers; they remove runs and never add
 //! one. A quorum's members also learn of later terms without voting in them (NACK, heartbeats); a voter that votes in such a
 //! term and whose vote is lost does the same and more. So what holds for every run of voters holds for every run of a quorum:
-//! at most one leader per term, at most one vote per term. With a [last term](super::rules::Rules::until) the state space is
+//! at most one leader per term, at most one vote per term. With a [last term](crate::config::rules::Rules::until) the state space is
 //! finite, and is explored completely.
 //!
 //! A voter that lost its disk asks all others which term they have stored, adopts the latest and has no vote left in it, as a
@@ -20,12 +20,13 @@ use crate::config::Config;
 use crate::explore::Explore;
 use crate::members::{NodeId, PeerSet, Term};
 use crate::protocol::{
-    self, Boot, Effects, Event, Kind, Origin, Pledge, Protocol, Role, View, varint_len,
+    self, AlgorithmMessage, Boot, Commitments, Context, Effects, Event, Kind, Origin, Pledge,
+    Protocol, Role, View,
 };
 use crate::time::Span;
 
 use super::super::ballot::{Ballot, Stored};
-use super::rules::Rule;
+use crate::config::rules::Rule;
 
 /// A member that votes, and campaigns when told to.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -47,24 +48,16 @@ struct Rejoining {
 
 /// The messages of voters.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
 pub enum Message {
     /// "I am a candidate in this term."
-    Request {
-        /// The term.
-        term: Term,
-    },
+    Request { term: Term },
     /// "You have my vote in this term."
-    Vote {
-        /// The term.
-        term: Term,
-    },
+    Vote { term: Term },
     /// "I lost my disk. Which term is it?"
     Hello,
     /// "This one, as far as I know."
-    Welcome {
-        /// The term.
-        term: Term,
-    },
+    Welcome { term: Term },
 }
 
 /// What a voter waits for.
@@ -89,23 +82,24 @@ impl Protocol for Voter {
             votes: PeerSet::new(),
             rejoining: (boot.origin == Origin::Rejoining).then_some(nobody),
         };
-        voter.say_hello(config, out);
+        voter.say_hello(&mut Context { config, out });
         voter
     }
 
     fn handle(&mut self, config: &Config, event: Event<Message, Timer>, out: &mut Effects<Self>) {
         let before = self.view();
+        let cx = &mut Context { config, out };
         match event {
             // Again, to the members that are there now.
-            Event::Campaign if self.rejoining.is_some() => self.say_hello(config, out),
-            Event::Campaign => self.campaign(config, out),
-            Event::Timer(Timer::Term) => self.step_down(out),
-            Event::Message { from, message } => self.on_message(config, from, message, out),
+            Event::Campaign if self.rejoining.is_some() => self.say_hello(cx),
+            Event::Campaign => self.campaign(cx),
+            Event::Timer(Timer::Term) => self.step_down(cx),
+            Event::Message { from, message } => self.on_message(from, message, cx),
             _ => {}
         }
         let after = self.view();
         if after != before {
-            out.announce(after);
+            cx.announce(after);
         }
     }
 
@@ -115,7 +109,7 @@ impl Protocol for Voter {
     }
 
     fn kinds(_: &Config) -> Cow<'static, [Kind]> {
-        KINDS.into()
+        Message::KINDS.into()
     }
 
     fn heeds_detector(_: &Config) -> bool {
@@ -126,7 +120,7 @@ impl Protocol for Voter {
         message.index()
     }
 
-    fn is_upkeep(_: Timer) -> bool {
+    fn is_background(_: Timer) -> bool {
         true
     }
 }
@@ -179,22 +173,22 @@ impl Explore for Voter {
 
 impl Voter {
     /// V1.
-    fn campaign(&mut self, config: &Config, out: &mut Effects<Self>) {
-        if self.ballot.term() >= config.quorum.rules.last_term {
+    fn campaign(&mut self, cx: &mut Context<'_, Self>) {
+        if self.ballot.term() >= cx.config.quorum.rules.last_term {
             return;
         }
-        self.step_down(out);
+        self.step_down(cx);
         let Some(votes) = self.ballot.open_term() else { return };
         self.votes = votes;
-        out.rule("V1");
-        self.ballot.store(out);
+        cx.rule("V1");
+        self.ballot.store(cx);
         self.role = Role::Candidate;
-        out.set_timer(Timer::Term, Span::ZERO);
+        cx.set_timer(Timer::Term, Span::ZERO);
         let term = self.ballot.term();
-        for peer in config.members.others(self.ballot.id()) {
-            out.send(peer, Message::Request { term });
+        for peer in cx.config.members.others(self.ballot.id()) {
+            cx.send(peer, Message::Request { term });
         }
-        self.on_vote(config, self.ballot.id(), term);
+        self.on_vote(cx.config, self.ballot.id(), term);
     }
 
     /// V5.
@@ -205,28 +199,22 @@ impl Voter {
         }
     }
 
-    fn on_message(
-        &mut self,
-        config: &Config,
-        from: NodeId,
-        message: Message,
-        out: &mut Effects<Self>,
-    ) {
+    fn on_message(&mut self, from: NodeId, message: Message, cx: &mut Context<'_, Self>) {
         let known = self.ballot.term();
         if self.rejoining.is_some() {
             if let Message::Welcome { term } = message {
-                self.on_welcome(config, from, term, out);
+                self.on_welcome(from, term, cx);
             }
             return;
         }
         match message {
-            Message::Hello => out.send(from, Message::Welcome { term: known }),
+            Message::Hello => cx.send(from, Message::Welcome { term: known }),
             Message::Welcome { .. } => {}
-            Message::Request { term } if term < known => out.rule("V2"),
-            Message::Request { term } => self.on_request(from, term, out),
+            Message::Request { term } if term < known => cx.rule("V2"),
+            Message::Request { term } => self.on_request(from, term, cx),
             Message::Vote { term } if term <= known => {
-                out.rule("V5");
-                self.on_vote(config, from, term);
+                cx.rule("V5");
+                self.on_vote(cx.config, from, term);
             }
             // No member votes for a candidate in a term that the candidate has not opened.
             Message::Vote { .. } => {}
@@ -234,58 +222,58 @@ impl Voter {
     }
 
     /// V3, V4.
-    fn on_request(&mut self, from: NodeId, term: Term, out: &mut Effects<Self>) {
+    fn on_request(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
         let later = term > self.ballot.term();
         if later {
-            self.step_down(out);
+            self.step_down(cx);
             self.votes.clear();
             self.ballot.adopt(term);
         }
         let granted = self.role == Role::Follower && self.ballot.grant(from);
         if granted || later {
-            out.rule("V4");
-            self.ballot.store(out);
+            cx.rule("V4");
+            self.ballot.store(cx);
         }
         if granted {
-            out.send(from, Message::Vote { term });
+            cx.send(from, Message::Vote { term });
         }
     }
 
-    fn say_hello(&self, config: &Config, out: &mut Effects<Self>) {
+    fn say_hello(&self, cx: &mut Context<'_, Self>) {
         let Some(rejoining) = &self.rejoining else { return };
-        for peer in config.members.others(self.ballot.id()) {
+        for peer in cx.config.members.others(self.ballot.id()) {
             if !rejoining.answered.contains(peer) {
-                out.send(peer, Message::Hello);
+                cx.send(peer, Message::Hello);
             }
         }
     }
 
-    fn on_welcome(&mut self, config: &Config, from: NodeId, term: Term, out: &mut Effects<Self>) {
+    fn on_welcome(&mut self, from: NodeId, term: Term, cx: &mut Context<'_, Self>) {
         let Some(rejoining) = &mut self.rejoining else { return };
         rejoining.answered.insert(from);
         rejoining.latest = rejoining.latest.max(term);
-        let others = config.members.len() - 1;
-        let needed = match config.quorum.rules.keeps(Rule::RejoinAsksAll) {
+        let others = cx.config.members.len() - 1;
+        let needed = match cx.config.quorum.rules.keeps(Rule::RejoinAsksAll) {
             true => others,
             false => others / 2,
         };
         if rejoining.answered.len() < needed {
             return;
         }
-        out.rule("Q1a");
+        cx.rule("Q1a");
         let latest = rejoining.latest;
         self.rejoining = None;
-        if config.quorum.rules.keeps(Rule::RejoinVotesLater) {
+        if cx.config.quorum.rules.keeps(Rule::RejoinVotesLater) {
             self.ballot.adopt(latest);
             // A vote for itself in a term in which it is not a candidate: no vote is left for any other member.
             self.ballot.stored_mut().voted = Some(self.ballot.id());
         }
-        self.ballot.store(out);
+        self.ballot.store(cx);
     }
 
-    fn step_down(&mut self, out: &mut Effects<Self>) {
+    fn step_down(&mut self, cx: &mut Context<'_, Self>) {
         if self.role != Role::Follower {
-            out.cancel_timer(Timer::Term);
+            cx.cancel_timer(Timer::Term);
             self.role = Role::Follower;
             self.votes.clear();
             self.ballot.withdraw();
@@ -293,41 +281,21 @@ impl Voter {
     }
 }
 
-/// The kinds, in the order in which those that arrive at the same instant are handled.
-const KINDS: &[Kind] = &[
-    Kind::election("REQUEST"),
-    Kind::election("VOTE"),
-    Kind::election("HELLO"),
-    Kind::election("WELCOME"),
-];
-
-impl Message {
-    /// Which of [`KINDS`] it is.
-    fn index(&self) -> usize {
-        match self {
-            Self::Request { .. } => 0,
-            Self::Vote { .. } => 1,
-            Self::Hello => 2,
-            Self::Welcome { .. } => 3,
-        }
-    }
-}
-
-impl protocol::Message for Message {
-    fn kind(&self) -> Kind {
-        KINDS[self.index()]
+impl AlgorithmMessage for Message {
+    kinds! {
+        Self::Request { .. } => Kind::election("REQUEST"),
+        Self::Vote { .. } => Kind::election("VOTE"),
+        Self::Hello => Kind::election("HELLO"),
+        Self::Welcome { .. } => Kind::election("WELCOME"),
     }
 
-    fn pledge(&self) -> Option<Pledge> {
-        match *self {
+    fn commitments(&self) -> Commitments {
+        let pledge = match *self {
             Self::Request { term } => Some(Pledge::Candidacy { term }),
             Self::Vote { term } => Some(Pledge::Vote { term }),
             Self::Hello | Self::Welcome { .. } => None,
-        }
-    }
-
-    fn encoded_len(&self) -> usize {
-        1 + self.term().map_or(0, |term| varint_len(term.0))
+        };
+        Commitments { pledge, ..Commitments::default() }
     }
 }
 

@@ -33,22 +33,21 @@ use crate::config::Config;
 use crate::members::Term;
 
 use super::super::message::Body;
-use super::super::{Out, Quorum};
-use super::rules::Rule;
+use super::super::{Cx, Quorum};
+use crate::config::rules::Rule;
 
 impl Quorum {
     /// Campaigns without a pre-vote, and tells every member that there is a new term. `released`: the term whose leader
     /// chose this member as its successor.
     pub(in super::super) fn campaign_without_pre_vote(
         &mut self,
-        config: &Config,
         released: Option<Term>,
-        out: &mut Out,
+        cx: &mut Cx<'_>,
     ) {
         let before = self.ballot.term();
-        self.become_candidate(config, released, ElectionReason::Elected { after: None }, out);
+        self.become_candidate(released, ElectionReason::Elected { after: None }, cx);
         if self.ballot.term() > before {
-            self.broadcast(config, &Body::Nack, out);
+            self.broadcast(&Body::Nack, cx);
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A check that finds nothing proves little unless it finds a fault that is there. So a [`Quorum`] asks its [`Rules`] whether
 //! a rule is in force, and tests remove rules one at a time: every check must notice. The rules are part of the
-//! [settings](super::super::settings::Settings), where no configuration file can reach them.
+//! [settings](super::quorum::Settings), where no configuration file can reach them.
 //!
-//! [`Quorum`]: super::super::Quorum
+//! [`Quorum`]: crate::algorithm::quorum::Quorum
 
 use std::fmt;
 use std::str::FromStr;
@@ -157,7 +157,7 @@ pub struct Rules {
     /// A bit for each rule that is removed.
     without: u64,
     /// The last term that a member opens. Only explorers set it, to make the state space finite.
-    pub(in super::super) last_term: Term,
+    pub(crate) last_term: Term,
 }
 
 impl Default for Rules {
@@ -186,7 +186,7 @@ impl Rules {
     }
 
     /// The size of a majority of `members`.
-    pub(in super::super) fn majority(self, members: usize) -> usize {
+    pub(crate) fn majority(self, members: usize) -> usize {
         if self.keeps(Rule::Majority) { members / 2 + 1 } else { (members / 2).max(1) }
     }
 }

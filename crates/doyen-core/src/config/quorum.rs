@@ -263,19 +263,17 @@ impl Settings {
         }
     }
 
-    /// Whether `rule` is in force.
     #[inline]
-    pub(super) fn keeps(&self, rule: Rule) -> bool {
+    pub(crate) fn keeps(&self, rule: Rule) -> bool {
         self.rules.keeps(rule)
     }
 
     /// Whether it matters how long a leader has led: a tenure protects it, and ends the streak of one that failed before.
-    pub(super) fn counts_tenures(&self) -> bool {
+    pub(crate) fn counts_tenures(&self) -> bool {
         self.preemption == Preemption::Delayed || self.penalty_decay > Span::ZERO
     }
 
-    /// The size of a majority of `members`.
-    pub(super) fn majority(&self, members: usize) -> usize {
+    pub(crate) fn majority(&self, members: usize) -> usize {
         self.rules.majority(members)
     }
 

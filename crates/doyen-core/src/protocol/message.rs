@@ -1,0 +1,148 @@
+//! What every message says about itself, whichever algorithm or layer sends it.
+
+use std::fmt::{self, Debug};
+use std::hash::Hash;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::members::Term;
+use crate::time::Span;
+use crate::wire;
+
+/// A message between members.
+///
+/// `Display` writes the source's upper-case word and the fields that matter, for traces and golden scripts.
+pub trait Message: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+    /// The kind, for metrics and link overrides.
+    fn kind(&self) -> Kind;
+
+    /// Its size on the wire in bytes. Computed without encoding, because the simulator counts every message.
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        wire::encoded_len(self)
+    }
+
+    /// What it says about votes and leases, for the checks of the safety rules.
+    fn commitments(&self) -> Commitments {
+        Commitments::default()
+    }
+
+    // Addresses: only the layer that meets the network directly knows them.
+
+    /// Its destination. `None` if the protocol does not know addresses, or leaves it to the host to resolve the
+    /// receiver's configured name.
+    fn destination(&self) -> Option<SocketAddr> {
+        None
+    }
+
+    /// The same message as it arrives from `address`, if the protocol knows addresses.
+    #[must_use]
+    fn posted_from(self, _address: SocketAddr) -> Self {
+        self
+    }
+}
+
+/// A message of an algorithm, which has a table of its kinds.
+pub trait AlgorithmMessage: Clone + Eq + Hash + Debug + fmt::Display + Serialize {
+    /// The kinds, in the order in which those that arrive at the same instant are handled.
+    const KINDS: &'static [Kind];
+
+    /// Which of [`KINDS`](Self::KINDS) it is.
+    fn index(&self) -> usize;
+
+    /// Its size on the wire in bytes.
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        wire::encoded_len(self)
+    }
+
+    /// What it says about votes and leases. An algorithm without leases keeps this default.
+    fn commitments(&self) -> Commitments {
+        Commitments::default()
+    }
+}
+
+impl<M: AlgorithmMessage> Message for M {
+    #[inline]
+    fn kind(&self) -> Kind {
+        Self::KINDS[self.index()]
+    }
+
+    #[inline]
+    fn encoded_len(&self) -> usize {
+        AlgorithmMessage::encoded_len(self)
+    }
+
+    fn commitments(&self) -> Commitments {
+        AlgorithmMessage::commitments(self)
+    }
+}
+
+/// What a message says about votes and leases.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Commitments {
+    /// What its sender commits itself to by sending it.
+    pub pledge: Option<Pledge>,
+    /// The length of the vote lease that it requests from its receiver.
+    pub requested: Option<Span>,
+    /// The term whose leader releases its followers from their vote leases, as the receiver learns from it.
+    pub released: Option<Term>,
+}
+
+/// What a message commits its sender to.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[expect(missing_docs, reason = "the names of the fields say what they are")]
+pub enum Pledge {
+    /// It campaigns in this term, and has voted for itself.
+    Candidacy { term: Term },
+    /// Its one vote of this term, for the receiver.
+    Vote { term: Term },
+    /// A vote lease, as long as requested, for the receiver, which leads in this term.
+    VoteLease { term: Term },
+    /// It no longer leads in this term, and releases all vote leases.
+    Release { term: Term },
+}
+
+/// A kind of message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kind {
+    /// The word the sources use, in upper case.
+    pub name: &'static str,
+    /// The class in which its messages are counted.
+    pub class: Class,
+}
+
+impl Kind {
+    /// A message of the election itself.
+    pub const fn election(name: &'static str) -> Self {
+        Self { name, class: Class::Election }
+    }
+
+    /// An acknowledgement or retransmission.
+    pub const fn link(name: &'static str) -> Self {
+        Self { name, class: Class::Link }
+    }
+
+    /// A heartbeat.
+    pub const fn detector(name: &'static str) -> Self {
+        Self { name, class: Class::Detector }
+    }
+}
+
+/// The class in which a message is counted. The literature counts [`Class::Election`] alone.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Class {
+    /// The algorithm's own messages.
+    Election,
+    /// Acknowledgements and retransmissions.
+    Link,
+    /// Heartbeats.
+    Detector,
+}
+
+/// The name of a message's kind.
+pub fn name_of<M: Message>(message: &M) -> &'static str {
+    message.kind().name
+}
