@@ -31,6 +31,9 @@ const BACK_OFF: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs
 /// So many questions in a row may a guardian leave unanswered.
 const MOST_UNANSWERED: u32 = 4;
 
+/// A member whose `hooks.leader` fails so often in a row lets another one lead.
+const HOOK_FAILURES: u32 = 3;
+
 /// What runs under the lease, and how.
 pub(super) struct Supervision {
     /// The length of a lease.
@@ -72,7 +75,7 @@ impl Supervision {
             containment: Containment::default(),
             command: Vec::new(),
             once: false,
-            give_up_after: None,
+            give_up_after: Some(HOOK_FAILURES),
         })
     }
 }

@@ -487,7 +487,10 @@ fn the_example_is_sound_and_what_is_commented_out_is_the_default() {
     assert_eq!(settings.members.len(), 3);
     let is_default = |line: &&str| {
         let key = line.strip_prefix("# ").and_then(|rest| rest.split_once(" = "));
-        key.is_some_and(|(key, _)| !key.contains(' ') && !["trace", "command", "leader", "not_leader", "change"].contains(&key))
+        key.is_some_and(|(key, _)| {
+            !key.contains(' ')
+                && !["trace", "command", "leader", "not_leader", "change"].contains(&key)
+        })
     };
     let commented = example.lines().filter(is_default).count();
     assert!(commented > 10, "there are {commented} of them");

@@ -410,8 +410,11 @@ impl Guardian {
         self.on_end()
     }
 
-    /// Ends the job and a hook that is about to make this member the leader, and runs the hook for a member that does not
-    /// lead, all before `deadline` if there is one.
+    pub(super) fn runs_a_job(&self) -> bool {
+        matches!(self.phase, Phase::Active(Active { job: Some(_), .. }))
+    }
+
+    /// Ends what runs, the job or a hook, and confirms that. Returns the start that it was of.
     pub(super) fn end_job(&mut self) -> io::Result<Start> {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Idle => Ok(Start::default()),

@@ -30,8 +30,9 @@ impl Guardian {
         let lease = self.deadline.map_or(died, |lease| lease.deadline);
         // Programs of this machine must not begin anything more under this lease. If that fails, they may.
         let is_closed = self.lease.close(&self.options.lease_file).is_ok();
+        // It stands as it was given, even if the lease that it is from could not be read any more.
         let permit = match self.handover.permit() {
-            Ok(permit) if is_closed => permit.min(lease),
+            Ok(permit) if is_closed => permit,
             _ => lease,
         };
         let mut left = Remains { lease, permit, job: Work::Due, hooks: Work::Due };
@@ -39,9 +40,13 @@ impl Guardian {
         loop {
             match left.duty(Moment::now(), Rules::default()) {
                 Duty::EndJob => {
+                    // Nobody can tell whether a tree that nothing holds together is gone.
+                    let is_certain = !self.options.containment.is_none() || !self.runs_a_job();
                     left.job = Work::Unknown;
                     last = self.end_job()?;
-                    left.job = Work::Over;
+                    if is_certain {
+                        left.job = Work::Over;
+                    }
                 }
                 Duty::RunHooks => {
                     left.hooks =

@@ -277,3 +277,33 @@ impl fmt::Display for Answer {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_an_earlier_version_are_told_of_a_resignation_where_a_leader_crashed() {
+        let timeout_now = |reason| Message {
+            config: 7,
+            term: Term(3),
+            body: Body::TimeoutNow { reason, preference: None },
+        };
+        let earlier = timeout_now(TransferReason::Crashed).for_earlier_version();
+        assert_eq!(earlier, timeout_now(TransferReason::Resigned));
+        let kept = timeout_now(TransferReason::Drained);
+        assert_eq!(kept.clone().for_earlier_version(), kept);
+        let heartbeat = |reason| Heartbeat {
+            round: Round::FIRST,
+            vote_lease: Span::from_millis(280),
+            rank: Rank { eligible: true, attr: 1, failures: 0 },
+            preference: None,
+            reason: ElectionReason::Transferred { by: NodeId(2), reason },
+            unreachable: Unreachable::default(),
+        };
+        let beat =
+            |reason| Message { config: 7, term: Term(3), body: Body::Heartbeat(heartbeat(reason)) };
+        let earlier = beat(TransferReason::Crashed).for_earlier_version();
+        assert_eq!(earlier, beat(TransferReason::Resigned));
+    }
+}

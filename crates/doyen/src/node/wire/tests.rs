@@ -137,7 +137,11 @@ fn every_reason_not_to_open_has_its_name() {
     assert_eq!(open(|bytes| bytes[0] = b'G'), Rejection::Foreign);
     assert_eq!(open(|bytes| bytes[2] = VERSION + 1), Rejection::Version);
     assert_eq!(open(|bytes| bytes[2] = EARLIEST - 1), Rejection::Version);
-    assert_eq!(open(|bytes| bytes[2] = EARLIEST), Rejection::Forged, "the version is authenticated");
+    assert_eq!(
+        open(|bytes| bytes[2] = EARLIEST),
+        Rejection::Forged,
+        "the version is authenticated"
+    );
     assert_eq!(open(|bytes| bytes[3] ^= 1), Rejection::Cluster);
     assert_eq!(open(|bytes| bytes[11] ^= 1), Rejection::Key);
     assert_eq!(open(|bytes| bytes[20] ^= 1), Rejection::Forged);
