@@ -5,7 +5,7 @@ CARGO ?= cargo
 # A gate builds from scratch, where the bookkeeping for the next build only costs.
 export CARGO_INCREMENTAL ?= 0
 
-.PHONY: all quick test lint fmt unit tools doc bench baseline chaos campaign check-hardened check-quorum golden clean
+.PHONY: all quick test lint fmt unit tools doc static deb bench baseline chaos campaign check-hardened check-quorum golden clean
 
 all: test
 
@@ -36,6 +36,22 @@ unit: tools ## Every test: units, properties, golden scripts, scenarios, the com
 
 doc: ## The documentation builds without a warning
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --all-features --no-deps --locked
+
+# Published programs; PROFILE=release builds faster. `make deb STATIC=1` packages the static program, which needs no library.
+PROFILE ?= dist
+MUSL = $(shell uname -m)-unknown-linux-musl
+BUILT = $(or $(CARGO_TARGET_DIR),target)
+OUTPUT = $(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+
+static: ## A program that needs no library: TARGET/PROFILE/doyen
+	rustup target add $(MUSL)
+	$(CARGO) build --locked --profile $(PROFILE) --target $(MUSL) -p doyen --bin doyen
+	@! ldd $(BUILT)/$(MUSL)/$(OUTPUT)/doyen 2>&1 | grep '=>' || { echo "it is not static"; exit 1; }
+	$(BUILT)/$(MUSL)/$(OUTPUT)/doyen --version
+
+deb: $(if $(STATIC),static) ## A Debian package in target/debian
+	$(if $(STATIC),,$(CARGO) build --locked --profile $(PROFILE) -p doyen --bin doyen)
+	packaging/debian/build $(BUILT)/$(if $(STATIC),$(MUSL)/)$(OUTPUT)/doyen $(BUILT)/debian
 
 fmt: ## Rewrite the formatting
 	$(CARGO) fmt --all

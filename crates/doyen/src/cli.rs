@@ -19,11 +19,13 @@ mod history;
 mod init;
 mod keygen;
 mod lease_holder;
+mod manual;
 mod node;
 mod output;
 mod progress;
 mod replay;
 mod run;
+mod service;
 mod sim;
 mod status;
 mod supervise;
@@ -100,6 +102,8 @@ enum Command {
     Watch(watch::Watch),
     History(history::History),
     Explain(explain::Explain),
+    #[command(hide = true)]
+    Manual(manual::Manual),
     #[command(flatten)]
     Admin(commands::Admin),
 }
@@ -149,6 +153,7 @@ fn run() -> Result<Answer> {
         Command::Watch(watch) => watch.run(),
         Command::History(history) => history.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Manual(manual) => manual.run(Arguments::command()),
         Command::Admin(admin) => admin.run(),
     }
 }

@@ -50,6 +50,7 @@ use doyen_core::registry::Algorithm;
 use sha2::{Digest, Sha256};
 
 use crate::guardian::Hooks;
+use crate::key::KeyFile;
 
 pub(crate) use layers::member_title;
 pub use layers::{Env, Override};
@@ -89,7 +90,7 @@ pub struct Settings {
     /// Where it serves HTTP, if it does.
     pub http: Option<SocketAddr>,
     /// The key file; without one it listens on loopback only.
-    pub key_file: Option<PathBuf>,
+    pub key_file: Option<KeyFile>,
     /// The folder of its state.
     pub state_dir: PathBuf,
     /// The election algorithm.

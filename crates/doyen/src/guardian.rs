@@ -41,6 +41,7 @@ pub mod lease_file;
 mod process;
 mod survive;
 mod sys;
+mod wait;
 
 /// The exit code if doyen itself failed.
 pub const FAILED: u8 = 125;

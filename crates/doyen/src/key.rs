@@ -31,7 +31,7 @@ use std::fmt;
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-pub use file::KeyFileError;
+pub use file::{KeyFile, KeyFileError, KeyReaders};
 
 /// The prefix of a key, with its version.
 const PREFIX: &str = "doyen-key-1:";

@@ -42,7 +42,7 @@ use doyen_core::members::{Incarnation, NodeId, Term};
 use doyen_core::protocol::{AdminCommand, Refusal};
 use tokio::sync::{oneshot, watch};
 
-use crate::key::Keyring;
+use crate::key::{KeyFile, Keyring};
 use crate::leadership::{FencingToken, Leadership, Permits};
 use publish::Subscription;
 use status::{Counters, Entry, Status};
@@ -169,7 +169,7 @@ pub struct Handle {
     history: watch::Receiver<Arc<Vec<Entry>>>,
     counters: Arc<Counters>,
     commands: CommandSender,
-    key_file: Option<PathBuf>,
+    key_file: Option<KeyFile>,
 }
 
 /// Work that runs under a lease. A transfer of leadership waits until it is dropped.
@@ -201,7 +201,7 @@ impl Drop for Work {
 }
 
 impl Handle {
-    fn new(subscription: Subscription, commands: CommandSender, key_file: Option<PathBuf>) -> Self {
+    fn new(subscription: Subscription, commands: CommandSender, key_file: Option<KeyFile>) -> Self {
         let Subscription { leadership, permits, status, history, counters } = subscription;
         let leadership = Leadership::new(leadership, permits);
         Self { leadership, status, history, counters, commands, key_file }
@@ -259,7 +259,7 @@ impl Handle {
     /// loop, because a disk may not answer.
     pub async fn reload_keys(&self) -> Result<String, CommandError> {
         let file = self.key_file.clone();
-        let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_deref())).await;
+        let read = tokio::task::spawn_blocking(move || Keyring::of(file.as_ref())).await;
         let keys = match read {
             Ok(keys) => keys.map_err(|error| CommandError::InvalidKeys(error.to_string()))?,
             Err(_) => return Err(CommandError::Stopped),
@@ -273,6 +273,11 @@ impl Handle {
     /// end.
     pub fn stop(&self, grace: Duration) {
         self.commands.stop(grace);
+    }
+
+    /// Whether the node was told to [stop](Self::stop).
+    pub fn is_stopping(&self) -> bool {
+        self.commands.is_stopping()
     }
 
     async fn send(

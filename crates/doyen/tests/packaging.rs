@@ -1,128 +1,382 @@
-//! What is shipped beside the program agrees with it: the systemd unit.
+//! What is shipped beside the program agrees with it: man pages, completions, the Debian package, the container file and the
+//! manifests for Kubernetes. The systemd units are in `systemd.rs`.
 
 mod support;
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 
-use support::{Plan, Trial, complaint, doyen, new_folder, program, skip};
+use serde_json::Value;
+use support::{complaint, doyen, new_folder, program, skip};
 
-const UNIT: &str = "doyen@.service";
-
-fn unit() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(UNIT);
-    fs::read_to_string(path).expect("the unit")
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Every value of a setting, in order.
-fn settings<'a>(unit: &'a str, key: &str) -> Vec<&'a str> {
-    let lines = unit.lines().filter_map(|line| line.split_once('='));
-    lines.filter(|(name, _)| *name == key).map(|(_, value)| value).collect()
+/// The output of a program; none if there is no such program.
+fn output(command: &mut Command) -> Option<Output> {
+    command.stdin(Stdio::null()).output().ok()
 }
 
-fn setting<'a>(unit: &'a str, key: &str) -> &'a str {
-    match settings(unit, key)[..] {
-        [value] => value,
-        ref other => panic!("{key} is set {} times", other.len()),
-    }
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The command of the unit, for a member in `folder`: all but the program.
-fn command(unit: &str, folder: &Path) -> Vec<String> {
-    let folder = folder.to_str().expect("a plain path");
-    let start = setting(unit, "ExecStart").replace("/var/lib/doyen/%i", folder);
-    let words: Vec<String> = start.split_whitespace().map(str::to_owned).collect();
-    assert_eq!(words[0], "/usr/local/bin/doyen");
-    words[1..].to_vec()
-}
-
-/// Codes with which it is not started again.
-fn prevented(unit: &str) -> BTreeSet<i32> {
-    let codes = setting(unit, "RestartPreventExitStatus").split_whitespace();
-    codes.map(|code| code.parse().expect("a number")).collect()
+/// Every command that `doyen help` lists.
+fn commands() -> Vec<String> {
+    let help = text(&doyen(&["help"]).stdout);
+    let listed = help.lines().take_while(|line| *line != "Options:");
+    let entries = listed.filter_map(|line| line.strip_prefix("  "));
+    entries.filter_map(|entry| entry.split_whitespace().next()).map(str::to_owned).collect()
 }
 
 #[test]
-fn the_units_command_runs_a_member_and_its_stop_is_clean() {
-    let (unit, mut trial) = (unit(), Trial::found(&Plan { members: 1, ..Plan::default() }));
-    let mut words = command(&unit, trial.folder_of(1));
-    words.push("--check".to_owned());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let checked = doyen(&words);
-    assert!(checked.status.success(), "{}", complaint(&checked));
-    // The flags are those that tests run it with.
-    assert_eq!(words[..2], ["node", "--config"]);
-    assert_eq!(words.len(), 4, "another flag has to be tried here: {words:?}");
-    trial.run(1);
-    trial.follow(1, &[1]);
-    assert_eq!(setting(&unit, "KillSignal"), "SIGTERM");
-    assert_eq!(trial.stop(1), Some(0), "a stop is no failure");
-}
-
-#[test]
-fn what_no_restart_mends_is_not_restarted_and_everything_else_is() {
-    let unit = unit();
-    assert_eq!(setting(&unit, "Restart"), "on-failure");
-    let prevented = prevented(&unit);
-    let mut trial = Trial::found(&Plan { members: 1, ..Plan::default() });
-    // A wrong configuration, and a state that is gone.
-    let config = trial.folder_of(1).join("doyen.toml");
-    let sound = fs::read_to_string(&config).unwrap();
-    fs::write(&config, format!("nonsense = 1\n{sound}")).unwrap();
-    trial.run(1);
-    let code = trial.wait_for_end(1).expect("it ends by itself");
-    assert!(prevented.contains(&code), "{code}: {}", trial.log(1));
-    fs::write(&config, sound).unwrap();
-    fs::rename(trial.folder_of(1).join("state"), trial.folder.join("away")).unwrap();
-    trial.run(1);
-    let code = trial.wait_for_end(1).expect("it ends by itself");
-    assert!(prevented.contains(&code), "{code}: {}", trial.log(1));
-    // That it had to stop (1), a mistake in doyen (101) and a signal are worth another try.
-    assert!(prevented.is_disjoint(&BTreeSet::from([0, 1, 101])), "{prevented:?}");
-}
-
-#[test]
-fn a_hand_over_is_given_its_time() {
-    let example = doyen(&["node", "--example"]);
-    let example = String::from_utf8(example.stdout).unwrap();
-    let grace = example.lines().find_map(|line| line.strip_prefix("# grace = ")).unwrap();
-    let grace = humantime::parse_duration(grace.trim_matches('"')).unwrap();
-    let stop: u64 = setting(&unit(), "TimeoutStopSec").parse().unwrap();
-    assert!(Duration::from_secs(stop) > grace + Duration::from_secs(3), "{stop} s for {grace:?}");
-}
-
-/// The documentation names the same codes as the program's own help and the unit.
-#[test]
-fn the_documentation_has_the_exit_codes() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/node.md");
-    let docs = fs::read_to_string(docs).unwrap();
-    for code in ["| 0 |", "| 1 |", "| 2 |", "| 101 |"] {
-        assert!(docs.contains(code), "docs/node.md lacks {code}");
-    }
-    let code = prevented(&unit()).into_iter().next().unwrap();
-    let line = docs.lines().find(|line| line.starts_with(&format!("| {code} |"))).unwrap();
-    assert!(line.contains("not restarted"), "{line}");
-}
-
-#[test]
-fn systemd_accepts_the_unit() {
+fn there_is_a_man_page_and_a_completion_for_every_command() {
     let folder = new_folder();
-    // An instance of it, with a program that is there.
-    let path = folder.join("doyen@orders.service");
-    fs::write(&path, unit().replace("/usr/local/bin/doyen", program())).unwrap();
-    let verified = Command::new("systemd-analyze")
-        .args(["verify", "--man=no", "--recursive-errors=no"])
-        .arg(&path)
-        .stdin(Stdio::null())
-        .output();
-    let Ok(verified) = verified else {
-        return skip("there is no systemd-analyze here: the unit is not verified");
-    };
-    let said = complaint(&verified);
-    let about_it: Vec<&str> = said.lines().filter(|line| line.contains("doyen@")).collect();
-    assert!(verified.status.success() && about_it.is_empty(), "{said}");
+    let made = doyen(&["manual", folder.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", complaint(&made));
+    let read = |name: &str| fs::read_to_string(folder.join(name)).expect(name);
+    let names = ["doyen.bash", "_doyen", "doyen.fish"];
+    let completions = names.map(|name| read(&format!("completions/{name}")));
+    let overview = read("man1/doyen.1");
+    let commands = commands();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in &commands {
+        let page = read(&format!("man1/doyen-{command}.1"));
+        assert!(page.contains(".SH NAME") && page.contains(".SH OPTIONS"), "doyen-{command}.1");
+        assert!(
+            overview.contains(&format!("doyen\\-{}(1)", command.replace('-', "\\-"))),
+            "{command}"
+        );
+        for (name, completion) in names.iter().zip(&completions) {
+            assert!(completion.contains(command), "{name} lacks {command}");
+        }
+    }
+    // The setting of a flag comes from the schema, an example from the help of the command.
+    let node = read("man1/doyen-node.1");
+    assert!(node.contains("state\\-dir") && node.contains("Examples:"), "{node}");
+    // Hidden commands and flags are nobody's business.
+    let pages = fs::read_dir(folder.join("man1")).unwrap().count();
+    assert_eq!(pages, commands.len() + 1);
+    assert!(!node.contains("stdin"), "{node}");
+    if let Some(checked) =
+        output(Command::new("bash").arg("-n").arg(folder.join("completions/doyen.bash")))
+    {
+        assert!(checked.status.success(), "{}", complaint(&checked));
+    }
     let _ = fs::remove_dir_all(folder);
+}
+
+/// In a copy of this machine's root in memory, so that nothing of it stays.
+const INSTALL: &str = r#"
+    set -eu
+    package=$1 room=$2
+    mount -t tmpfs room "$room"
+    mkdir "$room/upper" "$room/work" "$room/root"
+    mount -t overlay room -o "lowerdir=/,upperdir=$room/upper,workdir=$room/work" "$room/root" || exit 77
+    cp "$package" "$room/root/doyen.deb"
+    mount -t proc proc "$room/root/proc"
+    mount -t tmpfs run "$room/root/run"
+    exec chroot "$room/root" sh -eu -c "$3"
+"#;
+
+/// What an administrator does, with the command of the unit. The addresses are those of the namespace of the test.
+const USE: &str = r#"
+    dpkg -i /doyen.deb
+    stat -c '%n %a %U:%G' /etc/doyen /var/lib/doyen /usr/bin/doyen
+    getent passwd doyen | cut -d : -f 6,7
+    ! pgrep -x doyen
+    cd /var/lib/doyen
+    doyen init --cluster orders --member n1=127.0.0.1:7400 --out /tmp/orders > /dev/null
+    cp -a /tmp/orders/n1 orders
+    chown -R doyen: orders
+    as="env HOME=/var/lib/doyen setpriv --reuid doyen --regid doyen --clear-groups"
+    start=$(sed -n 's/%i/orders/; s/^ExecStart=//p' /usr/lib/systemd/system/doyen@.service)
+    $as $start --check
+    ip link set lo up
+    $as $start 2> /tmp/log & node=$!
+    for try in $(seq 100); do
+        if doyen status --node http://127.0.0.1:7400 > /tmp/status 2>&1 && grep -q 'n1 leads' /tmp/status; then break; fi
+        sleep 0.1
+    done
+    head -n 1 /tmp/status
+    kill $node
+    wait $node
+    dpkg --purge doyen
+    test ! -e /usr/bin/doyen
+    ls /var/lib/doyen/orders
+    getent passwd doyen > /dev/null && echo "the user stays"
+"#;
+
+#[test]
+fn the_debian_package_installs_runs_and_leaves_states_alone() {
+    let folder = new_folder();
+    let builds = ["dpkg-deb", "strip"]
+        .iter()
+        .all(|tool| output(Command::new(tool).arg("--version")).is_some());
+    if !builds {
+        return skip("there is no dpkg-deb or no strip here: the Debian package is not built");
+    }
+    let build = root().join("packaging/debian/build");
+    let mut build = Command::new(build);
+    // A program with its assertions is large, and this package is not kept.
+    build.arg(program()).arg(&folder).env("DPKG_DEB_COMPRESSOR_TYPE", "none");
+    let built = output(&mut build).expect("the script");
+    assert!(built.status.success(), "{}", complaint(&built));
+    let package = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let room = folder.join("room");
+    fs::create_dir(&room).unwrap();
+    let mut install = Command::new("unshare");
+    install.args([
+        "--mount",
+        "--pid",
+        "--net",
+        "--fork",
+        "--kill-child",
+        "sh",
+        "-c",
+        INSTALL,
+        "install",
+    ]);
+    let installed = output(install.arg(&package).arg(&room).arg(USE));
+    let Some(installed) = installed.filter(|it| it.status.code() != Some(77)) else {
+        return skip(
+            "no unshare or no overlay here: the Debian package is built and not installed",
+        );
+    };
+    let said = complaint(&installed);
+    if said.contains("Operation not permitted") && !rustix::process::getuid().is_root() {
+        return skip("not root: the Debian package is built and not installed");
+    }
+    let shown = text(&installed.stdout);
+    assert!(installed.status.success(), "{shown}\n{said}");
+    for line in [
+        "/etc/doyen 750 root:doyen",
+        "/var/lib/doyen 750 root:doyen",
+        "/usr/bin/doyen 755 root:root",
+        "/var/lib/doyen:/usr/sbin/nologin",
+        "n1 leads orders in term 1",
+        "doyen.toml",
+        "the user stays",
+    ] {
+        assert!(shown.contains(line), "{line} is missing:\n{shown}\n{said}");
+    }
+    let _ = fs::remove_dir_all(folder);
+}
+
+/// The instructions of a container file, with continued lines joined.
+fn instructions(file: &str) -> Vec<(String, String)> {
+    let joined = file.replace("\\\n", " ");
+    let lines =
+        joined.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let split = |line: &str| {
+        line.split_once(' ').map(|(name, rest)| (name.to_owned(), rest.trim().to_owned()))
+    };
+    lines.filter_map(split).collect()
+}
+
+/// Its structure only: nothing here can build it.
+#[test]
+fn the_container_file_copies_what_is_there_and_runs_as_nobody() {
+    let file = fs::read_to_string(root().join("packaging/Containerfile")).unwrap();
+    let all = instructions(&file);
+    let stages: Vec<usize> = (0..all.len()).filter(|&at| all[at].0 == "FROM").collect();
+    let [build, last] = stages[..] else { panic!("there are {} stages", stages.len()) };
+    assert!(build == 0 && all[0].1.ends_with(" AS build"));
+    for (name, rest) in &all {
+        if name == "COPY" && !rest.starts_with("--from=build") {
+            let words: Vec<&str> = rest.split_whitespace().collect();
+            for source in &words[..words.len() - 1] {
+                assert!(root().join(source).exists(), "{source} is not there");
+            }
+        }
+    }
+    let value = |wanted: &str| {
+        let found = all[last..].iter().find(|(name, _)| name == wanted);
+        found.unwrap_or_else(|| panic!("{wanted} is missing")).1.clone()
+    };
+    let user = value("USER");
+    let ids = user.split(':').map(|id| id.parse::<u32>().expect("a number: Kubernetes checks it"));
+    assert!(ids.clone().count() == 2 && ids.into_iter().all(|id| id != 0), "{user}");
+    // No shell between doyen and the signals.
+    let entry: Vec<String> = serde_json::from_str(&value("ENTRYPOINT")).expect("words");
+    assert_eq!(entry, ["/usr/bin/doyen"]);
+    let command: Vec<String> = serde_json::from_str(&value("CMD")).expect("words");
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let tried = complaint(&doyen(&words));
+    assert!(tried.contains("/var/lib/doyen/doyen.toml"), "only the file is missing: {tried}");
+    assert!(value("HEALTHCHECK").contains("/livez"), "a node without a leader is healthy");
+}
+
+/// The documents of a YAML file, through Python: no maintained crate reads YAML into plain values.
+fn documents(path: &Path) -> Option<Vec<Value>> {
+    let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(open(sys.argv[1]))), sys.stdout)";
+    let Some(read) = output(Command::new("python3").args(["-c", script]).arg(path)) else {
+        skip("there is no python3 here: the manifests for Kubernetes are not read");
+        return None;
+    };
+    if complaint(&read).contains("No module named 'yaml'") {
+        skip("python3 has no yaml here: the manifests for Kubernetes are not read");
+        return None;
+    }
+    assert!(read.status.success(), "{}", complaint(&read));
+    Some(serde_json::from_slice(&read.stdout).expect("JSON"))
+}
+
+struct Manifests(Vec<Value>);
+
+impl Manifests {
+    fn read() -> Option<Self> {
+        documents(&root().join("packaging/kubernetes/doyen.yaml")).map(Self)
+    }
+
+    fn of_kind(&self, kind: &str) -> &Value {
+        let mut found = self.0.iter().filter(|document| document["kind"] == kind);
+        let first = found.next().unwrap_or_else(|| panic!("there is no {kind}"));
+        assert!(found.next().is_none(), "there are several: {kind}");
+        first
+    }
+
+    fn file(&self, name: &str) -> &str {
+        self.of_kind("ConfigMap")["data"][name].as_str().expect(name)
+    }
+}
+
+#[test]
+fn the_manifests_refer_to_each_other_and_probe_paths_that_are_served() {
+    let Some(manifests) = Manifests::read() else { return };
+    let set = &manifests.of_kind("StatefulSet")["spec"];
+    let pod = &set["template"]["spec"];
+    let service = manifests.of_kind("Service");
+    assert_eq!(set["serviceName"], service["metadata"]["name"]);
+    assert_eq!(set["template"]["metadata"]["labels"], service["spec"]["selector"]);
+    assert_eq!(set["selector"]["matchLabels"], service["spec"]["selector"]);
+    assert_eq!(
+        (&service["spec"]["clusterIP"], &service["spec"]["publishNotReadyAddresses"]),
+        (&Value::from("None"), &Value::from(true))
+    );
+    // A member for every replica, under the name of its pod.
+    let config: toml::Table = manifests.file("doyen.toml").parse().unwrap();
+    let members = config["member"].as_array().unwrap();
+    assert_eq!(set["replicas"].as_u64(), Some(members.len() as u64));
+    let name = manifests.of_kind("StatefulSet")["metadata"]["name"].as_str().unwrap();
+    for (number, member) in members.iter().enumerate() {
+        let pod = format!("{name}-{number}");
+        assert_eq!(member["name"].as_str(), Some(&*pod));
+        let address = format!("{pod}.{}:7400", set["serviceName"].as_str().unwrap());
+        assert_eq!(member["address"].as_str(), Some(&*address));
+    }
+    // A secret with fsGroup is readable by a group.
+    assert!(pod["securityContext"]["fsGroup"].is_u64());
+    assert_eq!(config["key_group_readable"].as_bool(), Some(true));
+    let sidecar = &pod["initContainers"][1];
+    assert_eq!(sidecar["restartPolicy"], "Always");
+    let probe = |name: &str| sidecar[name]["httpGet"]["path"].as_str().expect(name).to_owned();
+    assert_eq!(
+        ["startupProbe", "livenessProbe", "readinessProbe"].map(probe),
+        ["/livez", "/livez", "/readyz"]
+    );
+    let volumes = pod["volumes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .chain(set["volumeClaimTemplates"].as_array().unwrap());
+    let volumes: Vec<&Value> =
+        volumes.map(|volume| volume.get("name").unwrap_or(&volume["metadata"]["name"])).collect();
+    for mount in sidecar["volumeMounts"].as_array().unwrap() {
+        assert!(volumes.contains(&&mount["name"]), "{mount}");
+    }
+}
+
+/// A pod of the manifests as far as it is files and scripts.
+struct Pod {
+    folder: PathBuf,
+}
+
+impl Pod {
+    fn new(manifests: &Manifests) -> Self {
+        let folder = new_folder();
+        for name in ["prepare.sh", "node.sh"] {
+            fs::write(folder.join(name), manifests.file(name)).unwrap();
+        }
+        let [key, volume] = [folder.join("key"), folder.join("volume")];
+        fs::create_dir(&volume).unwrap();
+        symlink(program(), folder.join("doyen")).unwrap();
+        let config =
+            manifests.file("doyen.toml").replace("/etc/doyen-key/key", key.to_str().unwrap());
+        let config = config.replace("/var/lib/doyen", volume.to_str().unwrap());
+        fs::write(folder.join("doyen.toml"), config).unwrap();
+        let made = doyen(&["keygen", "--out", key.to_str().unwrap()]);
+        assert!(made.status.success(), "{}", complaint(&made));
+        fs::set_permissions(&key, Permissions::from_mode(0o440)).unwrap();
+        Self { folder }
+    }
+
+    fn run(&self, script: &str, missing_state: &str, flags: &[&str]) -> Output {
+        let path = format!("{}:{}", self.folder.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        command.arg(self.folder.join(script)).args(flags).current_dir(&self.folder);
+        command.env("PATH", path).env("DOYEN_ID", "orders-1").env("MISSING_STATE", missing_state);
+        output(command.env("DOYEN_VOLUME", self.folder.join("volume"))).expect("sh")
+    }
+
+    fn check(&self) -> Output {
+        self.run("node.sh", "refuse", &["--config", "doyen.toml", "--check"])
+    }
+}
+
+#[test]
+fn a_pod_is_founded_once_and_comes_back_without_its_volume_only_on_request() {
+    let Some(manifests) = Manifests::read() else { return };
+    let pod = Pod::new(&manifests);
+    let state = pod.folder.join("volume/state/state");
+    let refused = pod.run("prepare.sh", "refuse", &[]);
+    assert!(!refused.status.success() && complaint(&refused).contains("rejoin"), "{refused:?}");
+    let founded = pod.run("prepare.sh", "found", &[]);
+    assert!(founded.status.success(), "{}", complaint(&founded));
+    let first = fs::read(&state).unwrap();
+    let checked = pod.check();
+    assert!(checked.status.success(), "{}", complaint(&checked));
+    let said = text(&checked.stdout);
+    assert!(
+        said.contains("orders-1 of cluster orders: 3 members")
+            && said.contains("keys and state are valid"),
+        "{said}"
+    );
+    // Every later start of the pod.
+    for missing_state in ["found", "refuse", "rejoin"] {
+        assert!(pod.run("prepare.sh", missing_state, &[]).status.success());
+    }
+    assert_eq!(fs::read(&state).unwrap(), first);
+    fs::remove_dir_all(pod.folder.join("volume/state")).unwrap();
+    assert!(pod.run("prepare.sh", "rejoin", &[]).status.success());
+    let said = text(&pod.check().stdout);
+    assert!(said.contains("state will be created by rejoining"), "{said}");
+    // Without the setting the key of the secret is refused.
+    let config = fs::read_to_string(pod.folder.join("doyen.toml")).unwrap();
+    let config = config.replace("key_group_readable = true", "");
+    fs::write(pod.folder.join("doyen.toml"), config).unwrap();
+    let refused = complaint(&pod.check());
+    assert!(refused.contains("key_group_readable = true"), "{refused}");
+    let _ = fs::remove_dir_all(&pod.folder);
+}
+
+/// `make static` checks the program that it has built; here the last one is checked, if there is one.
+#[test]
+fn the_static_program_needs_no_library() {
+    // …/debug/doyen
+    let target = Path::new(program()).ancestors().nth(2).expect("the folder of all builds");
+    let musl = target.join(format!("{}-unknown-linux-musl", std::env::consts::ARCH));
+    let built = ["dist", "release", "debug"].map(|profile| musl.join(profile).join("doyen"));
+    let Some(program) = built.iter().find(|program| program.exists()) else {
+        return skip("there is no static program; `make static` builds it");
+    };
+    let Some(linked) = output(Command::new("ldd").arg(program)) else {
+        return skip("there is no ldd here: the static program is not checked");
+    };
+    assert!(!text(&linked.stdout).contains("=>"), "{}", text(&linked.stdout));
+    let version = output(Command::new(program).arg("--version")).expect("it runs");
+    assert_eq!(version.stdout, doyen(&["--version"]).stdout);
 }

@@ -26,8 +26,8 @@ pub(crate) fn with_negative_numbers(command: Command) -> Command {
 /// Lists the subcommands under headings.
 pub(crate) fn grouped(command: Command) -> Command {
     let grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others: Vec<&str> =
-        command.get_subcommands().map(Command::get_name).filter(|name| !grouped(name)).collect();
+    let shown = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    let others: Vec<&str> = shown.map(Command::get_name).filter(|name| !grouped(name)).collect();
     let groups = GROUPS.iter().copied().chain([("Others", others.as_slice())]);
     let mut list = String::new();
     for (heading, names) in groups {

@@ -26,6 +26,7 @@ use super::Answer;
 use super::change_hook::ChangeHook;
 use super::client::Client;
 use super::lease_holder::Attachment;
+use super::service;
 use super::supervise::{self, Supervision};
 use super::terminal::count;
 use log::Log;
@@ -276,8 +277,11 @@ pub(super) fn start(
         info!("status, health and metrics: http://{http}/");
     }
     let handle = running.handle().clone();
-    let server = listener.map(|listener| api::start(handle, listener, &admin, Limits::default()));
-    Ok(Started { running, server: server.transpose()? })
+    let server = listener
+        .map(|listener| api::start(handle.clone(), listener, &admin, Limits::default()))
+        .transpose()?;
+    service::notify_of(handle).context("cannot notify the service manager")?;
+    Ok(Started { running, server })
 }
 
 fn log_warnings(configuration: &Configuration) {

@@ -21,6 +21,7 @@ use super::schema::{self, DefaultValue};
 use super::timing;
 use super::{Attribute, ConfigError, Configuration, Member, Settings, Source};
 use crate::guardian::Hooks;
+use crate::key::{KeyFile, KeyReaders};
 
 /// The shortest interval between two measurements.
 const SHORTEST_EVERY: Span = Span::from_millis(100);
@@ -247,8 +248,12 @@ impl Resolver<'_> {
         Some(address)
     }
 
-    fn key_file(&mut self, listen: Option<SocketAddr>) -> Option<PathBuf> {
-        let file = self.get("key_file").map(PathBuf::from);
+    fn key_file(&mut self, listen: Option<SocketAddr>) -> Option<KeyFile> {
+        let readers = match self.value("key_group_readable") {
+            true => KeyReaders::Group,
+            false => KeyReaders::Owner,
+        };
+        let file = self.get("key_file").map(|path| KeyFile { path: path.into(), readers });
         if let (None, Some(listen)) = (&file, listen) {
             if listen.ip().is_loopback() {
                 let warning =

@@ -77,7 +77,7 @@ pub(super) const TABLES: [(&str, &str); 5] = [
 /// The table that occurs once per member.
 pub(super) const MEMBER: &str = "member";
 
-pub(super) const KEYS: [Key; 38] = [
+pub(super) const KEYS: [Key; 39] = [
     key("cluster", Kind::Name, Required("give the cluster a name, the same for every member"))
         .set("\"orders\"")
         .help("Name of the cluster")
@@ -112,6 +112,9 @@ pub(super) const KEYS: [Key; 38] = [
         .details(
             "`doyen keygen` makes it, and only its owner may read it. Required unless `listen` is a loopback address.",
         ),
+    key("key_group_readable", Kind::Bool, Is("false"))
+        .help("Whether the group of the key file may read it too (mode 0640)")
+        .details("For Kubernetes, where `fsGroup` makes a secret readable by a group of the pod's own."),
     key("state_dir", Kind::Path, Required("say where this member keeps its state, for example \"state\""))
         .set("\"state\"")
         .flag("state-dir", "DIR")

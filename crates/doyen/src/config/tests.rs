@@ -7,6 +7,7 @@ use doyen_core::time::Span;
 
 use super::schema::DefaultValue;
 use super::*;
+use crate::key::KeyReaders;
 use crate::scratch::Scratch;
 
 const THREE: &str = r#"
@@ -102,7 +103,8 @@ fn a_file_becomes_settings() {
     assert_eq!(settings.own().name, "a");
     assert_eq!(settings.listen, "10.0.0.1:7400".parse().unwrap(), "its own address");
     assert_eq!(settings.http, Some("127.0.0.1:7400".parse().unwrap()));
-    assert_eq!(settings.key_file, Some(scene.folder.join("key")));
+    let key_file = KeyFile { path: scene.folder.join("key"), readers: KeyReaders::Owner };
+    assert_eq!(settings.key_file, Some(key_file));
     assert_eq!(settings.state_dir, scene.folder.join("state"));
     assert_eq!(settings.algorithm, Algorithm::Quorum);
     assert_eq!(settings.attribute, Attribute::Priority);

@@ -10,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process_group, pidfd_open, pidfd_send_signal,
@@ -22,6 +21,8 @@ use super::handover::Handover;
 use super::hook::Hooks;
 use super::job::ENDING;
 use super::process::Options;
+use super::wait::ends_by;
+use crate::clock::Moment;
 
 /// The name under which this program runs as a guardian.
 const GUARDIAN: &str = "guardian";
@@ -120,8 +121,7 @@ impl Guardian {
             // In a namespace the kernel has done so already; without containment there is the process group.
             let _ = kill_process_group(pid, Signal::KILL);
             let _ = pidfd_send_signal(&init, Signal::KILL);
-            let patience = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
-            if poll(&mut [PollFd::new(&init, PollFlags::IN)], Some(&patience))? == 0 {
+            if !ends_by(&init, Moment::now().after_nanos(ENDING.as_nanos() as u64))? {
                 return Err(io::Error::other("its first process does not end"));
             }
         }

@@ -17,11 +17,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use super::init::code_of;
+use super::wait::ends_by;
 use crate::clock::Moment;
 
 /// What an operator wants to be run. An empty command is none.
@@ -132,10 +132,7 @@ impl RunningHook {
 
     /// Waits for its end, and kills it at `deadline`.
     pub(super) fn finish_by(self, deadline: Moment) -> Result<(), String> {
-        let wait = deadline.min(self.kill_at).since(Moment::now());
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        if !poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&wait)).is_ok_and(|it| it > 0)
-        {
+        if !ends_by(&self.pidfd, deadline.min(self.kill_at)).unwrap_or(false) {
             self.kill();
         }
         self.finish()

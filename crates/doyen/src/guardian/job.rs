@@ -10,14 +10,15 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::contain::{Cgroup, Containment};
 use super::handle::INIT;
 use super::init::code_of;
+use super::wait::ends_by;
 use super::{FAILED, sys};
+use crate::clock::Moment;
 
 /// How long the kernel may take to end the processes of a cgroup, or an init that has been killed.
 pub(super) const ENDING: Duration = Duration::from_secs(10);
@@ -87,10 +88,9 @@ impl Job {
 
     /// Waits until init, which has been killed, is gone.
     pub(super) fn wait(&self) -> io::Result<()> {
-        let seconds = Timespec { tv_sec: ENDING.as_secs() as i64, tv_nsec: 0 };
-        match poll(&mut [PollFd::new(&self.init, PollFlags::IN)], Some(&seconds))? {
-            0 => Err(io::Error::other(format!("process {} does not end", self.pid))),
-            _ => Ok(()),
+        match ends_by(&self.init, Moment::now().after_nanos(ENDING.as_nanos() as u64))? {
+            true => Ok(()),
+            false => Err(io::Error::other(format!("process {} does not end", self.pid))),
         }
     }
 

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use doyen_core::config::rules::Rules;
 use doyen_core::handover::{Duty, Remains, Work};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Datagram;
 use super::hook::Hook;
 use super::process::{Guardian, Start};
+use super::wait::ends_by;
 use crate::clock::Moment;
 
 /// The pauses before each sending of the last datagrams.
@@ -91,9 +91,7 @@ impl Guardian {
 
     /// Waits until the node is dead, at most until `deadline`. A node that is stopped is not.
     fn node_is_dead(&self, deadline: Moment) -> bool {
-        let wait = deadline.since(Moment::now());
-        let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-        poll(&mut [PollFd::new(&self.node, PollFlags::IN)], Some(&wait)).is_ok_and(|dead| dead > 0)
+        ends_by(&self.node, deadline).unwrap_or(false)
     }
 
     /// Sends the last datagrams of the dead node, from a socket of its own; a few times, because some may get lost.

@@ -33,9 +33,10 @@ pub(super) fn new_pid_namespace() -> io::Result<()> {
 /// Gives this process real-time priority, and none of its children.
 pub(super) fn prefer_in_scheduling() -> io::Result<()> {
     let policy = libc::SCHED_RR | libc::SCHED_RESET_ON_FORK;
-    let parameters = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the pointer is to a structure that lives until the call returns; 0 is this thread.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+    // All that the kernel knows of `sched_param`. The call of the C library is none in musl, which refuses it.
+    let priority: libc::c_int = 1;
+    // SAFETY: the pointer is to a number that lives until the call returns; 0 is this thread.
+    match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

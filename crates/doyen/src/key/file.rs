@@ -1,7 +1,8 @@
 //! Key files: read, created, and rewritten for a rotation.
 //!
-//! A file that other users can read is rejected: its keys are not secret. Files are written completely or not at all. A
-//! new file has mode 0600 and never replaces another; a rewritten one keeps its mode, its owner and its comments.
+//! A file that other users can read is rejected: its keys are not secret. On request, its group may read it. Files are
+//! written completely or not at all. A new file has mode 0600 and never replaces another; a rewritten one keeps its mode,
+//! its owner and its comments.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,8 +14,50 @@ use super::{Key, KeyError, Keyring, without_comment};
 /// In bytes. A longer file is not a key file.
 const LONGEST: u64 = 64 * 1024;
 
-/// Permission bits of group and others.
-const OTHERS: u32 = 0o077;
+/// Who may read a key file besides root.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum KeyReaders {
+    /// Its owner alone.
+    #[default]
+    Owner,
+    /// Its group too, but it may not write.
+    Group,
+}
+
+impl KeyReaders {
+    /// The permission bits that nobody else may have.
+    fn forbidden(self) -> u32 {
+        match self {
+            Self::Owner => 0o077,
+            Self::Group => 0o037,
+        }
+    }
+}
+
+/// A key file that a node reads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Who may read it.
+    pub readers: KeyReaders,
+}
+
+impl KeyFile {
+    /// Reads its keys.
+    pub fn read(&self) -> Result<Keyring, KeyFileError> {
+        Ok(Draft::of(&self.path, self.readers)?.ring)
+    }
+}
+
+/// What to do about a mode that exposes the keys.
+fn remedy(path: &Path, mode: u32) -> String {
+    let or = match mode & KeyReaders::Group.forbidden() {
+        0 => "; or set key_group_readable = true, if only the node is in its group",
+        _ => "",
+    };
+    format!("run: chmod 600 {}{or}", path.display())
+}
 
 /// Why a key file cannot be used. It has not been changed.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +69,7 @@ pub enum KeyFileError {
     #[error("{} is not a key file: it is longer than {LONGEST} bytes", .0.display())]
     TooLong(PathBuf),
     /// Other users can read it; with its mode.
-    #[error("other users can read the keys in {path} (mode {1:04o}); run: chmod 600 {path}", path = .0.display())]
+    #[error("other users can read the keys in {path} (mode {1:04o}); {remedy}", path = .0.display(), remedy = remedy(.0, *.1))]
     Exposed(PathBuf, u32),
     /// Its text is wrong.
     #[error("{path}: {1}", path = .0.display())]
@@ -44,13 +87,13 @@ pub enum KeyFileError {
 
 impl Keyring {
     /// The keys in a file; the well-known key, if no file is given.
-    pub fn of(file: Option<&Path>) -> Result<Self, KeyFileError> {
-        file.map_or_else(|| Ok(Self::open_to_all()), Self::read)
+    pub fn of(file: Option<&KeyFile>) -> Result<Self, KeyFileError> {
+        file.map_or_else(|| Ok(Self::open_to_all()), KeyFile::read)
     }
 
-    /// Reads a key file.
+    /// Reads a key file that only its owner may read.
     pub fn read(path: &Path) -> Result<Self, KeyFileError> {
-        Ok(Draft::of(path)?.ring)
+        Ok(Draft::of(path, KeyReaders::Owner)?.ring)
     }
 
     /// Writes these keys into a new file that only its owner can read.
@@ -65,14 +108,14 @@ impl Keyring {
 
     /// Adds `key` at the end of a key file: the first step of a rotation.
     pub fn append(path: &Path, key: &Key) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path)?;
+        let mut draft = Draft::of(path, KeyReaders::Owner)?;
         draft.lines.push(key.to_line());
         draft.replace()
     }
 
     /// Moves the last key of a file to the front, so that it seals: the second step of a rotation.
     pub fn promote(path: &Path) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path)?;
+        let mut draft = Draft::of(path, KeyReaders::Owner)?;
         let (first, rest) = draft.first_and_rest()?;
         let last = rest.last().copied().unwrap_or(first);
         draft.lines[first..=last].rotate_right(1);
@@ -81,7 +124,7 @@ impl Keyring {
 
     /// Removes all keys of a file but the first: the last step of a rotation.
     pub fn retire(path: &Path) -> Result<(), KeyFileError> {
-        let mut draft = Draft::of(path)?;
+        let mut draft = Draft::of(path, KeyReaders::Owner)?;
         let (_, rest) = draft.first_and_rest()?;
         for line in rest.into_iter().rev() {
             draft.lines.remove(line);
@@ -101,13 +144,13 @@ struct Draft {
 }
 
 impl Draft {
-    fn of(path: &Path) -> Result<Self, KeyFileError> {
+    fn of(path: &Path, readers: KeyReaders) -> Result<Self, KeyFileError> {
         let unreadable = |error| KeyFileError::Unreadable(path.to_owned(), error);
         let file = File::open(path).map_err(unreadable)?;
         // Of the open file: what is checked is what is read.
         let meta = file.metadata().map_err(unreadable)?;
         let mode = meta.permissions().mode() & 0o7777;
-        if mode & OTHERS != 0 {
+        if mode & readers.forbidden() != 0 {
             return Err(KeyFileError::Exposed(path.to_owned(), mode));
         }
         let mut text = String::new();
@@ -233,6 +276,24 @@ mod tests {
         }
         set_mode(&keys_in(&folder), 0o400);
         Keyring::read(&keys_in(&folder)).unwrap();
+    }
+
+    #[test]
+    fn the_group_may_read_the_file_on_request_and_no_more_than_that() {
+        let folder = Scratch::new();
+        Keyring::generate().unwrap().create(&keys_in(&folder)).unwrap();
+        let read = |readers| KeyFile { path: keys_in(&folder), readers }.read();
+        for mode in [0o640, 0o440] {
+            set_mode(&keys_in(&folder), mode);
+            read(KeyReaders::Group).unwrap();
+            let refusal = read(KeyReaders::Owner).unwrap_err().to_string();
+            assert!(refusal.contains("key_group_readable"), "{refusal}");
+        }
+        for mode in [0o660, 0o650, 0o644, 0o604] {
+            set_mode(&keys_in(&folder), mode);
+            let refusal = read(KeyReaders::Group).unwrap_err().to_string();
+            assert!(!refusal.contains("key_group_readable"), "{refusal}");
+        }
     }
 
     #[test]

@@ -132,7 +132,7 @@ impl Network {
         socket.set_nonblocking(true).map_err(failed)?;
         let resolver = Resolver::start(settings.members.len(), address, commands)
             .map_err(|error| Failure::System { what: "start a thread for names", error })?;
-        let keys = Keyring::of(settings.key_file.as_deref());
+        let keys = Keyring::of(settings.key_file.as_ref());
         let keys = keys.map_err(|error| Failure::Keys(error.to_string()))?;
         let others = settings.members.iter().filter(|member| member.id != settings.me);
         let peer = |member: &Member| {

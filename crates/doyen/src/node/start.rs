@@ -25,7 +25,7 @@ use super::{Failure, Handle, attribute, waker};
 use crate::config::{ConfigError, Configuration, Settings};
 use crate::guardian::Handover;
 use crate::guardian::lease_file::LeaseFile;
-use crate::key::Keyring;
+use crate::key::KeyFile;
 
 /// A running node.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Settings {
     /// Whether the files that the settings name can be used: the keys, the folder of the trace, and the state; with
     /// `rejoin` the state must be lost.
     pub fn check(&self, rejoin: bool) -> Result<(), ConfigError> {
-        let keys = self.key_file.as_deref().map(Keyring::read);
+        let keys = self.key_file.as_ref().map(KeyFile::read);
         let keys = keys.and_then(Result::err).map(|error| format!("key_file: {error}"));
         let state = check_state(self, rejoin).err().map(|error| format!("state_dir: {error}"));
         let trace = check_trace(self).err().map(|error| format!("trace: {error}"));

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(super) struct CommandSender {
     queue: SyncSender<Command>,
     /// The grace period of a requested stop, in nanoseconds.
     stop: Arc<AtomicU64>,
+    /// Whether a stop was ever requested.
+    is_stopping: Arc<AtomicBool>,
     waker: Arc<UnixStream>,
 }
 
@@ -47,7 +49,8 @@ pub(super) fn channel() -> io::Result<(CommandSender, CommandReceiver)> {
     let (queue, queued) = sync_channel(CAPACITY);
     let stop = Arc::new(AtomicU64::new(NO_STOP));
     let receiver = CommandReceiver { queue: queued, stop: Arc::clone(&stop), waker: ours };
-    Ok((CommandSender { queue, stop, waker: Arc::new(theirs) }, receiver))
+    let (is_stopping, waker) = (Arc::default(), Arc::new(theirs));
+    Ok((CommandSender { queue, stop, is_stopping, waker }, receiver))
 }
 
 impl CommandSender {
@@ -64,8 +67,14 @@ impl CommandSender {
     /// Requests that the loop end within `grace`. Never blocks and never fails.
     pub(super) fn stop(&self, grace: Duration) {
         let nanos = u64::try_from(grace.as_nanos()).unwrap_or(NO_STOP).min(NO_STOP - 1);
+        self.is_stopping.store(true, Ordering::Release);
         self.stop.store(nanos, Ordering::Release);
         self.wake();
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub(super) fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire)
     }
 
     /// Makes the loop look again at what it waits for.
