@@ -78,7 +78,7 @@ fn configure(path: &Path, folder: &Path) {
     let text = fs::read_to_string(path).unwrap();
     let hook = |what: &str| {
         let words = ["sh", "-c", MOVE, "hook", folder.to_str().unwrap(), what];
-        format!("{:?}", words)
+        format!("{words:?}")
     };
     let hooks = format!("\n[hooks]\nleader = {}\nnot_leader = {}\n", hook("add"), hook("remove"));
     let (before, after) = text.split_at(text.find("[[member]]").expect("a table of members"));
