@@ -98,6 +98,19 @@ fn a_command_beside_a_node_moves_with_its_lease_and_never_runs_twice() {
     let starts = beside.wait_for_more(starts);
     let second = beside.trial.agree(&[1, 2, 3]);
     assert_ne!(second, leader);
+    // A planned restart: the file is the same, and the command beside the node goes on working.
+    assert_eq!(beside.trial.stop(leader), Some(0));
+    let file = beside.trial.folder.join(format!("lease-{leader}"));
+    beside.trial.run_with(leader, &["--lease-file", file.to_str().unwrap()]);
+    assert_eq!(beside.trial.agree(&[1, 2, 3]), second);
+    let starts = beside.tokens().len().max(starts);
+    beside.trial.wait("the transfer to be accepted", || {
+        let given = beside.trial.command(second, &["transfer", &format!("n{leader}")]);
+        given.status.success().then_some(())
+    });
+    let starts = beside.wait_for_more(starts);
+    let second = beside.trial.agree(&[1, 2, 3]);
+    assert_eq!(second, leader);
     // The node dies, and nothing releases its lease: the command is killed before that is over.
     beside.trial.kill(second);
     let starts = beside.wait_for_more(starts);

@@ -67,7 +67,9 @@ impl Scene {
             hooks: &Hooks::default(),
             command: &command,
         };
-        Guardian::start(Path::new(env!("CARGO_BIN_EXE_doyen")), &plan).unwrap()
+        let guardian = Guardian::start(Path::new(env!("CARGO_BIN_EXE_doyen")), &plan).unwrap();
+        assert_eq!(guardian.report().unwrap(), Some(Report::Ready));
+        guardian
     }
 
     /// How many processes of this scene are alive.

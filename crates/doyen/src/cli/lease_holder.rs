@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, anyhow};
 use doyen::api::{Accepted, TokenGiven};
 use doyen::clock::Moment;
-use doyen::guardian::lease_file::LeaseReader;
+use doyen::guardian::lease_file::{Lease, LeaseReader};
 use doyen::leadership::{FencingToken, LeadershipState};
 use doyen::node::{Handle, Work};
 use doyen_core::change::{ElectionReason, LeaderChange};
@@ -42,16 +42,18 @@ pub(super) struct Position {
     pub(super) term: u64,
 }
 
-/// What makes a transfer wait: it ends when this is dropped.
+/// What makes a transfer wait.
 pub(super) enum Held {
     Work { _work: Work },
     Lock { lock: File },
 }
 
-impl Drop for Held {
-    fn drop(&mut self) {
+impl Held {
+    /// Nothing runs any more. If this is not called, as when this process fails, the guardian's copy of the lock stays until
+    /// it has ended the job.
+    pub(super) fn release(self) {
         if let Self::Lock { lock } = self {
-            // The guardian has the same lock, which this takes away from both.
+            // The lock is one: this takes it away from the guardian too.
             let _ = lock.unlock();
         }
     }
@@ -159,7 +161,9 @@ pub(super) struct Attachment {
     lock: File,
     client: Client,
     secret: String,
-    /// The term of the lease that the file showed last.
+    /// What the file showed last.
+    last: Option<Lease>,
+    /// The term of the last lease that was valid.
     term: u64,
 }
 
@@ -174,12 +178,15 @@ impl Attachment {
         };
         let lease = LeaseReader::open(lease_file).map_err(|_| missing())?;
         let lock = File::open(lease_file).map_err(|_| missing())?;
-        Ok(Self { lease, lock, client, secret, term: 0 })
+        Ok(Self { lease, lock, client, secret, last: None, term: 0 })
     }
 
     fn position(&mut self) -> Position {
-        let lease = self.lease.read().ok().flatten();
-        let valid = lease.filter(|lease| Moment::now() < lease.deadline);
+        // What cannot be read is being written: the last lease that was read stands.
+        if let Ok(lease) = self.lease.read() {
+            self.last = lease;
+        }
+        let valid = self.last.filter(|lease| Moment::now() < lease.deadline);
         let retires = valid.is_none_or(|lease| lease.term != self.term);
         if let Some(lease) = valid {
             self.term = lease.term;
@@ -190,13 +197,18 @@ impl Attachment {
     fn begin(&self) -> Result<Option<(Held, u64, u64)>> {
         let held = Held::Lock { lock: self.lock.try_clone()? };
         // A transfer that has begun holds the lock, or has taken the lease out of the file by now.
-        if self.lock.try_lock_shared().is_err() || !self.lease.is_valid() {
+        if self.lock.try_lock_shared().is_err() {
+            return Ok(None);
+        }
+        if !self.lease.is_valid() {
+            held.release();
             return Ok(None);
         }
         match self.client.call::<TokenGiven>("/v1/token", &self.secret) {
             Ok(given) => Ok(Some((held, given.term, given.token))),
             Err(error) => {
                 warn!("no fencing token: {error:#}");
+                held.release();
                 Ok(None)
             }
         }

@@ -1,8 +1,8 @@
 //! Keeps what runs under the lease in step with the lease: a command (`doyen run`), hooks, or both.
 //!
 //! The node runs in this process, and the command and the hooks beneath a [guardian](doyen::guardian), which ends them before
-//! the lease is over. This file decides when they start and stop; it never kills anything itself, except a guardian that
-//! does not answer.
+//! the lease is over. This file decides when they start and stop. It kills nothing itself, except a guardian that does not
+//! answer, and what such a one leaves behind.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -160,8 +160,10 @@ fn default_lease_file(settings: &Settings) -> Result<PathBuf> {
 enum Job {
     /// It does not run, and is not started before this time.
     Idle { not_before: Instant },
+    /// The guardian has not said yet that nothing is left of an earlier start. Until it does, a lease stays here.
+    Clearing { held: Option<Held> },
     /// It runs under the lease, since this time.
-    Runs { _held: Held, since: Instant, stopping: bool },
+    Runs { held: Held, since: Instant, stopping: bool },
 }
 
 struct Supervisor<'a> {
@@ -220,7 +222,7 @@ impl<'a> Supervisor<'a> {
             options,
             guardian,
             reports,
-            job: Job::Idle { not_before: Instant::now() },
+            job: Job::Clearing { held: None },
             failures: 0,
             code: None,
             ends_by: None,
@@ -245,16 +247,16 @@ impl<'a> Supervisor<'a> {
             }
             self.step(leads, retires)?;
             if self.is_done() {
-                return Ok(self.exit_code());
+                return Ok(self.finish());
             }
             let wake = match self.job {
-                Job::Idle { not_before } if leads => not_before,
+                Job::Idle { not_before } if leads && !self.is_ending() => not_before,
                 _ => Instant::now() + Duration::from_secs(3600),
             };
             tokio::select! {
                 ended = &mut ended => {
                     ended?;
-                    return Ok(self.exit_code());
+                    return Ok(self.finish());
                 }
                 () = self.node.changed() => {}
                 () = sleep_until(wake) => {}
@@ -265,11 +267,22 @@ impl<'a> Supervisor<'a> {
         }
     }
 
+    fn is_ending(&self) -> bool {
+        self.ends_by.is_some() || self.code.is_some()
+    }
+
     /// Whether there is nothing left to do: a node in this process says so itself.
     fn is_done(&self) -> bool {
-        let is_ending = self.ends_by.is_some() || self.code.is_some();
         let is_attached = matches!(self.node, Node::Other(_));
-        is_attached && is_ending && matches!(self.job, Job::Idle { .. })
+        is_attached && self.is_ending() && !matches!(self.job, Job::Runs { .. })
+    }
+
+    /// Ends the guardian. Returns the exit code.
+    fn finish(&self) -> i32 {
+        if let Err(error) = self.guardian.finish() {
+            warn!("the guardian cannot be told to end: {error}");
+        }
+        self.exit_code()
     }
 
     fn exit_code(&self) -> i32 {
@@ -286,10 +299,14 @@ impl<'a> Supervisor<'a> {
 
     /// Starts or stops the command, if it is time.
     fn step(&mut self, leads: bool, retires: bool) -> Result<()> {
-        let is_ending = self.ends_by.is_some() || self.code.is_some();
+        let is_ending = self.is_ending();
         match &mut self.job {
             Job::Idle { not_before } if leads && Instant::now() >= *not_before && !is_ending => {
                 self.start()
+            }
+            Job::Clearing { held: held @ None } if leads && !self.options.hooks.is_none() => {
+                *held = self.node.begin()?.map(|(held, ..)| held);
+                Ok(())
             }
             Job::Runs { stopping, .. } if !*stopping && (retires || self.ends_by.is_some()) => {
                 *stopping = true;
@@ -298,24 +315,33 @@ impl<'a> Supervisor<'a> {
                     let grace = self.options.grace;
                     info!("stopping the command: SIGTERM, then SIGKILL after {grace:?}");
                 }
-                self.guardian.ask(&Request::Stop { grace }).context("the guardian does not answer")
+                self.ask(&Request::Stop { grace });
+                Ok(())
             }
-            Job::Idle { .. } | Job::Runs { .. } => Ok(()),
+            Job::Idle { .. } | Job::Clearing { .. } | Job::Runs { .. } => Ok(()),
         }
     }
 
     fn start(&mut self) -> Result<()> {
-        let Some((held, term, token)) = self.node.begin()? else { return Ok(()) };
+        let Some((held, term, token)) = self.node.begin()? else {
+            self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
+            return Ok(());
+        };
         let what = match self.options.command.is_empty() {
             true => Hook::Leader.name(),
             false => "the command",
         };
         info!("starting {what} (term {term}, token {token})");
-        self.guardian
-            .ask(&Request::Start { term, token })
-            .context("the guardian does not answer")?;
-        self.job = Job::Runs { _held: held, since: Instant::now(), stopping: false };
+        self.ask(&Request::Start { term, token });
+        self.job = Job::Runs { held, since: Instant::now(), stopping: false };
         Ok(())
+    }
+
+    /// Asks the guardian for something. One that cannot be asked is dead, which its reports say, or answers no questions.
+    fn ask(&self, request: &Request) {
+        if let Err(error) = self.guardian.ask(request) {
+            warn!("the guardian cannot be told: {error}");
+        }
     }
 
     fn on_report(&mut self, report: Option<Report>) -> Result<()> {
@@ -323,16 +349,23 @@ impl<'a> Supervisor<'a> {
             Some(Report::Started { pid: Some(pid) }) => {
                 info!("started the command, beneath process {pid}");
             }
-            Some(Report::Started { pid: None }) => info!("{} succeeded", Hook::Leader.name()),
+            Some(Report::Started { pid: None }) => {
+                self.failures = 0;
+                info!("{} succeeded", Hook::Leader.name());
+            }
+            Some(Report::Ready) => self.become_idle(BACK_OFF[0]),
             Some(Report::HookFailed { hook: Hook::NotLeader, why }) => {
                 warn!("{} {why}; running it again", Hook::NotLeader.name());
             }
             Some(Report::HookFailed { hook: Hook::Leader, why }) => {
                 warn!("{} {why}", Hook::Leader.name());
             }
-            Some(Report::NotStarted { why }) => {
+            Some(Report::NotStarted { why, failed }) => {
                 warn!("nothing was started: {why}");
-                self.fail();
+                self.become_idle(BACK_OFF[0]);
+                if failed {
+                    self.fail();
+                }
             }
             Some(Report::Ended { code, killed }) => self.on_end(code, killed),
             Some(Report::Pong) => self.unanswered = 0,
@@ -343,8 +376,8 @@ impl<'a> Supervisor<'a> {
 
     /// The command has ended, and all of its processes are gone.
     fn on_end(&mut self, code: i32, killed: Option<Killed>) {
-        let ran = std::mem::replace(&mut self.job, Job::Idle { not_before: Instant::now() });
-        let Job::Runs { since, stopping, .. } = ran else { return };
+        let Job::Runs { since, stopping, .. } = self.job else { return };
+        self.become_idle(Duration::ZERO);
         match killed {
             Some(Killed::Lease { late, took }) => {
                 let [late, took] = [late, took].map(Duration::from_nanos);
@@ -380,6 +413,16 @@ impl<'a> Supervisor<'a> {
             self.failures = 0;
         }
         self.fail();
+    }
+
+    /// Nothing runs, and nothing is started before this time has passed. The lease is no longer held.
+    fn become_idle(&mut self, wait: Duration) {
+        let idle = Job::Idle { not_before: Instant::now() + wait };
+        if let Job::Runs { held, .. } | Job::Clearing { held: Some(held) } =
+            std::mem::replace(&mut self.job, idle)
+        {
+            held.release();
+        }
     }
 
     /// Nothing runs, and it is tried again: later and later, and not for ever.
@@ -437,7 +480,11 @@ impl<'a> Supervisor<'a> {
         self.guardian.end_what_is_left().context("the command survives its guardian")?;
         (self.guardian, self.reports) = start_guardian(&self.node, self.options)?;
         self.unanswered = 0;
-        self.job = Job::Idle { not_before: Instant::now() + BACK_OFF[0] };
+        // What the dead one has set up is left to undo: until then the lease stays here.
+        let before = std::mem::replace(&mut self.job, Job::Clearing { held: None });
+        if let Job::Runs { held, .. } | Job::Clearing { held: Some(held) } = before {
+            self.job = Job::Clearing { held: Some(held) };
+        }
         Ok(())
     }
 }

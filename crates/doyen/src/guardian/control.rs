@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
@@ -40,17 +41,22 @@ pub enum Request {
 /// What a guardian tells its node.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Report {
+    /// The hook for a member that does not lead has succeeded for the first time: something may be started.
+    Ready,
     /// The hook for a leader has succeeded, and the command runs.
     Started {
         /// The number of the first process of its tree; none if there are only hooks.
         pid: Option<i32>,
     },
-    /// The command has not been started.
+    /// Nothing has been started, and nothing is left of the attempt.
     NotStarted {
         /// Why not.
         why: String,
+        /// Whether it was tried and failed; otherwise it was not the time.
+        failed: bool,
     },
-    /// The command has ended, its tree is gone, and the hook for a member that does not lead has succeeded.
+    /// The command has ended, its tree is gone as far as something contains it, and the hook for a member that does not lead
+    /// has succeeded.
     Ended {
         /// The exit code of the command, 128 + n if signal n ended it.
         code: i32,
@@ -108,7 +114,11 @@ impl Channel {
     /// Waits for a message; none once the other end is closed.
     pub fn receive<M: DeserializeOwned>(&self) -> io::Result<Option<M>> {
         let mut buffer = [0; LONGEST];
-        let (length, _) = recv(&self.0, &mut buffer, RecvFlags::empty())?;
+        let (length, _) = match recv(&self.0, &mut buffer, RecvFlags::empty()) {
+            // The other end has died and left something unread.
+            Err(Errno::CONNRESET) => return Ok(None),
+            received => received?,
+        };
         match length {
             0 => Ok(None),
             length => postcard::from_bytes(&buffer[..length]).map(Some).map_err(io::Error::other),

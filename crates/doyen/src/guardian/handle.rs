@@ -26,6 +26,8 @@ use crate::clock::Moment;
 
 /// The name under which this program runs as a guardian.
 const GUARDIAN: &str = "guardian";
+/// The name under which it becomes a hook.
+pub(super) const HOOK: &str = "guardian-hook";
 /// The name under which it is the first process of a command's tree.
 pub(super) const INIT: &str = "guardian-init";
 
@@ -116,6 +118,8 @@ impl Guardian {
 
     /// Ends what is left of the command's tree after the guardian is gone, and confirms that nothing is.
     pub fn end_what_is_left(&self) -> io::Result<()> {
+        // It may be alive and not understood.
+        let _ = self.kill();
         lock(&self.process).wait()?;
         if let Some((pid, init)) = lock(&self.init).take() {
             // In a namespace the kernel has done so already; without containment there is the process group.
@@ -141,12 +145,9 @@ impl Guardian {
     }
 
     /// Has the guardian end its job and itself, and waits for that.
-    pub fn finish(self) -> io::Result<()> {
-        let Self { process, control, .. } = self;
-        // One that cannot be told sees the end of the channel.
-        let _ = control.send(&Request::Finish);
-        drop(control);
-        lock(&process).wait().map(drop)
+    pub fn finish(&self) -> io::Result<()> {
+        self.control.send(&Request::Finish)?;
+        lock(&self.process).wait().map(drop)
     }
 }
 
@@ -159,6 +160,10 @@ pub fn play_part(arguments: impl IntoIterator<Item = OsString>) -> Option<i32> {
     if part == INIT {
         let [gate, oom_score, command @ ..] = &rest[..] else { return None };
         return Some(super::init::run(number(gate)?, oom_score, command));
+    }
+    if part == HOOK {
+        let [oom_score, command @ ..] = &rest[..] else { return None };
+        return Some(super::hook::become_hook(oom_score, command));
     }
     if part != GUARDIAN {
         return None;

@@ -69,12 +69,13 @@ impl Handover {
     /// Replaces the datagrams. Only one thread does so.
     pub fn prepare(&self, datagrams: &[Datagram]) -> io::Result<()> {
         let encoded = postcard::to_allocvec(datagrams).map_err(io::Error::other)?;
-        let sequence = self.number(SEQUENCE)?;
+        // Odd even if an earlier write failed halfway.
+        let writing = self.number(SEQUENCE)? | 1;
         let mut record = (encoded.len() as u32).to_le_bytes().to_vec();
         record.extend_from_slice(&encoded);
-        self.0.write_all_at(&(sequence + 1).to_le_bytes(), SEQUENCE)?;
+        self.0.write_all_at(&writing.to_le_bytes(), SEQUENCE)?;
         self.0.write_all_at(&record, SEQUENCE + 8)?;
-        self.0.write_all_at(&(sequence + 2).to_le_bytes(), SEQUENCE)
+        self.0.write_all_at(&(writing + 1).to_le_bytes(), SEQUENCE)
     }
 
     /// When the last permit ends.

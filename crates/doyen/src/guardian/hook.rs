@@ -10,18 +10,25 @@
 //! They are triggered by the state, not by its changes: `not_leader` is repeated until it succeeds, and either must bear to
 //! be run twice. One runs at a time, and none for longer than the timeout.
 
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal,
+};
 use serde::{Deserialize, Serialize};
 
+use super::handle::HOOK;
 use super::init::code_of;
+use super::process::OOM_SCORE;
 use super::wait::ends_by;
+use super::{CANNOT_EXECUTE, NOT_FOUND};
 use crate::clock::Moment;
 
 /// What an operator wants to be run. An empty command is none.
@@ -78,7 +85,23 @@ pub(super) struct Occasion<'a> {
     /// `elected`, `started`, `stopped`, `lease-lapsed` or `crashed`.
     pub(super) reason: &'a str,
     pub(super) lease_file: &'a Path,
+    /// How readily the kernel ends it when memory is short, as for the node.
+    pub(super) oom_score: &'a str,
 }
+
+/// Becomes a hook: for the process that [`RunningHook::start`] starts. Returns the exit code if that fails.
+pub(super) fn become_hook(oom_score: &OsStr, command: &[OsString]) -> i32 {
+    let _ = fs::write(OOM_SCORE, oom_score.as_encoded_bytes());
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let Some((program, arguments)) = command.split_first() else { return NOT_FOUND.into() };
+    let error = Command::new(program).args(arguments).exec();
+    let _ = writeln!(io::stderr(), "doyen: cannot run the hook {}: {error}", program.display());
+    let is_missing = error.kind() == io::ErrorKind::NotFound;
+    i32::from(if is_missing { NOT_FOUND } else { CANNOT_EXECUTE })
+}
+
+/// The exit code of one that SIGKILL has ended.
+const KILLED: i32 = 128 + 9;
 
 /// A hook that runs.
 #[derive(Debug)]
@@ -101,8 +124,10 @@ impl RunningHook {
             Hook::Leader => ("leader", hooks.member.as_str()),
             Hook::NotLeader => ("follower", ""),
         };
-        let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).process_group(0);
+        // Through doyen, which has it end with the guardian and then becomes it.
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("doyen-hook").arg(HOOK).arg(occasion.oom_score).arg(program).args(arguments);
+        command.stdin(Stdio::null()).process_group(0);
         command.env("DOYEN_ROLE", role).env("DOYEN_MEMBER", &hooks.member);
         command.env("DOYEN_LEADER", leader).env("DOYEN_REASON", occasion.reason);
         command.env("DOYEN_TERM", occasion.term.to_string());
@@ -124,7 +149,9 @@ impl RunningHook {
     pub(super) fn finish(mut self) -> Result<(), String> {
         match self.child.wait().map(code_of) {
             Ok(0) => Ok(()),
-            Ok(code) if code > 128 && Moment::now() >= self.kill_at => Err("timed out".to_owned()),
+            Ok(KILLED) => {
+                Err("was killed: it took too long, or the lease was about to end".to_owned())
+            }
             Ok(code) => Err(format!("ended with exit code {code}")),
             Err(error) => Err(error.to_string()),
         }

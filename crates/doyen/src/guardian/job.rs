@@ -11,7 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
+};
 
 use super::contain::{Cgroup, Containment};
 use super::handle::INIT;
@@ -81,8 +84,7 @@ impl Job {
         if let Some(cgroup) = &self.cgroup {
             let _ = cgroup.kill();
         }
-        // Init leads the group. While it is not reaped, its number belongs to no other process.
-        let _ = kill_process_group(self.pid, Signal::KILL);
+        // Init leads the group, which is ended with it.
         let _ = pidfd_send_signal(&self.init, Signal::KILL);
     }
 
@@ -133,7 +135,11 @@ fn spawn(order: Order<'_>) -> io::Result<(Pid, PipeWriter, JoinHandle<io::Result
                 return Ok(FAILED.into());
             }
         };
-        let _ = tell.send(Ok(Pid::from_child(&child)));
+        let pid = Pid::from_child(&child);
+        let _ = tell.send(Ok(pid));
+        // Before it is reaped its number belongs to no other process: what is left of its group ends with it.
+        let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+        let _ = kill_process_group(pid, Signal::KILL);
         child.wait().map(code_of)
     })?;
     let pid = told.recv().map_err(io::Error::other)??;

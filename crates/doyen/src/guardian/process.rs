@@ -17,13 +17,16 @@ use rustix::time::{
 use super::contain::Containment;
 use super::control::{Channel, Killed, Report, Request};
 use super::hook::{Hook, Hooks, Occasion, RunningHook};
-use super::job::{Job, Order};
+use super::job::{ENDING, Job, Order};
 use super::lease_file::{Lease, LeaseReader};
 use super::{Handover, sys};
 use crate::clock::Moment;
 
 /// How long a hook that failed waits to be run again.
 const HOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long to wait before it is asked again whether the guardian of an earlier start has ended.
+const GUARDIAN_AGAIN: Duration = Duration::from_millis(50);
 
 /// Where a process reads and writes how readily the kernel ends it when memory is short.
 pub(super) const OOM_SCORE: &str = "/proc/self/oom_score_adj";
@@ -71,9 +74,21 @@ pub(super) fn run(options: Options) -> io::Result<()> {
     let _ = sys::prefer_in_scheduling();
     let oom_score = fs::read_to_string(OOM_SCORE).unwrap_or_default().trim().to_owned();
     let _ = fs::write(OOM_SCORE, "-900");
-    let (deadline, phase) = (None, Phase::Idle);
-    Guardian { options, control, node, handover, lock, lease, timer, oom_score, deadline, phase }
-        .watch()
+    let guardian = Guardian {
+        options,
+        control,
+        node,
+        handover,
+        lock,
+        lease,
+        timer,
+        oom_score,
+        deadline: None,
+        phase: Phase::Idle,
+        unsent: None,
+        alone: None,
+    };
+    guardian.watch()
 }
 
 pub(super) struct Guardian {
@@ -89,6 +104,10 @@ pub(super) struct Guardian {
     /// The deadline of the lease, as far as it was read.
     pub(super) deadline: Option<Lease>,
     pub(super) phase: Phase,
+    /// What the node could not be told, because it does not listen.
+    unsent: Option<Report>,
+    /// A lock that only one guardian of this node has.
+    alone: Option<fs::File>,
 }
 
 /// How far it has come.
@@ -97,11 +116,21 @@ pub(super) enum Phase {
     /// This member does not lead, and nothing is left to do about that.
     Idle,
     /// The hook for a leader runs; `stops` if the job is not to be started any more.
-    Entering { start: Start, hook: RunningHook, stops: bool },
+    Entering { start: Start, hook: RunningHook, stops: bool, lapsed: bool },
     /// The job runs, or the hook has succeeded if there is no job.
     Active(Active),
     /// The hook for a member that does not lead runs, or is run again at a time. `report`: what the node is told then.
-    Leaving { report: Option<Report>, hook: Option<RunningHook>, again_at: Moment, last: Start },
+    Leaving { left: Left, hook: Option<RunningHook>, again_at: Moment },
+}
+
+/// What is left to do and to say after the end of something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Left {
+    last: Start,
+    /// Why it ended, for the hook.
+    reason: &'static str,
+    /// What the node is told when the hook has succeeded.
+    report: Option<Report>,
 }
 
 /// A start under a lease.
@@ -111,18 +140,39 @@ pub(super) struct Start {
     token: u64,
 }
 
+/// How the watch ends.
+enum End {
+    /// The node ends as planned.
+    Told,
+    /// The node is dead, or dying.
+    Died,
+}
+
 #[derive(Debug)]
 pub(super) struct Active {
     start: Start,
     job: Option<Job>,
-    /// When SIGKILL follows SIGTERM.
+    /// When SIGKILL follows SIGTERM, or is repeated.
     kill_at: Option<Moment>,
-    killed: Option<Killed>,
+    /// Why it has been killed, and when.
+    killed: Option<(Killed, Moment)>,
 }
 
 impl Guardian {
     fn watch(mut self) -> io::Result<()> {
-        self.leave(Start::default(), None, "started")?;
+        match self.watch_until_the_end() {
+            Ok(End::Told) => self.end_all("stopped"),
+            Ok(End::Died) => self.survive(),
+            Err(error) => {
+                // Whatever went wrong: nothing may outlive it.
+                let _ = self.end_all("crashed");
+                Err(error)
+            }
+        }
+    }
+
+    fn watch_until_the_end(&mut self) -> io::Result<End> {
+        self.leave(Left { last: Start::default(), reason: "started", report: Some(Report::Ready) });
         loop {
             self.read_lease();
             self.arm()?;
@@ -134,14 +184,14 @@ impl Guardian {
                 self.on_time()?;
             }
             if died {
-                return self.survive();
+                return Ok(End::Died);
             }
             if asked {
                 match self.control.receive()? {
-                    Some(Request::Finish) => return self.end_all("stopped"),
-                    Some(request) => self.handle(request)?,
+                    Some(Request::Finish) => return Ok(End::Told),
+                    Some(request) => self.handle(request),
                     // A process that dies closes its files before its pidfd says so.
-                    None => return self.survive(),
+                    None => return Ok(End::Died),
                 }
             }
         }
@@ -175,7 +225,9 @@ impl Guardian {
         let lease = self.last_moment();
         let due = match &self.phase {
             Phase::Idle => None,
+            Phase::Entering { hook, lapsed: true, .. } => Some(hook.kill_at),
             Phase::Entering { hook, .. } => Some(hook.kill_at.min(lease)),
+            Phase::Active(Active { kill_at, killed: Some(_), .. }) => *kill_at,
             Phase::Active(active) => Some(active.kill_at.map_or(lease, |at| at.min(lease))),
             Phase::Leaving { hook: Some(hook), .. } => Some(hook.kill_at),
             Phase::Leaving { again_at, .. } => Some(*again_at),
@@ -191,115 +243,136 @@ impl Guardian {
         Ok(())
     }
 
-    fn handle(&mut self, request: Request) -> io::Result<()> {
+    fn handle(&mut self, request: Request) {
+        let nothing_runs = Report::Ended { code: 0, killed: None };
         match (request, &mut self.phase) {
-            (Request::Ping, _) => self.report(&Report::Pong),
+            (Request::Ping, _) => {
+                if let Some(unsent) = self.unsent.take() {
+                    self.report(unsent);
+                }
+                self.report(Report::Pong);
+            }
             (Request::Start { term, token }, Phase::Idle) => self.enter(Start { term, token }),
             (Request::Start { .. }, _) => {
                 let why = "what was started before has not ended".to_owned();
-                self.report(&Report::NotStarted { why })
+                self.report(Report::NotStarted { why, failed: false });
             }
             (Request::Signal(number), Phase::Active(Active { job: Some(job), .. })) => {
                 Signal::from_named_raw(number).into_iter().for_each(|signal| job.signal(signal));
-                Ok(())
             }
-            (Request::Stop { .. }, Phase::Entering { stops, .. }) => {
-                *stops = true;
-                Ok(())
-            }
+            (Request::Stop { .. }, Phase::Entering { stops, .. }) => *stops = true,
             (Request::Stop { grace }, Phase::Active(Active { job: Some(job), kill_at, .. })) => {
                 job.signal(Signal::TERM);
                 kill_at.get_or_insert(Moment::now().after_nanos(grace));
-                Ok(())
             }
             (Request::Stop { .. }, Phase::Active(Active { start, job: None, .. })) => {
-                let start = *start;
-                self.leave(start, Some(Report::Ended { code: 0, killed: None }), "stopped")
+                let last = *start;
+                self.leave(Left { last, reason: "stopped", report: Some(nothing_runs) });
             }
-            _ => Ok(()),
+            (Request::Stop { .. }, Phase::Idle) => self.report(nothing_runs),
+            _ => {}
         }
     }
 
-    /// Tells the node. One that does not listen is hung: its lease will end.
-    fn report(&self, report: &Report) -> io::Result<()> {
-        match self.control.send(report) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
-            // Its end is noticed by the pidfd.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            sent => sent,
+    /// Tells the node. One that does not listen is told again when it asks; one that is dead is noticed by the pidfd.
+    fn report(&mut self, report: Report) {
+        let is_full = |error: io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        if self.control.send(&report).is_err_and(is_full) && report != Report::Pong {
+            self.unsent = Some(report);
         }
     }
 
     /// This member leads: runs the hook for that, then the job.
-    fn enter(&mut self, start: Start) -> io::Result<()> {
-        let hook = self
-            .check_lease(start.term)
-            .and_then(|()| self.run_hook(Hook::Leader, start, "elected"));
-        match hook {
-            Ok(Some(hook)) => self.phase = Phase::Entering { start, hook, stops: false },
-            Ok(None) => return self.activate(start),
-            Err(error) => return self.leave_again(start, error.to_string()),
+    fn enter(&mut self, start: Start) {
+        if let Err(error) = self.check_lease(start.term) {
+            return self.leave_unstarted(start, error.to_string(), false);
         }
-        Ok(())
+        match self.run_hook(Hook::Leader, start, "elected") {
+            Ok(Some(hook)) => {
+                self.phase = Phase::Entering { start, hook, stops: false, lapsed: false };
+            }
+            Ok(None) => self.activate(start),
+            Err(error) => self.leave_unstarted(start, error.to_string(), true),
+        }
     }
 
-    fn activate(&mut self, start: Start) -> io::Result<()> {
+    fn activate(&mut self, start: Start) {
+        let has_lease = self.check_lease(start.term);
         let job = match self.options.command.is_empty() {
-            true => self.check_lease(start.term).map(|()| None),
+            _ if has_lease.is_err() => has_lease.map(|()| None),
+            true => Ok(None),
             false => self.start_job(start).map(Some),
         };
         match job {
             Ok(job) => {
                 let pid = job.as_ref().map(Job::pid);
                 self.phase = Phase::Active(Active { start, job, kill_at: None, killed: None });
-                self.report(&Report::Started { pid })
+                self.report(Report::Started { pid });
             }
-            Err(error) => self.leave_again(start, error.to_string()),
+            Err(error) => {
+                let failed = self.check_lease(start.term).is_ok();
+                self.leave_unstarted(start, error.to_string(), failed);
+            }
         }
     }
 
     fn start_job(&mut self, Start { term, token }: Start) -> io::Result<Job> {
-        self.check_lease(term)?;
-        let options = self.options.clone();
+        let (options, oom_score) = (self.options.clone(), self.oom_score.clone());
         let order = Order {
             command: &options.command,
             containment: &options.containment,
             term,
             token,
             lease_file: &options.lease_file,
-            oom_score: &self.oom_score.clone(),
+            oom_score: &oom_score,
         };
         Job::start(order, || self.check_lease(term))
     }
 
-    fn leave_again(&mut self, start: Start, why: String) -> io::Result<()> {
-        self.leave(start, Some(Report::NotStarted { why }), "stopped")
+    fn leave_unstarted(&mut self, last: Start, why: String, failed: bool) {
+        let report = Some(Report::NotStarted { why, failed });
+        self.leave(Left { last, reason: "stopped", report });
     }
 
     /// Nothing runs under the lease any more: runs the hook for that, and tells the node when it has succeeded.
-    fn leave(&mut self, last: Start, report: Option<Report>, reason: &str) -> io::Result<()> {
-        match self.run_hook(Hook::NotLeader, last, reason) {
+    fn leave(&mut self, left: Left) {
+        if !self.is_alone() {
+            return self.leave_later(left, GUARDIAN_AGAIN);
+        }
+        match self.run_hook(Hook::NotLeader, left.last, left.reason) {
             Ok(None) => {
                 self.phase = Phase::Idle;
-                report.map_or(Ok(()), |report| self.report(&report))
+                left.report.into_iter().for_each(|report| self.report(report));
             }
             Ok(hook) => {
-                self.phase = Phase::Leaving { report, hook, again_at: Moment::default(), last };
-                Ok(())
+                self.phase = Phase::Leaving { left, hook, again_at: Moment::default() };
             }
-            Err(error) => self.fail_to_leave(last, report, error.to_string()),
+            Err(error) => self.fail_to_leave(left, error.to_string()),
         }
     }
 
-    fn fail_to_leave(
-        &mut self,
-        last: Start,
-        report: Option<Report>,
-        why: String,
-    ) -> io::Result<()> {
-        let again_at = Moment::now().after_nanos(HOOK_AGAIN.as_nanos() as u64);
-        self.phase = Phase::Leaving { report, hook: None, again_at, last };
-        self.report(&Report::HookFailed { hook: Hook::NotLeader, why })
+    fn fail_to_leave(&mut self, left: Left, why: String) {
+        self.leave_later(left, HOOK_AGAIN);
+        self.report(Report::HookFailed { hook: Hook::NotLeader, why });
+    }
+
+    fn leave_later(&mut self, left: Left, wait: Duration) {
+        let again_at = Moment::now().after_nanos(wait.as_nanos() as u64);
+        self.phase = Phase::Leaving { left, hook: None, again_at };
+    }
+
+    /// Whether the guardian of an earlier start of this node has ended: hooks run one at a time.
+    fn is_alone(&mut self) -> bool {
+        if self.options.hooks.is_none() || self.alone.is_some() {
+            return true;
+        }
+        let mut name = self.options.lease_file.clone().into_os_string();
+        name.push(".guardian");
+        // Where there is no such file to be had, there is nothing to wait for.
+        let Ok(file) = fs::File::create(name) else { return true };
+        let is_alone = file.try_lock().is_ok();
+        self.alone = is_alone.then_some(file);
+        is_alone
     }
 
     pub(super) fn run_hook(
@@ -308,8 +381,9 @@ impl Guardian {
         Start { term, token }: Start,
         reason: &str,
     ) -> io::Result<Option<RunningHook>> {
-        let lease_file = &self.options.lease_file;
-        RunningHook::start(&self.options.hooks, hook, Occasion { term, token, reason, lease_file })
+        let (lease_file, oom_score) = (&self.options.lease_file, self.oom_score.as_str());
+        let occasion = Occasion { term, token, reason, lease_file, oom_score };
+        RunningHook::start(&self.options.hooks, hook, occasion)
     }
 
     /// What cannot be read is being written, or its writer hangs: the last deadline that was read holds. A node that is not
@@ -334,30 +408,44 @@ impl Guardian {
     /// The job or a hook has ended.
     fn on_end(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Idle => Ok(()),
-            Phase::Entering { start, hook, stops } => match hook.finish() {
-                Ok(()) if stops => self.leave_again(start, "it is to stop".to_owned()),
+            Phase::Idle => {}
+            Phase::Entering { start, hook, stops, lapsed } => match hook.finish() {
+                _ if lapsed => {
+                    let why = format!("the lease of term {} was about to end", start.term);
+                    let report = Some(Report::NotStarted { why, failed: false });
+                    self.leave(Left { last: start, reason: "lease-lapsed", report });
+                }
+                Ok(()) if stops => {
+                    self.leave_unstarted(start, "it is to stop".to_owned(), false);
+                }
                 Ok(()) => self.activate(start),
                 Err(why) => {
-                    self.report(&Report::HookFailed { hook: Hook::Leader, why: why.clone() })?;
-                    self.leave_again(start, format!("{} {why}", Hook::Leader.name()))
+                    let text = format!("{} {why}", Hook::Leader.name());
+                    self.report(Report::HookFailed { hook: Hook::Leader, why });
+                    self.leave_unstarted(start, text, true);
                 }
             },
             Phase::Active(Active { start, job, killed, .. }) => {
                 let code = job.map_or(Ok(0), Job::reap)?;
+                let killed = killed.map(|(killed, at)| match killed {
+                    Killed::Lease { late, .. } => {
+                        Killed::Lease { late, took: Moment::now().as_nanos() - at.as_nanos() }
+                    }
+                    Killed::Grace => Killed::Grace,
+                });
                 let reason = match killed {
                     Some(Killed::Lease { .. }) => "lease-lapsed",
                     _ => "stopped",
                 };
-                self.leave(start, Some(Report::Ended { code, killed }), reason)
+                let report = Some(Report::Ended { code, killed });
+                self.leave(Left { last: start, reason, report });
             }
-            Phase::Leaving { report, hook, last, .. } => {
-                match hook.map_or(Ok(()), RunningHook::finish) {
-                    Ok(()) => report.map_or(Ok(()), |report| self.report(&report)),
-                    Err(why) => self.fail_to_leave(last, report, why),
-                }
-            }
+            Phase::Leaving { left, hook, .. } => match hook.map_or(Ok(()), RunningHook::finish) {
+                Ok(()) => left.report.into_iter().for_each(|report| self.report(report)),
+                Err(why) => self.fail_to_leave(left, why),
+            },
         }
+        Ok(())
     }
 
     /// The lease may have been renewed; the time to stop, or of a hook, may be over.
@@ -371,43 +459,45 @@ impl Guardian {
             let late = now.as_nanos().saturating_sub(due.as_nanos());
             (!is_its_own || now >= last).then_some(Killed::Lease { late, took: 0 })
         };
+        let repeat_at = now.after_nanos(ENDING.as_nanos() as u64);
         match &mut self.phase {
-            Phase::Idle => return Ok(()),
-            Phase::Entering { start, hook, .. } => {
-                if lapse_of(*start).is_some() || now >= hook.kill_at {
+            Phase::Idle => {}
+            Phase::Entering { start, hook, lapsed, .. } => {
+                *lapsed = lapse_of(*start).is_some();
+                if *lapsed || now >= hook.kill_at {
                     hook.kill();
+                    hook.kill_at = repeat_at;
                 }
-                return Ok(()); // its end is noticed
             }
             Phase::Active(Active { start, job, kill_at, killed }) => {
                 let is_stopped = kill_at.is_some_and(|kill_at| now >= kill_at);
-                *killed = lapse_of(*start).or(is_stopped.then_some(Killed::Grace));
-                if killed.is_none() {
+                let why = lapse_of(*start).or(is_stopped.then_some(Killed::Grace));
+                if let Some(why) = why.filter(|_| killed.is_none()) {
+                    *killed = Some((why, now));
+                } else if !(is_stopped && killed.is_some()) {
                     return Ok(());
                 }
-                if let Some(job) = job {
-                    job.kill();
-                    job.wait()?;
-                }
-                if let Some(Killed::Lease { took, .. }) = killed {
-                    *took = Moment::now().as_nanos() - now.as_nanos();
+                // Its end is noticed; one that does not end is killed again.
+                *kill_at = Some(repeat_at);
+                match job {
+                    Some(job) => job.kill(),
+                    None => return self.on_end(),
                 }
             }
             Phase::Leaving { hook: Some(hook), .. } => {
                 if now >= hook.kill_at {
                     hook.kill();
+                    hook.kill_at = repeat_at;
                 }
-                return Ok(());
             }
-            Phase::Leaving { report, again_at, last, .. } => {
-                if now < *again_at {
-                    return Ok(());
+            Phase::Leaving { left, again_at, .. } => {
+                if now >= *again_at {
+                    let left = left.clone();
+                    self.leave(left);
                 }
-                let (report, last) = (report.take(), *last);
-                return self.leave(last, report, "stopped");
             }
         }
-        self.on_end()
+        Ok(())
     }
 
     pub(super) fn runs_a_job(&self) -> bool {
@@ -431,12 +521,12 @@ impl Guardian {
                 }
                 Ok(start)
             }
-            Phase::Leaving { hook, last, .. } => {
+            Phase::Leaving { hook, left, .. } => {
                 if let Some(hook) = hook {
                     hook.kill();
                     let _ = hook.finish();
                 }
-                Ok(last)
+                Ok(left.last)
             }
         }
     }

@@ -18,6 +18,9 @@ use crate::clock::Moment;
 const RELEASES: [Duration; 3] =
     [Duration::ZERO, Duration::from_millis(5), Duration::from_millis(50)];
 
+/// How long a hook that failed waits to be run again.
+const AGAIN: Duration = Duration::from_millis(20);
+
 impl Guardian {
     /// Ends what ran, and releases the lease as soon as nothing relies on it any more. The core decides when that is.
     pub(super) fn survive(mut self) -> io::Result<()> {
@@ -75,10 +78,17 @@ impl Guardian {
 
     /// Runs the hook for a member that does not lead. Returns whether it has succeeded before `deadline`.
     fn leave_for_good(&self, last: Start, deadline: Moment) -> bool {
-        let ran = match self.run_hook(Hook::NotLeader, last, "crashed") {
-            Ok(None) => return true,
-            Ok(Some(hook)) => hook.finish_by(deadline),
-            Err(error) => Err(error.to_string()),
+        let ran = loop {
+            let ran = match self.run_hook(Hook::NotLeader, last, "crashed") {
+                Ok(None) => return true,
+                Ok(Some(hook)) => hook.finish_by(deadline),
+                Err(error) => Err(error.to_string()),
+            };
+            // A supervisor that ends the whole service may have ended the hook: it gets another try.
+            if ran.is_ok() || Moment::now().after_nanos(AGAIN.as_nanos() as u64) >= deadline {
+                break ran;
+            }
+            thread::sleep(AGAIN);
         };
         if let Err(why) = &ran {
             eprintln!(

@@ -163,6 +163,9 @@ impl Host {
     /// Runs until it is stopped, or must stop.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let result = self.run_loop();
+        if result.is_err() {
+            self.publisher.leave_lease_to_guardian();
+        }
         if let Err(Failure::StateIsOld { .. } | Failure::Cloned { .. }) = &result {
             self.mark_state_refused();
         }
@@ -370,8 +373,7 @@ impl Host {
         let network = &mut self.network;
         let sealed = last.iter().filter_map(|(to, letter)| network.sealed(*to, letter));
         let datagrams: Vec<Datagram> = sealed.collect();
-        self.publisher.prepare_handover(&datagrams);
-        self.prepared = Some(last);
+        self.prepared = self.publisher.prepare_handover(&datagrams).then_some(last);
     }
 
     fn trace_lease(&mut self, deadline: Option<Moment>) {

@@ -114,12 +114,22 @@ impl Publisher {
     }
 
     /// Gives the guardian what it sends if this process dies. If that fails, it must send nothing older.
-    pub(super) fn prepare_handover(&mut self, datagrams: &[Datagram]) {
-        let Some(handover) = &self.handover else { return };
-        if let Err(error) = handover.prepare(datagrams) {
+    /// Returns whether it has.
+    pub(super) fn prepare_handover(&mut self, datagrams: &[Datagram]) -> bool {
+        let Some(handover) = &self.handover else { return true };
+        let prepared = handover.prepare(datagrams);
+        if let Err(error) = &prepared {
             let text =
                 format!("a crash would cost a lease: cannot write for the guardian: {error}");
             self.log.write(LogLine::warning("handover", text));
+        }
+        prepared.is_ok()
+    }
+
+    /// The node fails: its lease stays as it is published, for the guardian to release.
+    pub(super) fn leave_lease_to_guardian(&mut self) {
+        if self.is_guarded() {
+            std::mem::forget(self.lease_file.take());
         }
     }
 
