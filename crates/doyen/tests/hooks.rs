@@ -106,6 +106,13 @@ fn the_thing_moves_with_leadership_and_is_never_at_two_members() {
     assert!(log.contains(&format!("n{second} remove follower 2 lease-lapsed")), "{log}");
     cluster.trial.agree(&[1, 2, 3]);
     assert_eq!(cluster.holder(&[1, 2, 3]), third);
+    // Killed while it is stopped, with reports of its guardian unread.
+    let mut cluster = cluster;
+    cluster.trial.signal(third, Signal::STOP);
+    cluster.holder(&Cluster::others(third));
+    cluster.trial.kill(third);
+    let log = cluster.trial.log(third);
+    assert!(!log.contains("the guardian ends"), "{log}");
 }
 
 #[test]
@@ -134,6 +141,12 @@ fn a_hook_that_fails_holds_the_lease_until_it_succeeds() {
     assert!(given.status.success(), "{given:?}");
     let failures = || cluster.log().matches(&format!("n{leader} remove follower 1")).count();
     cluster.trial.wait("two failures", || (failures() >= 2).then_some(()));
+    // A new guardian has to undo what the dead one has set up; until then nothing is released.
+    cluster.trial.kill_guardian(leader);
+    let before = failures();
+    let again = || cluster.log().matches(&format!("n{leader} remove follower 0 started")).count();
+    cluster.trial.wait("a try of the new guardian", || (again() >= 2).then_some(()));
+    assert_eq!(failures(), before);
     let status = cluster.trial.status(leader).expect("an answer");
     assert!(status.role == Role::Retiring && status.lease.is_some(), "it still has the lease");
     let by = fs::read_to_string(cluster.folder.join("held/by")).unwrap();

@@ -289,6 +289,14 @@ impl Trial {
         self.nodes[member - 1].child.is_some()
     }
 
+    /// Kills the guardian of a member.
+    pub fn kill_guardian(&self, member: usize) {
+        let children = Command::new("pgrep").args(["-P", &self.pid(member).to_string()]).output();
+        let children = String::from_utf8(children.expect("pgrep").stdout).expect("numbers");
+        let pid = children.lines().next().and_then(|line| Pid::from_raw(line.parse().ok()?));
+        kill_process(pid.expect("a guardian"), Signal::KILL).expect("it runs");
+    }
+
     /// Sends a member a signal.
     pub fn signal(&self, member: usize, signal: Signal) {
         let pid = i32::try_from(self.pid(member)).ok().and_then(Pid::from_raw);
