@@ -4,7 +4,7 @@
 //! acts under it. Its own machine can tell, if that lives. So a second process, the guardian, watches the leader. When
 //! the leader is dead, the guardian ends the job that runs under the lease, runs the hooks that undo what the leader had
 //! set up, waits until the last permit is over, and then sends what the leader would have sent if it had transferred
-//! leadership ([`Event::Crashed`](crate::protocol::Event::Crashed)).
+//! leadership ([`Event::Crashed`]).
 //!
 //! This is a rule of safety, so it is decided here, for the guardian of a node and for the simulated one alike. An end that
 //! is not confirmed releases nothing: the lease runs out.

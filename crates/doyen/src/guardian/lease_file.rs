@@ -83,6 +83,8 @@ pub struct LeaseFile {
     path: PathBuf,
     sequence: u64,
     clock: ClockId,
+    /// It shows the last lease even after this is dropped.
+    is_left: bool,
     _lock: File,
 }
 
@@ -97,8 +99,14 @@ impl LeaseFile {
         let mut options = OpenOptions::new();
         let file =
             options.read(true).write(true).create(true).truncate(false).mode(0o644).open(path)?;
-        let mut lease_file =
-            Self { file, path: path.to_owned(), sequence: 0, clock: ClockId::own()?, _lock: lock };
+        let mut lease_file = Self {
+            file,
+            path: path.to_owned(),
+            sequence: 0,
+            clock: ClockId::own()?,
+            is_left: false,
+            _lock: lock,
+        };
         // A reader of the earlier content must see that it is over before it sees anything else.
         lease_file.file.write_all_at(&0_u64.to_le_bytes(), DEADLINE)?;
         lease_file.publish(None)?;
@@ -109,6 +117,11 @@ impl LeaseFile {
     /// Where the file is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// From now on the file stays as it is, for a guardian that ends the lease.
+    pub(crate) fn leave(&mut self) {
+        self.is_left = true;
     }
 
     /// Whether a program has locked the file, to act under the lease that it read.
@@ -139,7 +152,7 @@ impl LeaseFile {
 impl Drop for LeaseFile {
     fn drop(&mut self) {
         // A node that panics leaves its lease as it is: its guardian releases that.
-        if !std::thread::panicking() {
+        if !self.is_left && !std::thread::panicking() {
             let _ = self.publish(None);
         }
     }

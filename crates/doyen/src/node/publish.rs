@@ -128,8 +128,8 @@ impl Publisher {
 
     /// The node fails: its lease stays as it is published, for the guardian to release.
     pub(super) fn leave_lease_to_guardian(&mut self) {
-        if self.is_guarded() {
-            std::mem::forget(self.lease_file.take());
+        if let Some(file) = self.lease_file.as_mut().filter(|_| self.handover.is_some()) {
+            file.leave();
         }
     }
 
