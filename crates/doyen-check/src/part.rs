@@ -31,6 +31,7 @@ use std::str::FromStr;
 use doyen_core::config::quorum::{Pace, Preemption};
 use doyen_core::config::rules::{Rule, Rules as QuorumRules};
 use doyen_core::config::{Config, Mode, Timing};
+use doyen_core::handover::{Duty, Remains, Work};
 use doyen_core::members::{Members, NodeId, Term};
 use doyen_core::registry::Algorithm;
 use doyen_core::session::SessionConfig;
@@ -215,9 +216,15 @@ impl Scope {
         }
     }
 
-    /// Whether guardians release a lease only after everything that relied on it is over.
+    /// Whether guardians release a lease only after everything that relied on it is over: neither while the job runs, nor
+    /// before the last permit has ended.
     pub(crate) fn guardians_confirm(self) -> bool {
-        !self.without.is_some_and(is_of_releases)
+        let rules = self
+            .without
+            .map_or_else(QuorumRules::default, |rule| QuorumRules::default().without(rule));
+        let over = Remains { lease: 2, permit: 0, job: Work::Over, hooks: Work::Over };
+        let unfinished = [Remains { job: Work::Due, ..over }, Remains { permit: 1, ..over }];
+        unfinished.into_iter().all(|remains| remains.duty(0, rules) != Duty::Release)
     }
 
     /// When timers expire. `wrong_clocks`: whether clocks may be wrong.

@@ -11,10 +11,10 @@
 //! need to be, and that is measured.
 //!
 //! An acknowledgement carries its sender's own term. So one for a heartbeat of an earlier term gives that leader nothing:
-//! it tells it of the later term. What is left of `ack_stale_hb` is that the sender follows the wrong leader, and that is
-//! noticed as a run without rest.
+//! it tells it of the later term. What is left of `no-stale-heartbeat` is that the sender follows the wrong leader, and that
+//! is noticed as a run without rest.
 //!
-//! `Courtesy` is no rule of safety: without it nothing may be noticed, see `check_quorum.rs`.
+//! `pre-vote` is no rule of safety: without it nothing may be noticed, see `check_quorum.rs`.
 
 use std::fs;
 use std::path::Path;

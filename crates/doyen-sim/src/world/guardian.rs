@@ -17,6 +17,7 @@ pub(super) struct Survived<M> {
     position: u32,
     term: Term,
     remains: Remains<Time>,
+    /// When the job has ended, and the hooks have run.
     job_ends: Time,
     /// What is sent in its name; nothing once it has been sent.
     last_messages: Vec<(NodeId, M)>,
@@ -41,7 +42,7 @@ impl<P: Protocol> World<'_, '_, P> {
         Some(Survived {
             position,
             term: member.protocol.view().term,
-            remains: Remains { lease, permit, job: Work::Due, hooks: Work::Over },
+            remains: Remains { lease, permit, job: Work::Due, hooks: Work::Due },
             job_ends: self.now + guardian.job,
             last_messages: out.into_messages().collect(),
             rules,
@@ -63,7 +64,7 @@ impl<P: Protocol> World<'_, '_, P> {
             &mut self.survived[number];
         let (position, term) = (*position, *term);
         if now >= *job_ends {
-            remains.job = Work::Over;
+            (remains.job, remains.hooks) = (Work::Over, Work::Over);
         }
         let is_over = remains.job == Work::Over && now >= remains.permit;
         let releases = remains.duty(now, rules) == Duty::Release && !last_messages.is_empty();
