@@ -38,6 +38,15 @@ pub enum TransferReason {
     Drained,
     /// Its process died, and its guardian released the lease.
     Crashed,
+    /// What it runs as leader keeps failing.
+    Failed,
+}
+
+impl TransferReason {
+    /// Whether the leader has failed: its rank is lower for a while.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Crashed | Self::Failed)
+    }
 }
 
 /// Why a leader stepped down.
@@ -179,6 +188,7 @@ impl fmt::Display for TransferReason {
             Self::Requested => "requested",
             Self::Drained => "drained",
             Self::Crashed => "crashed",
+            Self::Failed => "what it runs keeps failing",
         })
     }
 }

@@ -236,6 +236,8 @@ pub enum Event<M, T> {
 pub enum AdminCommand {
     /// Step down as leader.
     Resign,
+    /// Step down as leader, because what it runs keeps failing: that counts as a failure.
+    GiveUp,
     /// Transfer leadership to this member.
     Transfer { to: NodeId },
     /// Do not lead as long as another member can.
@@ -261,6 +263,7 @@ impl fmt::Display for AdminCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Resign => f.write_str("resign"),
+            Self::GiveUp => f.write_str("give up"),
             Self::Transfer { to } => write!(f, "transfer to {to}"),
             Self::Drain { never: true, .. } => f.write_str("drain, never lead"),
             Self::Drain { lasting: None, .. } => f.write_str("drain"),

@@ -202,6 +202,7 @@ impl<P: Explore> Model<'_, P> {
 fn command_text(command: AdminCommand, member: NodeId) -> String {
     match command {
         AdminCommand::Resign => format!("resign {member}"),
+        AdminCommand::GiveUp => format!("give up {member}"),
         AdminCommand::Transfer { to } => format!("transfer {member} to {to}"),
         AdminCommand::Drain { .. } => format!("drain {member}"),
         AdminCommand::Undrain => format!("undrain {member}"),

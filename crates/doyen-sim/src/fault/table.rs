@@ -86,6 +86,7 @@ enum Has {
 #[serde(rename_all = "kebab-case")]
 enum Command {
     Resign,
+    GiveUp,
     Transfer,
     Drain,
     DrainNever,
@@ -204,6 +205,7 @@ impl Table {
         let mut to = || self.to.take().ok_or("to: is missing; say which member");
         let command = match command {
             Command::Resign => AdminCommand::Resign,
+            Command::GiveUp => AdminCommand::GiveUp,
             Command::Transfer => AdminCommand::Transfer { to: to()? },
             Command::Drain => AdminCommand::Drain { lasting: self.lasting.take(), never: false },
             Command::DrainNever => AdminCommand::Drain { lasting: None, never: true },
@@ -306,6 +308,7 @@ impl Table {
         self.member = Some(member);
         self.command = Some(match command {
             AdminCommand::Resign => Command::Resign,
+            AdminCommand::GiveUp => Command::GiveUp,
             AdminCommand::Transfer { to } => {
                 self.to = Some(to);
                 Command::Transfer

@@ -285,6 +285,7 @@ impl<T> Call<T> {
                 format!("prefer {} for {lasting}", name(member))
             }
             AdminCommand::Resign
+            | AdminCommand::GiveUp
             | AdminCommand::Drain { .. }
             | AdminCommand::Undrain
             | AdminCommand::Attribute(_) => command.to_string(),

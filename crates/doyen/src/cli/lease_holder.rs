@@ -126,7 +126,7 @@ impl Node {
             Self::Own { handle, .. } => {
                 let handle = handle.clone();
                 tokio::spawn(async move {
-                    if let Err(error) = handle.command(AdminCommand::Resign).await {
+                    if let Err(error) = handle.command(AdminCommand::GiveUp).await {
                         warn!("leadership was not given up: {error}");
                     }
                 });

@@ -125,6 +125,7 @@ impl MemberFlags {
     /// Runs a node under whose lease nothing runs. What keeps it from starting is the outer error.
     fn serve_alone(&self, configuration: Configuration) -> Result<Result<()>> {
         let grace = configuration.settings.grace;
+        supervise::check_hooks(&configuration.settings)?;
         let change_hook = ChangeHook::of(&configuration.settings);
         let lease_file =
             self.lease_file.as_deref().map(supervise::create_lease_file).transpose()?;
@@ -226,6 +227,7 @@ impl Node {
     fn check(&self, configuration: &Configuration) -> Result<()> {
         let settings = &configuration.settings;
         settings.check(self.member.rejoin)?;
+        supervise::check_hooks(settings)?;
         for warning in &configuration.warnings {
             writeln!(io::stderr(), "doyen: warning: {warning}")?;
         }

@@ -62,6 +62,7 @@ impl Supervision {
     /// Of the hooks alone, with this margin.
     pub(super) fn new(settings: &Settings, flags: &MemberFlags, margin: Duration) -> Result<Self> {
         let lease = lease_that_fits(settings, margin)?;
+        check_hooks(settings)?;
         Ok(Self {
             lease,
             margin,
@@ -111,6 +112,20 @@ pub(super) fn serve_beside(node: Attachment, options: &Supervision) -> Result<i3
         let supervisor = Supervisor::new(Node::Other(node), options)?;
         supervisor.supervise(std::future::pending()).await
     })
+}
+
+/// Whether the programs of all hooks can be executed.
+pub(super) fn check_hooks(settings: &Settings) -> Result<()> {
+    let Hooks { leader, not_leader, .. } = &settings.hooks;
+    let hooks = [("leader", leader), ("not_leader", not_leader), ("change", &settings.change_hook)];
+    for (name, command) in hooks {
+        if let Some(program) = command.first()
+            && super::run::cannot_execute(program.as_ref()).is_some()
+        {
+            bail!("hooks.{name}: {program} does not exist here or is not executable");
+        }
+    }
+    Ok(())
 }
 
 /// The length of a lease, if the margin leaves enough of it.
@@ -174,6 +189,8 @@ struct Supervisor<'a> {
     job: Job,
     /// How often the command has ended soon after its start.
     failures: u32,
+    /// How often the hook for a member that does not lead has failed in a row.
+    hook_failures: u32,
     /// The exit code of the command, once doyen is to end.
     code: Option<i32>,
     /// The signal that ends doyen.
@@ -224,6 +241,7 @@ impl<'a> Supervisor<'a> {
             reports,
             job: Job::Clearing { held: None },
             failures: 0,
+            hook_failures: 0,
             code: None,
             ends_by: None,
             unanswered: 0,
@@ -355,16 +373,24 @@ impl<'a> Supervisor<'a> {
             }
             Some(Report::Ready) => self.become_idle(BACK_OFF[0]),
             Some(Report::HookFailed { hook: Hook::NotLeader, why }) => {
-                warn!("{} {why}; running it again", Hook::NotLeader.name());
+                self.hook_failures += 1;
+                warn!(
+                    "{} {why} (failure {}); until it succeeds, a lease of this member is not given up and nothing is started: running it again",
+                    Hook::NotLeader.name(),
+                    self.hook_failures
+                );
             }
             Some(Report::HookFailed { hook: Hook::Leader, why }) => {
                 warn!("{} {why}", Hook::Leader.name());
             }
             Some(Report::NotStarted { why, failed }) => {
-                warn!("nothing was started: {why}");
                 self.become_idle(BACK_OFF[0]);
-                if failed {
-                    self.fail();
+                match failed {
+                    true => {
+                        warn!("not started: {why}");
+                        self.fail();
+                    }
+                    false => info!("not started: {why}"),
                 }
             }
             Some(Report::Ended { code, killed }) => self.on_end(code, killed),
@@ -393,7 +419,8 @@ impl<'a> Supervisor<'a> {
                 info!("{} succeeded", Hook::NotLeader.name());
             }
             None if code > 128 => info!("signal {} ended the command", code - 128),
-            None => info!("the command ended with exit code {code}"),
+            None if code == 0 => info!("the command ended with exit code 0"),
+            None => warn!("the command ended with exit code {code}"),
         }
         if self.ends_by.is_some() {
             self.code = Some(code);
@@ -417,6 +444,9 @@ impl<'a> Supervisor<'a> {
 
     /// Nothing runs, and nothing is started before this time has passed. The lease is no longer held.
     fn become_idle(&mut self, wait: Duration) {
+        if std::mem::take(&mut self.hook_failures) > 0 {
+            info!("{} succeeded", Hook::NotLeader.name());
+        }
         let idle = Job::Idle { not_before: Instant::now() + wait };
         if let Job::Runs { held, .. } | Job::Clearing { held: Some(held) } =
             std::mem::replace(&mut self.job, idle)
@@ -435,7 +465,7 @@ impl<'a> Supervisor<'a> {
             info!("starting it again in {wait:?}");
         } else {
             self.failures = 0;
-            warn!("it keeps failing: giving up leadership");
+            warn!("what runs under the lease keeps failing: giving up leadership");
             self.node.resign();
         }
     }

@@ -146,7 +146,7 @@ pub(super) const KEYS: [Key; 39] = [
         ),
     key("timing.profile", Kind::Choice(profiles), Is("\"lan\""))
         .flag("profile", "NAME")
-        .help("How fast: fast (one rack), lan (one site) or wan; sets all values below"),
+        .help("How fast: fast (one rack), lan (one site) or wan; sets all timings"),
     timing("timing.transmission", "\"10ms\"", "D, the longest that a datagram takes"),
     timing("timing.processing", "\"5ms\"", "p, the longest until it is answered"),
     timing("timing.heartbeat", "\"50ms\"", "h, how often a leader asks for its lease to be renewed"),
@@ -175,10 +175,10 @@ pub(super) const KEYS: [Key; 39] = [
     key("attribute.every", Kind::Duration, Is("\"5s\"")).help("how often it is measured"),
     key("attribute.step", Kind::Count, Is("1")).help("a smaller change is not sent"),
     key("hooks.leader", Kind::StringList, Unset("nothing is run"))
-        .hint("[\"/etc/doyen/address\", \"add\"]")
+        .hint("[\"/etc/doyen/address\", \"10.0.0.100/24\", \"eth0\"]")
         .help("run when this member leads"),
     key("hooks.not_leader", Kind::StringList, Unset("nothing is run"))
-        .hint("[\"/etc/doyen/address\", \"remove\"]")
+        .hint("[\"/etc/doyen/address\", \"10.0.0.100/24\", \"eth0\"]")
         .help("run at the start, and whenever it no longer leads; repeated until it succeeds"),
     key("hooks.change", Kind::StringList, Unset("nothing is run"))
         .hint("[\"/etc/doyen/notify\"]")

@@ -12,7 +12,7 @@
 //! **The longest vote lease falls again.** The stored value falls to what is given, asked for or configured now when its
 //! whole time has passed, in one incarnation, without a vote lease that long ([`Timer::LongestVoteLease`]): then none runs.
 
-use crate::change::{ElectionReason, LeaderChange, TransferReason};
+use crate::change::{ElectionReason, LeaderChange};
 use crate::config::Config;
 use crate::members::{NodeId, Term};
 use crate::protocol::Notice;
@@ -93,16 +93,18 @@ impl Quorum {
         let later = term > self.ballot.term();
         let is_new = self.leader() != Some(from) || later;
         let resumes = self.search.last_leader == Some((from, term));
+        let followed = self.leader().or(self.search.last_leader.map(|(leader, _)| leader));
         self.step_down(term, from, cx);
         self.stop_campaign(cx);
         if self.lingering_lease.is_some() {
             return; // its own lease still runs, so it must not help another leader to one
         }
         self.ranking.take_suspect();
-        if let ElectionReason::Transferred { by, reason: TransferReason::Crashed } =
-            heartbeat.reason
+        // Once, by those who followed it: a member that starts later is told of the penalty.
+        if let ElectionReason::Transferred { by, reason } = heartbeat.reason
+            && reason.is_failure()
             && is_new
-            && !resumes
+            && followed == Some(by)
         {
             self.penalize(by, cx);
         }

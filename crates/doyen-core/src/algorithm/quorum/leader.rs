@@ -346,7 +346,11 @@ impl Quorum {
         self.ballot.withdraw();
         let term = self.ballot.term();
         cx.inform(Notice::Changed(LeaderChange::SteppedDown { term, reason }));
-        if !transfers {
+        let has_failed = match reason {
+            StepDownReason::Transferred { reason, .. } => reason.is_failure(),
+            _ => true,
+        };
+        if has_failed {
             self.penalize(self.id, cx);
         }
     }

@@ -145,10 +145,11 @@ impl From<&PeerSet> for Unreachable {
 }
 
 impl Message {
-    /// The same message for members that know no [`TransferReason::Crashed`]: a crash reads as a resignation.
+    /// The same message for members that know no leader that transfers leadership because it has
+    /// [failed](TransferReason::is_failure): that reads as a resignation.
     pub(crate) fn for_earlier_version(mut self) -> Self {
         let resigned = |reason: &mut TransferReason| {
-            if *reason == TransferReason::Crashed {
+            if reason.is_failure() {
                 *reason = TransferReason::Resigned;
             }
         };

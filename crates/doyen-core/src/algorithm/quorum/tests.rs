@@ -302,6 +302,8 @@ fn transfer_reasons() -> impl Strategy<Value = TransferReason> {
         TransferReason::Resigned,
         TransferReason::Requested,
         TransferReason::Drained,
+        TransferReason::Crashed,
+        TransferReason::Failed,
     ])
 }
 

@@ -44,6 +44,7 @@ impl Quorum {
     pub(super) fn on_command(&mut self, command: AdminCommand, cx: &mut Cx<'_>) {
         let done = match command {
             AdminCommand::Resign => self.begin_transfer(None, TransferReason::Resigned, cx),
+            AdminCommand::GiveUp => self.begin_transfer(None, TransferReason::Failed, cx),
             AdminCommand::Transfer { to } => {
                 self.begin_transfer(Some(to), TransferReason::Requested, cx)
             }
@@ -178,7 +179,7 @@ impl Quorum {
             return;
         }
         cx.rule("Q14");
-        if reason == TransferReason::Crashed {
+        if reason.is_failure() {
             self.ranking.suspect(from);
         }
         self.ranking.hear(preference, false);
