@@ -27,7 +27,7 @@ use super::call::Call;
 use super::problem::{self, Kind, Problem};
 use super::report::Name;
 use crate::node::CommandError;
-use crate::node::status::Status;
+use crate::node::status::{MemberStatus, Status};
 
 /// The name of the security scheme in the document.
 const SCHEME: &str = "admin_secret";
@@ -150,7 +150,25 @@ async fn resign(call: Call<Nothing>) -> Result<Accepted, Problem> {
 async fn transfer(call: Call<Transfer>) -> Result<Accepted, Problem> {
     let to = call.member(&call.body.to)?;
     let does = format!("transfers leadership to {}", to.name);
-    call.give(AdminCommand::Transfer { to: to.id }, does).await
+    let note = takes_over_again(&call.app.handle.status(), to.id).map(|higher| {
+        format!(
+            "{higher} has a higher priority and takes over again after a while, unless preemption.policy is never; \
+             `doyen prefer {} --for 2h` keeps it from that",
+            to.name
+        )
+    });
+    call.give(AdminCommand::Transfer { to: to.id }, Effect { does, note }).await
+}
+
+/// The member that outranks a new leader, if one is up.
+fn takes_over_again(status: &Status, leader: NodeId) -> Option<String> {
+    let new = status.member(leader)?;
+    let outranks = |it: &&MemberStatus| {
+        it.eligible && it.reachable && it.recent_failures == 0 && it.priority > new.priority
+    };
+    let higher = status.members.iter().filter(outranks).max_by_key(|it| it.priority)?;
+    (status.preference.is_none() && status.algorithm == Algorithm::Quorum.name())
+        .then(|| higher.name.clone())
 }
 
 /// Start an election.

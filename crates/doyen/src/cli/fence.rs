@@ -69,7 +69,9 @@ impl Fence {
         if let Err(error) = fcntl_setfd(entered.as_fd(), FdFlags::empty()) {
             return failed(FAILED, &format!("cannot pass the lock on: {error}"));
         }
-        let error = Command::new(program).args(&self.command[1..]).exec();
+        let mut command = Command::new(program);
+        command.args(&self.command[1..]).env(VARIABLE, token.to_string());
+        let error = command.exec();
         let code = match error.kind() {
             io::ErrorKind::NotFound => NOT_FOUND,
             _ => CANNOT_EXECUTE,

@@ -137,7 +137,8 @@ impl Init {
         let written = count(members.len() as u64, "member");
         let mut lines = vec![format!("{written} of cluster {cluster}, elected by {algorithm}:")];
         lines.extend(members.iter().map(|member| format!("  {}/  {}", at(member), member.address)));
-        if members.iter().all(|member| is_loopback(host(&member.address))) {
+        let is_local = members.iter().all(|member| is_loopback(host(&member.address)));
+        if is_local {
             lines.push("\nStart each in its own terminal:".to_owned());
             lines.extend(members.iter().map(|member| start(at(member))));
         } else {
@@ -150,6 +151,15 @@ impl Init {
             lines.extend(members.iter().flat_map(|member| {
                 let start = start(there(member));
                 [format!("{start} --check"), start]
+            }));
+        }
+        if algorithm.has_leases() {
+            let heading =
+                "\nTo run a command on the leader alone, start this instead, on every member:";
+            lines.push(heading.to_owned());
+            lines.extend(members.first().map(|member| {
+                let folder = if is_local { at(member) } else { there(member) };
+                format!("  doyen run --config {folder}/doyen.toml -- COMMAND")
             }));
         }
         lines.join("\n") + "\n"

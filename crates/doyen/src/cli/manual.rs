@@ -1,6 +1,7 @@
 //! `doyen manual FOLDER`: man pages and shell completions, from the same definitions as the help. For packages.
 
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -23,6 +24,12 @@ impl Manual {
         write_completions(command.clone(), &self.folder.join("completions"))
             .with_context(failed)?;
         write_pages(command, &self.folder.join("man1")).with_context(failed)?;
+        let folder = self.folder.display();
+        writeln!(
+            io::stdout(),
+            "{folder}/man1 goes into a folder of MANPATH, such as /usr/local/share/man"
+        )?;
+        writeln!(io::stdout(), "{folder}/completions: doyen.bash, _doyen (zsh), doyen.fish")?;
         Ok(Answer::Yes)
     }
 }

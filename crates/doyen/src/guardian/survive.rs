@@ -92,8 +92,10 @@ impl Guardian {
         };
         if let Err(why) = &ran {
             eprintln!(
-                "doyen: {} {why}; the lease is not released and runs out",
-                Hook::NotLeader.name()
+                "doyen: {}: {} {why}; the lease is not released and runs out, and what {} has set up may still be there",
+                self.options.hooks.member,
+                Hook::NotLeader.name(),
+                Hook::Leader.name()
             );
         }
         ran.is_ok()
@@ -121,8 +123,9 @@ impl Guardian {
             }
             if pause.is_zero() {
                 let after = Moment::now().since(died);
+                let member = &self.options.hooks.member;
                 eprintln!(
-                    "doyen: the node died; its guardian released its lease {after:.1?} later"
+                    "doyen: {member}: the node died; its guardian released its lease {after:.1?} later"
                 );
             }
         }

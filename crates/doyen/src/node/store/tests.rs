@@ -1,5 +1,6 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use doyen_core::algorithm::quorum::{Drain, Stored};
 use doyen_core::members::{SessionId, Term};
@@ -22,8 +23,16 @@ fn created() -> Scratch {
     folder
 }
 
+/// Opens it. A process that another test starts at this moment may have inherited the lock of the last one that had it open,
+/// until it executes its own program.
 fn open(folder: &Path) -> Opened {
-    Store::open(folder, &owner()).unwrap()
+    for _ in 0..1000 {
+        match Store::open(folder, &owner()) {
+            Err(StoreError::Locked { .. }) => std::thread::sleep(Duration::from_millis(5)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("{} stays locked", folder.display());
 }
 
 fn kept(bytes: &[u8]) -> Option<Saved> {
