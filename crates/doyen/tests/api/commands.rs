@@ -229,7 +229,12 @@ fn orders_are_given_by_name_or_id_and_say_what_is_done() {
     let fake = Fake::leader();
     for (arguments, asked, said) in [
         (&["resign"][..], "resign", "n1 resigns (term 7)"),
-        (&["transfer", "n2"], "transfer to 2", "n1 transfers leadership to n2 (term 7)"),
+        (
+            &["transfer", "n2"],
+            "transfer to 2",
+            "n1 transfers leadership to n2 (term 7)\nn3 has a higher priority and takes over again after a while, unless \
+             preemption.policy is never; `doyen prefer n2 --for 2h` keeps it from that",
+        ),
         (
             &["transfer", "3", "--if-term", "7"],
             "transfer to 3",
