@@ -76,12 +76,12 @@ baseline: ## The earlier program that `make bench` measures, built from the hist
 	fi
 
 # The same tests as in `make test`, where each kind has one round. Prints a table.
-ROUNDS ?= 20
+ROUNDS ?= 50
 chaos: tools ## Everything that is killed, stopped or paused beneath `doyen run` and hooks, many rounds of each
 	@echo "| what happens | rounds | two copies | until the next copy, median ms | p95 | worst | stalls of the machine |"
 	@echo "|---|---|---|---|---|---|---|"
 	@CHAOS_ROUNDS=$(ROUNDS) $(CARGO) test --quiet --locked --no-fail-fast -p doyen --test run --test hook_examples --test fenced \
-	    --test balancers -- --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
+	    --test balancers --test systemd -- --nocapture --test-threads=1 > target/chaos.log 2>&1; ended=$$?; \
 	    grep -o '| .* |$$' target/chaos.log; test $$ended = 0 || { cat target/chaos.log; exit 1; }
 
 campaign: ## A million random runs over all algorithms, of the quorum alone and with faults that last; what misses each rule

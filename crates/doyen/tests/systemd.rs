@@ -17,6 +17,7 @@ use doyen::guardian::contain::Containment;
 use doyen_core::change::{ElectionReason, LeaderChange, TransferReason};
 use doyen_core::members::NodeId;
 use rustix::process::{Pid, Signal, kill_process};
+use support::rounds::{Tally, rounds};
 use support::{LIMIT, Plan, Trial, complaint, doyen, new_folder, program, skip};
 
 const NODE: &str = "doyen@.service";
@@ -338,17 +339,22 @@ fn a_stop_of_the_service_ends_the_job_and_transfers_leadership() {
 
 #[test]
 fn when_the_node_of_the_service_is_killed_its_guardian_finishes_its_work_in_spite_of_sigterm() {
-    let Some(mut service) = Service::start() else { return };
-    let all = service.processes();
-    send(service.manager.pid(), Signal::KILL);
-    service.manager.main.wait().unwrap();
-    // Its main process has died: systemd stops the rest of the unit.
-    for &pid in &all[1..] {
-        send(pid, Signal::TERM);
+    let mut tally = Tally::new("the node of the unit is killed, and systemd ends the rest");
+    for _ in 0..rounds() {
+        let Some(mut service) = Service::start() else { return };
+        let all = service.processes();
+        tally.round(|| {
+            send(service.manager.pid(), Signal::KILL);
+            service.manager.main.wait().unwrap();
+            // Its main process has died: systemd stops the rest of the unit.
+            for &pid in &all[1..] {
+                send(pid, Signal::TERM);
+            }
+            let left = service.manager.wait_for_all(&all, LIMIT);
+            assert_eq!(left, [0; 0], "systemd would have to kill them: {}", service.trial.log(3));
+            assert_eq!(service.reason(), TransferReason::Crashed, "{}", service.trial.log(3));
+        });
     }
-    let left = service.manager.wait_for_all(&all, LIMIT);
-    assert_eq!(left, [0; 0], "systemd would have to kill them: {}", service.trial.log(3));
-    assert_eq!(service.reason(), TransferReason::Crashed, "{}", service.trial.log(3));
 }
 
 #[test]
