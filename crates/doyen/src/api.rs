@@ -56,7 +56,7 @@ use problem::Kind;
 
 pub use auth::{Admin, SECRET_FILE, SecretError};
 pub use commands::{Accepted, Drain, MemberRef, Prefer, Transfer};
-pub use permit::{PermitGiven, PermitRequest, TokenGiven, TokenRequest};
+pub use permit::{PermitGiven, PermitRequest, TokenGiven};
 pub use problem::Problem;
 pub use report::{LeaderReport, Name};
 

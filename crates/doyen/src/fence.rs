@@ -57,7 +57,7 @@ pub enum FenceError {
         path: PathBuf,
     },
     /// The file, its lock or its folder cannot be used.
-    #[error("cannot use {}: {error}", path.display())]
+    #[error("cannot use {}: {error}. Its folder must exist, and may be written to by whoever uses the resource", path.display())]
     Io {
         /// What cannot be used.
         path: PathBuf,

@@ -23,7 +23,7 @@
 //!
 //! | what dies or is stopped | what ends the tree |
 //! |---|---|
-//! | the node is killed | the guardian, which sees the pidfd |
+//! | the node dies | the guardian, which sees the pidfd; it runs the hooks and releases the lease (`survive.rs`) |
 //! | the node is stopped, hangs, or loses its lease | the guardian, a margin before the deadline |
 //! | the guardian is killed | the kernel: init dies with it (PID namespace); the node, which kills the cgroup |
 //! | the guardian is stopped | the node, which gets no answer and kills the tree itself |

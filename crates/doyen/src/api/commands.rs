@@ -87,7 +87,7 @@ impl std::fmt::Display for MemberRef {
 /// The empty body of a command without arguments.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+pub(super) struct Nothing {}
 
 /// The arguments of `transfer`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]

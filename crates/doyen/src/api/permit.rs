@@ -14,6 +14,7 @@ use utoipa_axum::routes;
 
 use super::App;
 use super::call::{Call, OpenCall};
+use super::commands::Nothing;
 use super::problem::{Kind, Problem};
 use super::report::Name;
 use crate::clock::Moment;
@@ -54,17 +55,12 @@ pub struct TokenGiven {
     pub token: u64,
 }
 
-/// Nothing: the request for a token has no fields.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TokenRequest {}
-
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(permit)).routes(routes!(token))
 }
 
 /// A fencing token for something that starts now under the lease of this node.
-#[utoipa::path(post, path = "/v1/token", tag = "permits", request_body = TokenRequest, security(("admin_secret" = [])),
+#[utoipa::path(post, path = "/v1/token", tag = "permits", security(("admin_secret" = [])),
     params(("If-Match" = Option<String>, Header, description = "The term that the token is for, as in an ETag.")),
     responses(
         (status = 200, description = "This node leads.", body = TokenGiven),
@@ -75,7 +71,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         (status = 412, description = "The term is another one.", body = Problem,
             content_type = "application/problem+json"),
     ))]
-async fn token(call: Call<TokenRequest>) -> Result<Json<TokenGiven>, Problem> {
+async fn token(call: Call<Nothing>) -> Result<Json<TokenGiven>, Problem> {
     let work = call.app.handle.begin_work();
     let token = work.as_ref().and_then(Work::next_token);
     match (work, token) {
